@@ -1,0 +1,216 @@
+"""The answer of a run, as data: what `result.json` holds and what every report renders.
+
+The models are the contract between the analysis, which fills them from the ledger, and the reports, which read
+nothing else. Their JSON Schema is committed as `docs/result.schema.json` and checked against real output in the tests.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Model(BaseModel):
+    """Base of all result models: immutable, and a field nobody declared is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Verdict(StrEnum):
+    """The only things a run may say of an effect (design: rules of measurement, 6)."""
+
+    COSTS = "costs"
+    SAVES = "saves"
+    NO_COST = "no cost above the margin"
+    UNRESOLVED = "unresolved"
+
+
+class Estimate(Model):
+    """A number with its 95 % interval over `rounds` rounds; its unit is its owner's."""
+
+    value: Finite
+    low: Finite
+    high: Finite
+    rounds: int
+
+
+class Factor(Model):
+    name: str
+    level: str
+
+
+class Evidence(Model):
+    """What one view (`wire`, `app`, `server`) saw of an arm; `facts` are name -> value as printed."""
+
+    view: str
+    facts: dict[str, str]
+    slices: int = Field(description="Slices that carried this evidence.")
+    thrown_out: int = Field(default=0, description="Slices whose evidence was not the arm's; in no figure.")
+
+
+class Arm(Model):
+    name: str
+    label: str = Field(description="For people, such as 'TLS 1.3, ecdsa-p256'.")
+    control: bool
+    twin: bool = Field(default=False, description="The second copy of the control.")
+    factors: list[Factor]
+    evidence: list[Evidence]
+    error: str | None = Field(default=None, description="Why the arm has no figures, in one line.")
+
+
+class Metric(Model):
+    name: str = Field(description="Such as 'wire.tls'; the part before the dot is the view.")
+    label: str
+    description: str
+    view: str
+    unit: str
+    headline: bool = Field(description="The run goes on until its effects are as precise as asked.")
+    better: Literal["lower", "higher"]
+    workload: str
+    phase: str | None = Field(default=None, description="The instrument's phase, where the metric is one.")
+    margin: Finite = Field(description="A relative cost below this is none worth naming (0.05 is 5 %).")
+
+
+class DistributionPoint(Model):
+    value: Finite
+    fraction: Finite = Field(description="Share of operations at or below `value`, 0 to 1.")
+
+
+class Value(Model):
+    """One metric of one arm: the mean over rounds, and the distribution over all operations of all rounds."""
+
+    metric: str
+    arm: str
+    mean: Estimate
+    operations: int
+    percentiles: dict[str, Finite] = Field(description="p50, p90, p99, p99.9, max.")
+    distribution: list[DistributionPoint]
+    round_trips: Finite | None = Field(default=None, description="Counted, per operation.")
+    bytes_sent: Finite | None = Field(default=None, description="Counted, per operation.")
+    bytes_received: Finite | None = Field(default=None, description="Counted, per operation.")
+
+
+class Effect(Model):
+    metric: str
+    unit: str
+    arm: str
+    control_value: Finite
+    value: Finite
+    difference: Estimate = Field(description="Arm minus control, in `unit`.")
+    ratio: Estimate = Field(description="Arm over control.")
+    verdict: Verdict
+    rounds: int
+    differences: list[Finite] = Field(description="The rounds' paired differences, in order.")
+    needed_seconds: Finite | None = Field(
+        default=None, description="Unresolved: measuring time it would still need, estimated."
+    )
+
+
+class PublishedFigure(Model):
+    """A figure from the literature, shown beside ours and never mixed into it."""
+
+    metric: str
+    control_value: Finite
+    value: Finite
+    arm: str
+
+
+class Published(Model):
+    source: str
+    date: str
+    setting: str
+    figures: list[PublishedFigure]
+
+
+class BreakEven(Model):
+    """From how many operations a connection the arm costs less than `share` of the control's time."""
+
+    view: str
+    arm: str
+    share: Finite
+    operations: Finite | None = Field(description="Estimate; None: never, as measured.")
+    low: Finite | None
+    high: Finite | None = Field(description="None: the interval has no upper end in this run.")
+
+
+class NoiseFloor(Model):
+    """The twin against the control: a difference within it is the run's own noise."""
+
+    metric: str
+    difference: Estimate
+    ratio: Estimate
+    absolute: Finite
+    relative: Finite = Field(description="0.01 is 1 %.")
+
+
+class Cpu(Model):
+    """CPU seconds per 1,000 operations of a workload on an arm, by role."""
+
+    workload: str
+    arm: str
+    operations: int
+    seconds_per_1000: dict[str, Finite]
+    busiest: str | None = Field(description="The role that used most of one core, where any was near it.")
+
+
+class ErrorCount(Model):
+    arm: str
+    workload: str
+    error_class: str
+    count: int
+    detail: str = Field(description="The first one, in words.")
+
+
+class Cell(Model):
+    """A table's cell: text for people, and the number it shows where it shows one."""
+
+    text: str
+    estimate: Estimate | None = None
+
+
+class Table(Model):
+    name: str
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    note: str | None = None
+
+
+class Sentence(Model):
+    """One statement of the answer. `kind` lets a report style it."""
+
+    kind: Literal["answer", "explanation", "break_even", "caution", "next"]
+    text: str
+
+
+class Result(Model):
+    schema_version: int = SCHEMA_VERSION
+    study: str
+    question: str
+    profile: str
+    run: str = Field(description="Name of the run's folder.")
+    started: str = Field(description="ISO 8601, UTC.")
+    measured_seconds: Finite
+    rounds: int
+    partial: str | None = Field(default=None, description="Why the run did not end by itself, in one line.")
+    seed: int
+    precision_asked: Finite | None = None
+    answer: list[Sentence]
+    arms: list[Arm]
+    metrics: list[Metric]
+    values: list[Value]
+    effects: list[Effect]
+    tables: list[Table]
+    break_even: list[BreakEven]
+    published: Published | None = None
+    noise_floor: list[NoiseFloor]
+    cpu: list[Cpu]
+    errors: list[ErrorCount]
+    warnings: list[str]
+    environment: dict[str, Any]
