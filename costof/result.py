@@ -103,7 +103,7 @@ class Effect(Model):
     control_value: Finite
     value: Finite
     difference: Estimate = Field(description="Arm minus control, in `unit`.")
-    ratio: Estimate = Field(description="Arm over control.")
+    ratio: Estimate | None = Field(description="Arm over control; None where the control has no such phase (0).")
     verdict: Verdict
     rounds: int
     differences: list[Finite] = Field(description="The rounds' paired differences, in order.")
@@ -145,8 +145,8 @@ class NoiseFloor(Model):
     metric: str
     difference: Estimate
     ratio: Estimate
-    absolute: Finite
-    relative: Finite = Field(description="0.01 is 1 %.")
+    absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
+    relative: Finite = Field(description="The same of the ratio; 0.01 is 1 %.")
 
 
 class Cpu(Model):

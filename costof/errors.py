@@ -1,0 +1,99 @@
+"""Everything `costof` can complain of, in one place: what went wrong, and what to do next.
+
+A `Problem` ends the command; a `Caution` is carried in the result and shown beside the figures. Both are templates,
+so that a message cannot be worded in two ways, and none holds a secret: fields are redacted before they get here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+EXIT_ANSWERED = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_PARTIAL = 3
+
+
+class Problem(Enum):
+    """(exit status, what is wrong and what to do)."""
+
+    UNKNOWN_STUDY = (EXIT_USAGE, "there is no study '{name}'{nearest}; `costof list` shows them all")
+    BROKEN_STUDY = (EXIT_FAILED, "the study file {path} is not valid: {detail}")
+    UNKNOWN_FACTOR = (EXIT_USAGE, "'{name}' is no factor of {study}{nearest}; it has: {allowed}")
+    UNKNOWN_LEVEL = (EXIT_USAGE, "'{level}' is no level of {factor}; choose from: {allowed}")
+    LEVEL_APPLIES_NOWHERE = (EXIT_USAGE, "{factor} applies only with {condition}, which no arm of this run has")
+    NOT_AN_ASSIGNMENT = (EXIT_USAGE, "'{text}' is not factor=level[,level…], as in --set transport=plain,tls")
+    BAD_NUMBER = (EXIT_USAGE, "{name} must be a whole number from {low} to {high}, not '{text}'")
+    BAD_DURATION = (EXIT_USAGE, "'{text}' is no duration; write it as 45s, 5m or 1h30m")
+    BAD_PRECISION = (EXIT_USAGE, "'{text}' is no precision; write a percentage above 0, such as 2%")
+    UNKNOWN_PROFILE = (EXIT_USAGE, "{study} has no profile '{name}'; choose from: {allowed}")
+    OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
+    OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
+    NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
+    NOTHING_MEASURED = (EXIT_FAILED, "nothing was measured: {detail}")
+    ENGINE_MISSING = (EXIT_FAILED, "costof-engine is not installed beside costof; run `make setup`, or reinstall the wheel")
+    INSTRUMENT_FAILED = (EXIT_FAILED, "{instrument} stopped: {detail}")
+    MONGOD_MISSING = (
+        EXIT_FAILED,
+        "no mongod to run the lab with ({detail}); install one, or set COSTOF_MONGOD to its path; `costof doctor` tells more",
+    )
+    LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
+    ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
+    BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")
+    TARGET_UNREACHABLE = (EXIT_FAILED, "cannot reach {target}: {detail}")
+    TARGET_REFUSES_LOGIN = (EXIT_FAILED, "{target} refuses the user or the password: {detail}")
+    TARGET_FAILED = (EXIT_FAILED, "{target}: {detail}")
+    TARGET_OCCUPIED = (
+        EXIT_FAILED,
+        "the database '{database}' exists on {target} and was not made by this run; nothing was touched. "
+        "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
+    )
+    TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
+    RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
+
+    @property
+    def exit_status(self) -> int:
+        return self.value[0]
+
+
+class Caution(Enum):
+    """What a reader must know beside the figures."""
+
+    TWIN_DIFFERS = (
+        "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
+        "so trust no effect of that size"
+    )
+    EVIDENCE_MISSING = "{slices} slices of {arm} were thrown out: {detail}"
+    APP_CANNOT = "{arm} has no application view: {detail}"
+    ARM_REFUSED = "{arm} cannot run: {detail}"
+    BOTTLENECK_CLIENT = "the load generator, not the service, was the limit in {workload} on {arm}: it used {share:.0%} of a core"
+    STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"
+    BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
+    SERVER_COUNTERS_HIDDEN = "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
+    VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
+    FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
+    LEFT_BEHIND = "could not clean up {what}: {detail}"
+    NO_CONTROL = "the control cannot run, so there are figures but no effects"
+
+    def text(self, **fields: object) -> str:
+        return self.value.format(**fields)
+
+
+class CostofError(Exception):
+    """A problem a user can do something about: one line, an exit status, no traceback."""
+
+    def __init__(self, problem: Problem, **fields: object) -> None:
+        self.problem = problem
+        super().__init__(problem.value[1].format(**fields))
+
+    @property
+    def exit_status(self) -> int:
+        return self.problem.exit_status
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """ ' (did you mean X?)' for a name close to a known one, else nothing."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" (did you mean '{found[0]}'?)" if found else ""

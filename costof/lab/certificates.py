@@ -1,0 +1,126 @@
+"""A certificate authority for one run, and the servers' certificates signed by it."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+VALID_FOR = datetime.timedelta(days=7)
+
+
+def new_key(kind: str) -> PrivateKey:
+    """`kind` is 'rsa-<bits>' or 'ecdsa-p256'."""
+    family, size = kind.split("-")
+    if family == "rsa":
+        return rsa.generate_private_key(public_exponent=65537, key_size=int(size))
+    if kind == "ecdsa-p256":
+        return ec.generate_private_key(ec.SECP256R1())
+    raise ValueError(f"unknown kind of key: {kind}")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file only its owner can read; it never exists with wider permissions."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+@dataclass
+class Authority:
+    """A CA made for one run. Its key is never written."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._key = new_key("ecdsa-p256")
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "costof lab CA")])
+        builder = (
+            _builder(self._name, self._name, self._key, VALID_FOR)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+        )
+        self.certificate = builder.sign(self._key, hashes.SHA256())
+        self.ca_file = self.folder / "ca.pem"
+        self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
+
+    def issue(
+        self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR
+    ) -> Path:
+        """Write key and certificate of a server into one PEM file, mode 0600, and return its path.
+
+        `names` are DNS names and IP addresses; the certificate serves as server and as client, since members of a
+        cluster call each other. A negative `valid_for` makes one that has expired (for tests).
+        """
+        key = new_key(kind)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
+        certificate = (
+            _builder(subject, self._name, key, valid_for)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+            .add_extension(
+                x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+                critical=False,
+            )
+            .sign(self._key, hashes.SHA256())
+        )
+        path = self.folder / f"{label}-{kind}.pem"
+        write_private(path, _pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
+        return path
+
+
+def _pem(key: CertificateIssuerPrivateKeyTypes) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: PrivateKey, valid_for: datetime.timedelta
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    # An hour back, so that a clock that is a little behind does not refuse the run.
+    start = min(now, now + valid_for) - datetime.timedelta(hours=1)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(now + valid_for)
+    )
+
+
+def _key_usage(signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_encipherment=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

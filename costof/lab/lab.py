@@ -1,0 +1,156 @@
+"""The lab: a folder, addresses and processes of a run's own, on which server programs stand."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from costof.errors import CostofError, Problem
+
+READY_SECONDS = 60.0
+
+
+@dataclass
+class Process:
+    """A program of the lab. `role` is what its CPU time is counted under."""
+
+    name: str
+    role: str
+    pid: int
+    log: Path
+    exit_status: int | None = None
+
+
+@dataclass
+class Lab:
+    """Context manager; leaving it, or dying in it, tears everything down (see `warden`)."""
+
+    processes: dict[str, Process] = field(default_factory=dict)
+
+    def __enter__(self) -> Lab:
+        self._warden = subprocess.Popen(
+            [sys.executable, "-m", "costof.lab.warden"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.folder = Path(tempfile.mkdtemp(prefix="costof-"))
+        self._tell(directory=str(self.folder))
+        self._network = _free_loopback_network()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._warden.stdin is not None
+        self._warden.stdin.close()
+        self._warden.wait()
+
+    def address(self, number: int) -> str:
+        """The loopback address of host `number` (1 to 254) of this lab."""
+        return f"{self._network}.{number}"
+
+    def spawn(self, name: str, role: str, argv: list[str], env: dict[str, str] | None = None) -> Process:
+        """Start a program under the warden. Raises `LAB_FAILED` when it cannot be executed."""
+        log = self.folder / f"{name}.log"
+        self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
+        answer = self._answers.get(timeout=READY_SECONDS)
+        if "failed" in answer:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
+        process = Process(name, role, answer["spawned"]["pid"], log)
+        self.processes[name] = process
+        return process
+
+    def kill(self, name: str) -> None:
+        """End one process at once (kill -9)."""
+        self._tell(kill=name)
+
+    def dead(self) -> list[Process]:
+        """Processes that have ended though nobody asked them to."""
+        return [process for process in self.processes.values() if process.exit_status is not None]
+
+    def wait_until(self, what: str, ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
+        """Poll `ready` until it is true. Raises `LAB_FAILED` naming `what`, or the program that died meanwhile."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            for process in self.dead():
+                raise CostofError(Problem.LAB_FAILED, detail=f"{process.name} ended: {last_line(process.log)}")
+            if time.monotonic() > deadline:
+                raise CostofError(Problem.LAB_FAILED, detail=f"{what} took more than {seconds:.0f} s")
+            time.sleep(0.02)
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU seconds used so far, by role."""
+        total: dict[str, float] = {}
+        for process in self.processes.values():
+            if process.exit_status is None:
+                total[process.role] = total.get(process.role, 0.0) + process_cpu_seconds(process.pid)
+        return total
+
+    def _tell(self, **message: object) -> None:
+        assert self._warden.stdin is not None
+        try:
+            self._warden.stdin.write(json.dumps(message).encode() + b"\n")
+            self._warden.stdin.flush()
+        except BrokenPipeError:
+            raise CostofError(Problem.LAB_FAILED, detail="the lab's warden was killed") from None
+
+    def _listen(self) -> None:
+        assert self._warden.stdout is not None
+        for line in self._warden.stdout:
+            message = json.loads(line)
+            if "exited" in message:
+                process = self.processes.get(message["exited"]["name"])
+                if process is not None:
+                    process.exit_status = message["exited"]["status"]
+            else:
+                self._answers.put(message)
+
+
+def process_cpu_seconds(pid: int) -> float:
+    """CPU time of another process, ended threads included, to the nanosecond; 0 when it is gone.
+
+    /proc/PID/stat counts in ticks of 10 ms, longer than many slices use. The clock's number is built as
+    clock_getcpuclockid(3) of glibc does: the complement of the pid above three bits that say 'process, scheduler time'.
+    """
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0
+
+
+def last_line(log: Path) -> str:
+    """The last line a program wrote, shortened: most say there why they ended."""
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return "it left no log"
+    return lines[-1][-300:] if lines else "it wrote nothing"
+
+
+def _free_loopback_network() -> str:
+    """A /24 of 127.0.0.0/8 that nobody on this machine uses: two runs at once do not meet."""
+    while True:
+        network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
+        with socket.socket() as probe:
+            if probe.connect_ex((f"{network}.1", 27017)) != 0:
+                return network
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0

@@ -1,0 +1,213 @@
+"""A plan: everything a run will do, resolved once from study, profile and options, and kept in the ledger.
+
+Nothing downstream looks at the study file, the profile or the command line again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from costof.errors import CostofError, Problem, nearest
+from costof.published import load_published
+from costof.result import Published
+from costof.study import Profile, SliceSize, Study
+
+TWIN_SUFFIX = "-twin"
+MOST_RECORDS = 100_000_000
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PlannedArm(Model):
+    name: str
+    label: str
+    levels: dict[str, str]
+    control: bool = False
+    twin: bool = False
+
+
+class Plan(Model):
+    """`study` is the whole study as it was, so that a run can be reported when the study has changed since."""
+
+    study: Study
+    profile: str
+    seed: int
+    arms: list[PlannedArm]
+    slices: dict[str, SliceSize]
+    budget_seconds: float
+    precision: float
+    fewest_rounds: int
+    most_rounds: int
+    warm_up_rounds: int
+    records: int
+    target: str | None = None
+    published: Published | None = None
+
+    @property
+    def control(self) -> PlannedArm:
+        return next(arm for arm in self.arms if arm.control)
+
+    @property
+    def twin(self) -> PlannedArm:
+        return next(arm for arm in self.arms if arm.twin)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may say on the command line; None leaves it to the profile."""
+
+    profile: str = "default"
+    settings: Sequence[str] = ()
+    budget: str | None = None
+    precision: str | None = None
+    seed: int | None = None
+    target: str | None = None
+
+
+def resolve(study: Study, options: Options) -> Plan:
+    """The plan of a run. Raises `CostofError` with exit status 2 for whatever the user got wrong."""
+    profile = study.profiles.get(options.profile)
+    if profile is None:
+        allowed = ", ".join(study.profiles)
+        raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
+    settings = [_assignment(text) for text in options.settings]
+    records = profile.records
+    chosen: dict[str, list[str]] = {}
+    for name, text in settings:
+        if name == "records":
+            records = _whole_number(name, text, 1, MOST_RECORDS)
+        else:
+            chosen[name] = _levels(study, name, text)
+    return Plan(
+        study=study,
+        profile=options.profile,
+        seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
+        arms=plan_arms(study, profile, chosen),
+        slices=profile.slices,
+        budget_seconds=parse_duration(options.budget or profile.budget),
+        precision=parse_precision(options.precision) if options.precision else profile.precision,
+        fewest_rounds=profile.rounds[0],
+        most_rounds=profile.rounds[1],
+        warm_up_rounds=profile.warm_up_rounds,
+        records=records,
+        target=options.target,
+        published=load_published(study.published) if study.published else None,
+    )
+
+
+def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
+    """The control, its twin, and one arm for each combination of the chosen levels that makes sense.
+
+    The control is always there: without it nothing has a cost. A factor that does not apply to an arm (a key size
+    without TLS) is left out of its levels. An arm's name is its main level and every level that varies in this run.
+    """
+    levels = {
+        name: chosen.get(name) or profile.factors.get(name) or factor.default for name, factor in study.factors.items()
+    }
+    combinations: list[dict[str, str]] = []
+    for combination in itertools.product(*levels.values()):
+        every = dict(zip(levels, combination, strict=True))
+        applying = {
+            name: level
+            for name, level in every.items()
+            if all(every[other] == wanted for other, wanted in study.factors[name].when.items())
+        }
+        if applying not in combinations and not _is_control(study, applying):
+            combinations.append(applying)
+    for name in chosen:
+        if study.factors[name].when and not any(name in combination for combination in combinations):
+            condition = " and ".join(f"{other} = {level}" for other, level in study.factors[name].when.items())
+            raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
+    varied = [name for name in levels if name != study.main_factor and len(levels[name]) > 1]
+    control_level = study.control[study.main_factor]
+    control = PlannedArm(
+        name=control_level, label=_label(study, study.control), levels=dict(study.control), control=True
+    )
+    twin = PlannedArm(
+        name=control_level + TWIN_SUFFIX, label=f"{control.label} (twin)", levels=control.levels, twin=True
+    )
+    return [control, twin, *(_arm(study, combination, varied) for combination in combinations)]
+
+
+def _is_control(study: Study, levels: dict[str, str]) -> bool:
+    return all(levels.get(name) == level for name, level in study.control.items())
+
+
+def _arm(study: Study, levels: dict[str, str], varied: list[str]) -> PlannedArm:
+    parts = [levels[study.main_factor]]
+    for name in varied:
+        if name in levels:
+            # 'on' and 'off' say nothing by themselves; other levels do.
+            parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
+    label = _label(study, levels)
+    told = study.labels[levels[study.main_factor]]
+    untold = [name for name in varied if name in levels and f"{{{name}}}" not in told]
+    if untold:
+        label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in untold)
+    return PlannedArm(name="-".join(parts), label=label, levels=levels)
+
+
+def _label(study: Study, levels: dict[str, str]) -> str:
+    return study.labels[levels[study.main_factor]].format(**levels)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise CostofError(Problem.NOT_AN_ASSIGNMENT, text=text)
+    return name.strip(), value.strip()
+
+
+def _levels(study: Study, name: str, text: str) -> list[str]:
+    if name not in study.factors:
+        allowed = [*study.factors, "records"]
+        raise CostofError(
+            Problem.UNKNOWN_FACTOR,
+            name=name,
+            study=study.name,
+            nearest=nearest(name, allowed),
+            allowed=", ".join(allowed),
+        )
+    known = study.factors[name].levels
+    levels = [level.strip() for level in text.split(",")]
+    for level in levels:
+        if level not in known:
+            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=", ".join(known))
+    return list(dict.fromkeys(levels))
+
+
+def _whole_number(name: str, text: str, low: int, high: int) -> int:
+    digits = text.replace("_", "").replace(",", "")
+    if not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
+        raise CostofError(Problem.BAD_NUMBER, name=name, text=text, low=low, high=high)
+    return int(digits)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of '45s', '5m' or '1h30m'. Raises `BAD_DURATION`."""
+    match = _DURATION.fullmatch(text.strip())
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    total = hours * 3600 + minutes * 60 + seconds
+    if total <= 0:
+        raise CostofError(Problem.BAD_DURATION, text=text)
+    return float(total)
+
+
+def parse_precision(text: str) -> float:
+    """0.02 of '2%'. Raises `BAD_PRECISION`."""
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = 0.0
+    if not text.strip().endswith("%") or not 0 < value < 1:
+        raise CostofError(Problem.BAD_PRECISION, text=text)
+    return value

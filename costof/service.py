@@ -1,0 +1,94 @@
+"""What an experiment needs of the servers it asks: the same five verbs for a lab and for a target.
+
+A lab (`costof/lab/<program>.py`) starts real servers and may rearrange them for an arm; a target
+(`costof/target/<program>.py`) is somebody's own and is only asked. Both pass `tests/contract/test_service.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from costof.plan import PlannedArm
+
+LoadData = Callable[[PlannedArm], None]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the servers themselves have counted so far; `None` where they do not tell.
+
+    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}.
+    """
+
+    connections: int | None = None
+    tls_connections: dict[str, int] | None = None
+
+    def since(self, earlier: Counters) -> Counters:
+        """The difference: what moved between two readings."""
+        if self.connections is None or earlier.connections is None:
+            return Counters()
+        before = earlier.tls_connections or {}
+        moved = {version: count - before.get(version, 0) for version, count in (self.tls_connections or {}).items()}
+        return Counters(self.connections - earlier.connections, moved)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The servers in words, for the environment of a result."""
+
+    versions: dict[str, str]
+    topology: str
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+class Service(ABC):
+    """Servers under question. A context manager: leaving it gives back everything that it took."""
+
+    #: Roles whose CPU time can be read; empty for a target on other machines.
+    measures_cpu: bool = False
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Start or reach the servers. Raises `CostofError`."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @abstractmethod
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        """How to reach the service as `arm` says: `{"service": …, "transport": …}` of the border's plan.
+
+        Holds the password; whoever writes it down redacts it first (`costof.redact`).
+        """
+
+    @abstractmethod
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """Make the place for the data, call `load` with the arm to load through, and wait until every member has it."""
+
+    @abstractmethod
+    def writes(self) -> list[str]:
+        """Every write `prepare` and the teardown would do, in words (`--dry-run`)."""
+
+    @abstractmethod
+    def describe(self) -> Description: ...
+
+    def arrange(self, arm: PlannedArm) -> None:
+        """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
+
+    def counters(self, server: str) -> Counters:
+        """The counters of the member at `server` ('address:port')."""
+        return Counters()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU seconds used so far, by role."""
+        return {}
+
+    def lost(self) -> str | None:
+        """Why the service can no longer answer, where it knows; None while it can."""
+        return None

@@ -1,0 +1,151 @@
+"""Studies: the questions `costof` can ask, each one TOML file under `costof/studies/`.
+
+A study names its service, its factors and levels, its workloads, metrics and profiles. Everything in it is validated
+here, once; whoever uses a `Study` needs no check of his own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from costof.errors import CostofError, Problem, nearest
+
+Unit = Literal["ms", "us", "per_second"]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Factor(Model):
+    """What is varied. `when` names the levels of other factors that it applies with (a key size needs TLS)."""
+
+    label: str
+    levels: list[str]
+    default: list[str]
+    when: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _default_is_a_level(self) -> Self:
+        unknown = [level for level in self.default if level not in self.levels]
+        if unknown or not self.default:
+            raise ValueError(f"default {self.default} is not among the levels {self.levels}")
+        return self
+
+
+class Workload(Model):
+    """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by the application driver."""
+
+    label: str
+    view: Literal["wire", "app"]
+    kind: str
+    workers: int = 1
+
+
+class Metric(Model):
+    """A figure: the mean time of one phase of one workload, in `unit`."""
+
+    label: str
+    description: str
+    workload: str
+    phase: str
+    unit: Unit = "ms"
+    headline: bool = False
+    better: Literal["lower", "higher"] = "lower"
+    margin: float = Field(gt=0, lt=1)
+
+
+class SliceSize(Model):
+    """A slice ends after `operations` or `seconds`, whichever comes first."""
+
+    operations: int = Field(gt=0)
+    seconds: float = Field(gt=0)
+
+
+class Profile(Model):
+    """How much is measured. `factors` replaces defaults of the study's factors."""
+
+    description: str
+    budget: str
+    precision: float = Field(gt=0, lt=1, description="Asked half-width of the headline ratios' intervals.")
+    rounds: tuple[int, int] = Field(description="Fewest and most rounds.")
+    warm_up_rounds: int = 1
+    records: int
+    slices: dict[str, SliceSize]
+    factors: dict[str, list[str]] = {}
+
+
+class BreakEven(Model):
+    """Which metrics give the cost of a connection and of an operation on it, in one view."""
+
+    view: str
+    connection: str
+    operation: str
+
+
+class Explanation(Model):
+    """The metric of the application that a metric of the wire explains a part of."""
+
+    application: str
+    wire: str
+    client: str = Field(description="The application's driver, such as 'pymongo'.")
+
+
+class Study(Model):
+    name: str
+    title: str
+    question: str
+    protection: str = Field(description="What costs, in a sentence such as '… adds 3 ms': 'TLS'.")
+    service: str
+    control: dict[str, str]
+    labels: dict[str, str] = Field(description="An arm's label by its level of the first factor.")
+    factors: dict[str, Factor]
+    workloads: dict[str, Workload]
+    metrics: dict[str, Metric]
+    profiles: dict[str, Profile]
+    break_even: list[BreakEven] = []
+    explanations: list[Explanation] = []
+    phases_of_a_connection: list[str] = []
+    published: str | None = None
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        for name, metric in self.metrics.items():
+            if metric.workload not in self.workloads:
+                raise ValueError(f"metric {name} asks for the unknown workload {metric.workload}")
+        for name, profile in self.profiles.items():
+            if set(profile.slices) != set(self.workloads):
+                raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
+        used = [m for b in self.break_even for m in (b.connection, b.operation)]
+        used += [m for e in self.explanations for m in (e.application, e.wire)] + self.phases_of_a_connection
+        unknown = [name for name in used if name not in self.metrics]
+        if unknown:
+            raise ValueError(f"unknown metrics {unknown}")
+        return self
+
+    @property
+    def main_factor(self) -> str:
+        """The factor whose level makes an arm the control or not: the first."""
+        return next(iter(self.factors))
+
+
+def study_names() -> list[str]:
+    """Names of all studies, sorted."""
+    files = resources.files("costof.studies").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def load_study(name: str) -> Study:
+    """The study called `name`. Raises `UNKNOWN_STUDY` (with the nearest name) or `BROKEN_STUDY`."""
+    known = study_names()
+    if name not in known:
+        raise CostofError(Problem.UNKNOWN_STUDY, name=name, nearest=nearest(name, known))
+    path = resources.files("costof.studies") / f"{name}.toml"
+    try:
+        return Study.model_validate({"name": name, **tomllib.loads(path.read_text())})
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise CostofError(Problem.BROKEN_STUDY, path=path, detail=" ".join(str(error).split())) from error

@@ -1,0 +1,22 @@
+"""An arm's transport levels as the border's plan wants them: one switch, for every protocol that speaks TLS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]:
+    """The `transport` object of an arm (docs/architecture.md). Levels that a study has not are left to the defaults."""
+    if levels["transport"] == "plain":
+        return {"kind": "plain"}
+    transport: dict[str, Any] = {
+        "kind": "tls",
+        "verify": levels.get("verify", "full"),
+        "resumption": levels.get("resumption", "off") == "on",
+    }
+    if ca_file is not None:
+        transport["ca_file"] = str(ca_file)
+    if "tls_version" in levels:
+        transport["version"] = levels["tls_version"]
+    return transport
