@@ -1,0 +1,21 @@
+"""Reports: renderings of a `Result` and of nothing else, so that any of them can be made again from the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from costof.report.markdown import render_markdown
+from costof.report.terminal import render_terminal
+from costof.result import Result
+
+__all__ = ["render_markdown", "render_terminal", "write_reports"]
+
+
+def write_reports(result: Result, folder: Path) -> list[Path]:
+    """Write `report.html` and `report.md` into `folder`, which exists; the paths written, the one to open first."""
+    from costof.report.html import render_html  # draws pictures: only a run that writes reports pays for the import
+
+    reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
+    for path, text in reports.items():
+        path.write_text(text, encoding="utf-8")
+    return list(reports)

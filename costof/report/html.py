@@ -1,0 +1,74 @@
+"""One self-contained HTML file: the answer, the table, the pictures, the evidence. No script, no network, no font.
+
+A section is a partial under `templates/sections/` and a line in `SECTIONS`; it is shown when it has something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from costof.report import format as fmt
+from costof.report import palette, words
+from costof.report.environment import flat
+from costof.report.pictures import Picture, draw_all
+from costof.report.reading import Reading
+from costof.result import Result
+
+Pictures = dict[str, Picture]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: its anchor, its title in the list of contents, and whether this run has it."""
+
+    name: str
+    title: str
+    shown: Callable[[Reading, Pictures], bool] = lambda reading, pictures: True
+
+    @property
+    def template(self) -> str:
+        return f"sections/{self.name}.html.j2"
+
+
+SECTIONS = [
+    Section("tables", "Figures", lambda reading, _: bool(reading.result.tables)),
+    Section("costs", "What it costs"),
+    Section("why", "Why", lambda reading, pictures: "phases" in pictures or bool(reading.sentences("explanation"))),
+    Section("break_even", "Break-even", lambda reading, pictures: bool(words.break_evens(reading)) or "break_even" in pictures),
+    Section("cpu", "CPU", lambda reading, pictures: "cpu" in pictures),
+    Section("certainty", "How sure", lambda reading, _: bool(reading.views or reading.result.noise_floor)),
+    Section("evidence", "Evidence"),
+    Section("method", "Method"),
+]  # fmt: skip
+
+
+def render_html(result: Result) -> str:
+    """The whole page as one string."""
+    reading = Reading(result)
+    pictures = draw_all(reading)
+    shown = [section for section in SECTIONS if section.shown(reading, pictures)]
+    page = environment().get_template("report.html.j2")
+    return page.render(reading=reading, result=result, pictures=pictures, sections=shown)
+
+
+def environment() -> Environment:
+    """Jinja with autoescape on for everything: labels, details and facts are other people's words."""
+    made = Environment(
+        loader=PackageLoader("costof.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals.update(fmt=fmt, words=words, palette=palette, flat=flat, by_metric=_by_metric)
+    return made
+
+
+def _by_metric(rows: list[object]) -> list[list[object]]:
+    """Rows of the same metric together: with many arms its name stands once, over them."""
+    return [list(group) for _, group in groupby(rows, key=lambda row: row.metric.name)]  # type: ignore[attr-defined]

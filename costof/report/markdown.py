@@ -1,0 +1,175 @@
+"""The answer as GitHub-flavoured Markdown: to be pasted into the ticket or pull request that the decision lives in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from costof.report import format as fmt
+from costof.report import words
+from costof.report.environment import flat
+from costof.report.reading import Reading, ViewRows
+from costof.result import Result
+
+SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
+"""What GitHub's Markdown would take as markup; brackets of an interval and `snake_case` are left as people read them."""
+TEXT_COLUMNS = ("verdict",)
+
+
+def render_markdown(result: Result) -> str:
+    """The whole report as one string that ends with a newline."""
+    reading = Reading(result)
+    blocks = [block for section in SECTIONS for block in section(reading)]
+    return "\n\n".join(blocks).replace(fmt.NBSP, " ") + "\n"
+
+
+def escape(text: str) -> str:
+    """Words of the user's, literally: no markup, no HTML, and no end of a table's cell."""
+    return SPECIAL.sub(lambda found: "\\" + found.group(), " ".join(text.split()))
+
+
+def table(head: list[str], rows: list[list[str]], *, left: int = 1) -> str:
+    """A table whose first `left` columns are words and whose others are figures."""
+    rule = ["---" if index < left or name in TEXT_COLUMNS else "---:" for index, name in enumerate(head)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
+
+
+def bullets(lines: list[str]) -> str:
+    return "\n".join(f"- {escape(line)}" for line in lines)
+
+
+def _heading(reading: Reading) -> Iterator[str]:
+    yield f"# {escape(reading.result.question)}"
+    yield f"{escape(words.subtitle(reading))} · {escape(reading.result.started)}"
+
+
+def _answer(reading: Reading) -> Iterator[str]:
+    if reading.result.partial:
+        yield f"> **Partial run.** {escape(reading.result.partial)}"
+    answers = [sentence.text for sentence in reading.sentences("answer")] or [words.NO_ANSWER]
+    yield "\n".join(f"**{escape(text)}**" for text in answers)
+    for sentence in reading.sentences("caution"):
+        yield f"Caution: {escape(sentence.text)}"
+    for arm in reading.arms_in_error:
+        yield f"Arm **{escape(arm.name)}** has no figures: {escape(arm.error or '')}"
+
+
+def _tables(reading: Reading) -> Iterator[str]:
+    for study_table in reading.result.tables:
+        yield f"## {escape(study_table.title)}"
+        rows = [[escape(cell.text) for cell in row] for row in study_table.rows]
+        yield table([escape(column) for column in study_table.columns], rows)
+        if study_table.note:
+            yield escape(study_table.note)
+    yield "## What it costs"
+    reason = words.empty_reason(reading)
+    if reason:
+        yield reason
+    for view in reading.views:
+        yield f"### {escape(view.title)}"
+        yield _view_table(reading, view)
+    if reading.views:
+        yield words.INTERVALS
+        published = words.published_source(reading)
+        yield from [escape(published)] if published else []
+
+
+def _view_table(reading: Reading, view: ViewRows) -> str:
+    many, published = reading.many_arms, any(row.published for row in view.rows)
+    arm_column = "arm" if many else reading.arms[0].name
+    head = ["metric", *(["with"] if many else []), reading.control_name, arm_column, "difference", "relative", "verdict"]
+    rows = []
+    for row in view.rows:
+        name = f"{row.metric.label}, {row.metric.unit}"
+        cells = [name, *([row.arm.name] if many else []), row.control, row.value]
+        cells += [str(row.difference), str(row.relative), row.verdict]
+        if published:
+            theirs = row.published
+            cells.append(f"{theirs.control} → {theirs.value} ({theirs.relative})" if theirs else "")
+        rows.append([escape(cell) for cell in cells])
+    return table([escape(each) for each in [*head, *(["published"] if published else [])]], rows, left=1 + many)
+
+
+def _reasons(reading: Reading) -> Iterator[str]:
+    explanations = [escape(sentence.text) for sentence in reading.sentences("explanation")]
+    phases = phase_table(reading)
+    if explanations or phases:
+        yield "## Why"
+        yield from explanations
+        yield from [phases] if phases else []
+    if lines := words.break_evens(reading):
+        yield "## Break-even"
+        yield bullets(lines)
+    if noise := words.noise_floor(reading):
+        yield "## Noise floor"
+        yield escape(noise)
+
+
+def phase_table(reading: Reading) -> str | None:
+    """A connection's phases by arm: time, round trips, bytes sent and received."""
+    arms = reading.shown_arms
+    rows = []
+    for metric in reading.phase_metrics():
+        values = [reading.value(metric.name, arm.name) for arm in arms]
+        if any(values):
+            rows.append([escape(metric.label), *(words.phase_cell(value, metric.unit) for value in values)])
+    return table(["phase", *(escape(arm.label) for arm in arms)], rows) if rows else None
+
+
+def _cpu(reading: Reading) -> Iterator[str]:
+    lines = words.cpu_lines(reading)
+    if not lines:
+        return
+    roles = words.cpu_roles(reading)
+    yield "## CPU by role\n\nSeconds per 1,000 operations."
+    rows = [
+        [escape(line.workload), escape(line.arm), *(line.roles.get(role, fmt.NONE) for role in roles), line.total]
+        for line in lines
+    ]
+    yield table(["workload", "arm", *(escape(role) for role in roles), "total"], rows, left=2)
+    if busy := words.bottlenecks(reading):
+        yield bullets(busy)
+
+
+def _evidence(reading: Reading) -> Iterator[str]:
+    rows = [
+        [escape(arm.name), escape(item.view), escape(facts), str(item.slices), str(item.thrown_out)]
+        for arm in reading.result.arms
+        for item in arm.evidence
+        for facts in ["; ".join(f"{name}: {fact}" for name, fact in item.facts.items())]
+    ]
+    if rows:
+        yield "## Evidence"
+        yield table(["arm", "seen by", "facts", "slices", "thrown out"], rows, left=3)
+
+
+def _limits(reading: Reading) -> Iterator[str]:
+    if errors := words.error_lines(reading):
+        yield "## Errors"
+        yield bullets(errors)
+    if reading.result.warnings:
+        yield "## Warnings"
+        yield bullets(list(reading.result.warnings))
+    if following := [sentence.text for sentence in reading.sentences("next")]:
+        yield "## Next"
+        yield bullets(following)
+
+
+def _method(reading: Reading) -> Iterator[str]:
+    yield "## Method and environment"
+    yield bullets(words.method(reading))
+    rows = [[escape(name), escape(value)] for name, value in flat(reading.result.environment)]
+    yield from [table(["environment", ""], rows, left=2)] if rows else []
+
+
+SECTIONS: list[Callable[[Reading], Iterator[str]]] = [
+    _heading,
+    _answer,
+    _tables,
+    _reasons,
+    _cpu,
+    _evidence,
+    _limits,
+    _method,
+]
+"""The report's parts in order; one that has nothing to say yields nothing."""

@@ -1,0 +1,65 @@
+"""The colours of the HTML report and its pictures, each with a light and a dark value.
+
+The pictures are drawn in the light values; afterwards each is replaced by a CSS variable of the same name, so that one
+drawing serves both schemes. The hues keep apart for the common colour blindnesses (after Okabe and Ito, 2008), and no
+statement rests on a hue alone.
+"""
+
+from __future__ import annotations
+
+COLOURS: dict[str, tuple[str, str]] = {
+    "paper": ("#fdfcfa", "#15181c"),
+    "panel": ("#f4f2ee", "#1d2126"),
+    "ink": ("#1f2730", "#e6e4df"),
+    "soft": ("#5c6670", "#a3a9b0"),
+    "line": ("#d9d6cf", "#353b42"),
+    "control": ("#7a8591", "#98a3af"),
+    "arm1": ("#1f6f9c", "#63b1dd"),
+    "arm2": ("#c2661f", "#e79a57"),
+    "arm3": ("#2e8a6d", "#5cc0a0"),
+    "arm4": ("#8a5a9e", "#c193d6"),
+    "arm5": ("#9a7d1c", "#d3b653"),
+    "tcp": ("#b9c3cc", "#566069"),
+    "tls": ("#c96a22", "#e08f4a"),
+    "hello": ("#8fb8c9", "#4d7f95"),
+    "auth": ("#4d8aa6", "#7fb6cf"),
+    "first": ("#c9bd92", "#8d8358"),
+    "role1": ("#2f7fae", "#5aa6d2"),
+    "role2": ("#d08b3c", "#d99a52"),
+    "role3": ("#58a188", "#6fb99f"),
+    "role4": ("#a58fb8", "#b3a0c6"),
+    "role5": ("#8c8f94", "#84888e"),
+    "costs": ("#9c4f10", "#f0aa6b"),
+    "saves": ("#175f8a", "#7cc0ea"),
+    "none": ("#2a6b52", "#7fcfae"),
+    "unresolved": ("#6b4a7d", "#cfa9e3"),
+    "error": ("#a02c2c", "#f19a94"),
+}
+ARMS = ("arm1", "arm2", "arm3", "arm4", "arm5")
+ROLES = ("role1", "role2", "role3", "role4", "role5")
+
+
+def light(name: str) -> str:
+    """The colour to draw with."""
+    return COLOURS[name][0]
+
+
+def arm_colour(index: int) -> str:
+    """Name of the colour of the protected arm with this index; they come round again after the fifth."""
+    return ARMS[index % len(ARMS)]
+
+
+def role_colour(index: int) -> str:
+    return ROLES[index % len(ROLES)]
+
+
+def css_variables(*, dark: bool) -> str:
+    """'--ink: #1f2730; …' of one scheme."""
+    return " ".join(f"--{name}: {pair[dark]};" for name, pair in COLOURS.items())
+
+
+def as_variables(svg: str) -> str:
+    """The light values of a drawing replaced by `var(--name)`, the value itself kept as the fall-back."""
+    for name, (value, _) in COLOURS.items():
+        svg = svg.replace(value, f"var(--{name}, {value.upper()})")
+    return svg

@@ -1,0 +1,154 @@
+"""Break-even: how much of a connection's whole work the protection adds, by how many operations it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, hypot, log10
+from typing import TYPE_CHECKING
+
+from costof.report import format as fmt
+from costof.report import words
+from costof.report.palette import arm_colour, light
+from costof.report.pictures.canvas import Legend, Picture, calm, panel_title, panels, picture, plain_numbers
+from costof.report.reading import Reading
+from costof.result import Effect
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
+
+MARKS = (0.05, 0.01)
+CONNECTION = ("connect_and_first_operation", "connect_and_first_query")
+OPERATION = ("operation", "reused_query")
+"""Phase of the metric, and the end of its name where it is not a phase (the application's view)."""
+POINTS = 60
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One arm in one view: the cost of a connection with its first operation, and of each later operation."""
+
+    view: str
+    colour: str
+    connection: Effect
+    operation: Effect
+
+    def overhead(self, operations: float) -> tuple[float, float, float]:
+        """Relative overhead and its bounds; the two effects' errors are taken as independent of each other."""
+        later = max(0.0, operations - 1)
+        first, each = self.connection.difference, self.operation.difference
+        base = self.connection.control_value + later * self.operation.control_value
+        value = first.value + later * each.value
+        above = hypot(first.high - first.value, later * (each.high - each.value))
+        below = hypot(first.value - first.low, later * (each.value - each.low))
+        return value / base, (value - below) / base, (value + above) / base
+
+
+def curves(reading: Reading) -> list[Curve]:
+    """A curve for each view and arm that has both effects."""
+    found = []
+    for view in dict.fromkeys(metric.view for metric in reading.result.metrics):
+        for index, arm in enumerate(reading.arms):
+            connection = _effect(reading, view, arm.name, CONNECTION)
+            operation = _effect(reading, view, arm.name, OPERATION)
+            if connection and operation and connection.control_value > 0 and operation.control_value > 0:
+                found.append(Curve(view, arm_colour(index), connection, operation))
+    return found
+
+
+def _effect(reading: Reading, view: str, arm: str, kind: tuple[str, str]) -> Effect | None:
+    phase, ending = kind
+    for metric in reading.result.metrics:
+        if metric.view == view and (metric.phase == phase or metric.name.endswith(ending)):
+            return reading.effect(metric.name, arm)
+    return None
+
+
+def break_even(reading: Reading) -> Picture | None:
+    """None where a run did not measure both a connection and a later operation."""
+    found = curves(reading)
+    if not found:
+        return None
+    arms = list(dict.fromkeys((curve.colour, curve.connection.arm) for curve in found))
+    views = list(dict.fromkeys(curve.view for curve in found))
+    return picture(
+        "break-even", "What it costs by operations a connection", caption(reading, found),
+        lambda width: _draw(reading, found, views, width),
+        [Legend(colour, reading.label(arm)) for colour, arm in arms],
+    )  # fmt: skip
+
+
+def caption(reading: Reading, found: list[Curve]) -> str:
+    """The ends of each curve, in numbers; the marks where the run has estimated them."""
+    parts = []
+    for curve in found:
+        first, at_hundred = curve.overhead(1)[0], curve.overhead(100)[0]
+        parts.append(
+            f"{reading.label(curve.connection.arm)} ({curve.view}): {words.signed_percent(first)} where a connection "
+            f"serves one operation, {words.signed_percent(at_hundred)} where it serves 100."
+        )
+    return " ".join([*parts, "The band is the 95 % interval, dots mark where a curve falls under 5 % and 1 %."])
+
+
+def _reach(found: list[Curve], reading: Reading) -> float:
+    """The axis ends at the decade after the last mark, at 1,000 operations at the least and a million at the most."""
+    marks = [item.high or item.operations or 1.0 for item in reading.result.break_even]
+    return float(10 ** min(6, max(3, ceil(log10(max([*marks, 1.0])) + 0.05))))
+
+
+def _draw(reading: Reading, found: list[Curve], views: list[str], width: int) -> Figure:
+    made, axes = panels(width, len(views), 280)
+    reach = _reach(found, reading)
+    for each, view in zip(axes, views, strict=True):
+        _panel(each, reading, [curve for curve in found if curve.view == view], view, reach)
+    return made
+
+
+def _panel(axes: Axes, reading: Reading, found: list[Curve], view: str, reach: float) -> None:
+    axes.set_xscale("log")
+    counts = [reach ** (index / (POINTS - 1)) for index in range(POINTS)]
+    top = max(curve.overhead(1)[2] for curve in found)
+    for curve in found:
+        values, lows, highs = zip(*(curve.overhead(count) for count in counts), strict=True)
+        axes.fill_between(counts, lows, highs, color=light(curve.colour), alpha=0.2, linewidth=0)
+        axes.plot(counts, values, color=light(curve.colour), linewidth=2)
+        _marks(axes, reading, curve, reach)
+    _relative_axis(axes, top)
+    axes.set_xlim(1, reach)
+    plain_numbers(axes.xaxis)
+    calm(axes, grid="x")
+    panel_title(axes, f"added time, {view}")
+    axes.set_xlabel("operations a connection")
+
+
+def _relative_axis(axes: Axes, top: float) -> None:
+    """Linear around zero and logarithmic above 1 %, so that a band that reaches below zero is shown as it is."""
+    axes.set_yscale("symlog", linthresh=0.01, linscale=0.6)
+    ticks = [value for value in (0.0, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0) if value <= top * 1.2]
+    axes.set_yticks(ticks, [fmt.share(value) for value in ticks])
+    axes.yaxis.set_minor_locator(_no_ticks())
+    axes.set_ylim(-0.01, top * 1.25)
+    for mark in MARKS:
+        axes.axhline(mark, color=light("soft"), linewidth=0.9, dashes=(4, 3))
+    axes.axhline(0, color=light("line"), linewidth=0.9)
+
+
+def _no_ticks() -> NullLocator:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
+def _marks(axes: Axes, reading: Reading, curve: Curve, reach: float) -> None:
+    """The run's own break-even points with their intervals; an interval without an upper end runs out of the panel."""
+    for item in reading.result.break_even:
+        if (item.view, item.arm) != (curve.view, curve.connection.arm) or item.operations is None:
+            continue
+        low, high = max(1.0, item.low or 1.0), reach if item.high is None else item.high
+        axes.plot([low, high], [item.share] * 2, color=light(curve.colour), linewidth=1.6, solid_capstyle="butt")
+        axes.plot([item.operations], [item.share], "o", color=light(curve.colour), markersize=6)
+        axes.annotate(
+            words.operations(item.operations), (item.operations, item.share), (7, 6), textcoords="offset points",
+            fontsize=11, fontweight="bold", color=light("ink"),
+        )  # fmt: skip

@@ -1,0 +1,131 @@
+"""A new connection from left to right, phase by phase, one bar an arm: where the added time is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from costof.report import format as fmt
+from costof.report import words
+from costof.report.palette import light
+from costof.report.pictures.canvas import NARROW, Legend, Picture, calm, figure, picture, plain_numbers
+from costof.report.reading import Reading
+from costof.result import Arm, Metric, Value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {"tcp": "tcp", "tls": "tls", "hello": "hello", "auth": "auth", "first_operation": "first"}
+LIGHT_INK = {"tls", "auth"}
+"""Phases whose bar is dark enough for light lettering."""
+BAR = 0.46
+
+
+def phases(reading: Reading) -> Picture | None:
+    """None where the run measured no phases."""
+    metrics = [metric for metric in reading.phase_metrics() if _any_time(reading, metric)]
+    arms = [arm for arm in reading.shown_arms if any(reading.value(metric.name, arm.name) for metric in metrics)]
+    if not metrics or not arms:
+        return None
+    legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in metrics]
+    return picture(
+        "phases", "A new connection, phase by phase", caption(reading, metrics, arms),
+        lambda width: _draw(reading, metrics, arms, width), legend,
+    )  # fmt: skip
+
+
+def _any_time(reading: Reading, metric: Metric) -> bool:
+    values = [reading.value(metric.name, arm.name) for arm in reading.shown_arms]
+    return any(value is not None and value.mean.value > 0 for value in values)
+
+
+def _values(reading: Reading, metrics: list[Metric], arm: Arm) -> list[tuple[Metric, Value]]:
+    found = [(metric, reading.value(metric.name, arm.name)) for metric in metrics]
+    return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
+
+
+def caption(reading: Reading, metrics: list[Metric], arms: list[Arm]) -> str:
+    """The totals, and the phase that tells each arm most apart from the control."""
+    unit = metrics[0].unit
+    totals = {arm.name: sum(value.mean.value for _, value in _values(reading, metrics, arm)) for arm in arms}
+    text = [
+        f"{arm.label}: {fmt.with_unit(fmt.number(totals[arm.name]), unit)}{_trips_text(reading, metrics, arm)}."
+        for arm in arms
+    ]
+    control = arms[0]
+    for arm in arms[1:] if control.control else []:
+        text.append(_largest(reading, metrics, control, arm))
+    return " ".join(part for part in text if part)
+
+
+def _trips(reading: Reading, metrics: list[Metric], arm: Arm) -> float | None:
+    counted = [value.round_trips for _, value in _values(reading, metrics, arm)]
+    return sum(each for each in counted if each is not None) if any(each is not None for each in counted) else None
+
+
+def _trips_text(reading: Reading, metrics: list[Metric], arm: Arm) -> str:
+    trips = _trips(reading, metrics, arm)
+    return f" in {words.round_trips(trips)}" if trips is not None else ""
+
+
+def _largest(reading: Reading, metrics: list[Metric], control: Arm, arm: Arm) -> str:
+    theirs = {metric.name: value.mean.value for metric, value in _values(reading, metrics, control)}
+    mine = {metric.name: value.mean.value for metric, value in _values(reading, metrics, arm)}
+    added = {metric: mine.get(metric.name, 0.0) - theirs.get(metric.name, 0.0) for metric in metrics}
+    most = max(added, key=lambda metric: abs(added[metric]))
+    total = sum(added.values())
+    change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
+    whole = fmt.with_unit(fmt.number(total, signed=True), most.unit)
+    return f"The phase that differs most with {arm.name} is {most.label}: {change} of {whole} in all."
+
+
+def _draw(reading: Reading, metrics: list[Metric], arms: list[Arm], width: int) -> Figure:
+    """A bar an arm, its name and total above the bar so that the bars have the whole width."""
+    made = figure(width, 54 + 78 * len(arms))
+    axes = made.subplots()
+    longest = max(sum(value.mean.value for _, value in _values(reading, metrics, arm)) for arm in arms)
+    for row, arm in enumerate(arms):
+        _bar(axes, reading, metrics, arm, row, longest, width)
+    axes.set_ylim(len(arms) - 1 + BAR / 2 + 0.12, -BAR / 2 - 0.42)
+    axes.set_xlim(0, longest * 1.01)
+    axes.set_yticks([])
+    axes.set_xlabel(f"{metrics[0].unit} since the connection was begun")
+    calm(axes)
+    plain_numbers(axes.xaxis)
+    return made
+
+
+def _bar(
+    axes: Axes, reading: Reading, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int
+) -> None:
+    start = 0.0
+    values = _values(reading, metrics, arm)
+    for metric, value in values:
+        size, phase = value.mean.value, metric.phase or ""
+        axes.barh(row, size, BAR, left=start, color=light(COLOURS[phase]), edgecolor=light("paper"), linewidth=1.2)
+        ink = light("paper") if phase in LIGHT_INK else light("ink")
+        pixels = size / longest * width * 0.94
+        for text, below in _inside(metric, value, pixels):
+            axes.annotate(
+                text, (start + size / 2, row), (0, -7 if below else 7 if below is False else 0),
+                textcoords="offset points", ha="center", va="center", fontsize=10.5, color=ink,
+            )  # fmt: skip
+        start += size
+    trips = _trips(reading, metrics, arm)
+    counted = f"  ·  {words.round_trips(trips)}" if trips is not None and width > NARROW else ""
+    total = fmt.with_unit(fmt.number(start), metrics[0].unit)
+    axes.annotate(
+        f"{arm.label}  ·  {total}{counted}", (0, row - BAR / 2), (0, 5), textcoords="offset points",
+        va="bottom", ha="left", fontweight="bold", fontsize=11.5,
+    )  # fmt: skip
+
+
+def _inside(metric: Metric, value: Value, pixels: float) -> list[tuple[str, bool | None]]:
+    """What fits into a bar of so many pixels: time and round trips, the time alone, or nothing (the table has it)."""
+    time = fmt.absolute(value.mean, metric.unit).value
+    if value.round_trips is not None and pixels > 86:
+        return [(time, False), (words.round_trips(value.round_trips), True)]
+    if pixels > 7.2 * len(time):
+        return [(time, None)]
+    short = time.split(fmt.NBSP)[0]
+    return [(short, None)] if pixels > 7.2 * len(short) else []

@@ -1,0 +1,200 @@
+"""The sentences every report says in the same words: verdict summary, break-even, noise floor, CPU, errors.
+
+All are computed from the result; a sentence that the data cannot carry is left out rather than softened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from costof.report import format as fmt
+from costof.report.reading import Reading
+from costof.result import BreakEven, Cpu, NoiseFloor, Value
+
+NO_ROUNDS = "No round was completed, so there is no figure to show."
+NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."
+NO_ANSWER = "This run has no answer: it measured too little to say anything of the question."
+INTERVALS = "Brackets hold the 95 % interval over rounds."
+NO_NETWORK = "This file needs no network; it can be kept with the decision it supports."
+
+
+@dataclass(frozen=True)
+class CpuLine:
+    """CPU of one workload on one arm, as printed."""
+
+    workload: str
+    arm: str
+    roles: dict[str, str]
+    total: str
+    busiest: str | None
+
+
+def subtitle(reading: Reading) -> str:
+    """Study, profile, rounds and time: what somebody asks first of a number."""
+    result = reading.result
+    measured = f"{fmt.duration(result.measured_seconds)} measured"
+    return " · ".join([result.study, f"profile {result.profile}", fmt.plural(result.rounds, "round"), measured])
+
+
+def empty_reason(reading: Reading) -> str | None:
+    """Why there is no figure at all, or None where there are some."""
+    if reading.result.rounds == 0:
+        return NO_ROUNDS
+    return None if reading.views else NO_EFFECTS
+
+
+def break_evens(reading: Reading) -> list[str]:
+    """The run's own sentences where it has some, else one for each point; never both."""
+    sentences = [sentence.text for sentence in reading.sentences("break_even")]
+    return sentences or [break_even(item, reading) for item in reading.result.break_even]
+
+
+def break_even(item: BreakEven, reading: Reading) -> str:
+    """'TLS 1.3 costs under 5 % from 52 operations a connection on [48, 57] (wire)'."""
+    subject = f"{reading.label(item.arm)} costs under {fmt.share(item.share)}"
+    if item.operations is None:
+        return f"{subject} at no number of operations a connection, as measured ({item.view})."
+    if item.operations <= 1:
+        return f"{subject} already with one operation a connection ({item.view})."
+    low = "1" if item.low is None else operations(item.low)
+    bounds = f"[{low}, {operations(item.high)}]" if item.high is not None else f"[{low}, no upper end in this run]"
+    return f"{subject} from {operations(item.operations)} {bounds} operations a connection on ({item.view})."
+
+
+def operations(value: float) -> str:
+    """Operations of a connection are whole: rounded up, since at the one below the share is not yet kept."""
+    return fmt.number(-(-value // 1), 0)
+
+
+def noise_floor(reading: Reading) -> str | None:
+    """The largest difference between control and twin: below it a difference is the run's own noise."""
+    floors = headline_noise(reading)
+    if not floors:
+        return None
+    worst = max(floors, key=lambda floor: floor.relative)
+    metric = reading.metrics.get(worst.metric)
+    unit = metric.unit if metric else ""
+    amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
+    return (
+        f"Two identical copies of {reading.control_name} differ by up to {percent(worst.relative)} ({amount}, "
+        f"{worst.metric}): a difference below that is this run's own noise."
+    )
+
+
+def headline_noise(reading: Reading) -> list[NoiseFloor]:
+    """The floors of the headline metrics, or all of them where no headline metric has one."""
+    headline = {metric.name for metric in reading.headline_metrics}
+    floors = reading.result.noise_floor
+    return [floor for floor in floors if floor.metric in headline] or floors
+
+
+def percent(relative: float) -> str:
+    """A relative size in percent with two significant digits."""
+    value = relative * 100
+    return fmt.with_unit(fmt.number(value, min(2, fmt.significant_decimals(value, 2))), "%")
+
+
+def published_source(reading: Reading) -> str | None:
+    published = reading.result.published
+    if published is None:
+        return None
+    return f"Published: {published.source}, {published.date}. {published.setting}"
+
+
+def cpu_roles(reading: Reading) -> list[str]:
+    """All roles that used CPU, in the order the run names them."""
+    return list(dict.fromkeys(role for cpu in reading.result.cpu for role in cpu.seconds_per_1000))
+
+
+def cpu_lines(reading: Reading) -> list[CpuLine]:
+    """One line a workload and arm; the twin is left out, as in every list of costs."""
+    twin = reading.twin.name if reading.twin else None
+    order = list(dict.fromkeys(cpu.workload for cpu in reading.result.cpu))
+    shown = sorted((cpu for cpu in reading.result.cpu if cpu.arm != twin), key=lambda cpu: order.index(cpu.workload))
+    return [_cpu_line(cpu) for cpu in shown]
+
+
+def _cpu_line(cpu: Cpu) -> CpuLine:
+    roles = {role: fmt.number(seconds, cpu_decimals(seconds)) for role, seconds in cpu.seconds_per_1000.items()}
+    total = sum(cpu.seconds_per_1000.values())
+    return CpuLine(cpu.workload, cpu.arm, roles, fmt.number(total, cpu_decimals(total)), cpu.busiest)
+
+
+def cpu_decimals(seconds: float) -> int:
+    """Three significant digits, down to the millisecond: the counters see no less."""
+    return min(3, fmt.significant_decimals(seconds))
+
+
+def bottlenecks(reading: Reading) -> list[str]:
+    """Who was near a whole core, the load generator first: then the run measured itself."""
+    twin = reading.twin.name if reading.twin else None
+    arms: dict[tuple[str, str], list[str]] = {}
+    for cpu in reading.result.cpu:
+        if cpu.busiest and cpu.arm != twin:
+            arms.setdefault((cpu.busiest, cpu.workload), []).append(cpu.arm)
+    busy = sorted(arms.items(), key=lambda item: item[0][0] != "client")
+    return [f"{role} used most of one core in {work} on {fmt.listed(names)}." for (role, work), names in busy]
+
+
+def error_lines(reading: Reading) -> list[str]:
+    return [
+        f"{error.count:,} × {error.error_class} in {error.workload} on {error.arm}; the first: {error.detail}"
+        for error in reading.result.errors
+    ]
+
+
+def thrown_out(reading: Reading) -> int:
+    return sum(evidence.thrown_out for arm in reading.result.arms for evidence in arm.evidence)
+
+
+def method(reading: Reading) -> list[str]:
+    """How the figures were made, from this run's own settings."""
+    result = reading.result
+    arms = fmt.plural(len(result.arms), "arm")
+    lines = [
+        f"Each round holds one slice of every workload on each of {arms}, in a random order (seed {result.seed}), so "
+        "that drift of a shared machine hits all arms alike.",
+        "An effect is the mean of the rounds' paired differences (relative effects: of log ratios); its 95 % interval "
+        "is taken over rounds, not over single operations.",
+        "“No cost above x %” is the outcome of an equivalence test against that margin; “unresolved” means that this "
+        "run cannot tell.",
+    ]
+    if result.precision_asked is not None:
+        lines.append(
+            f"The run was to go on until every headline effect was known to within {fmt.share(result.precision_asked)} "
+            "or its budget was spent."
+        )
+    return lines
+
+
+def phase_cell(value: Value | None, unit: str) -> str:
+    """'1.85 ms, 1 round trip, 642 B out, 1.31 kB in'; a dash where the arm has no such phase."""
+    if value is None or value.mean.value == 0:
+        return fmt.NONE
+    parts = [fmt.absolute(value.mean, unit).value]
+    if value.round_trips is not None:
+        parts.append(round_trips(value.round_trips))
+    if value.bytes_sent is not None and value.bytes_received is not None and value.bytes_sent + value.bytes_received:
+        parts.append(f"{fmt.bytes_text(value.bytes_sent)} out, {fmt.bytes_text(value.bytes_received)} in")
+    return ", ".join(parts)
+
+
+def round_trips(counted: float) -> str:
+    """'1 round trip', '2.98 round trips'."""
+    text = fmt.count(counted)
+    return f"{text} round trip" if text == "1" else f"{text} round trips"
+
+
+def signed_percent(relative: float) -> str:
+    """'+38 %', '+0.95 %': a relative change without an interval, two digits."""
+    value = relative * 100
+    return fmt.with_unit(fmt.number(value, min(2, fmt.significant_decimals(value, 2)), signed=True), "%")
+
+
+def errors_summary(reading: Reading) -> str:
+    """'4 operations failed: 3 timeout, 1 reset.'"""
+    classes: dict[str, int] = {}
+    for error in reading.result.errors:
+        classes[error.error_class] = classes.get(error.error_class, 0) + error.count
+    parts = [f"{number:,} {name}" for name, number in classes.items()]
+    return f"{fmt.plural(sum(classes.values()), 'operation')} failed: {fmt.listed(parts)}."
