@@ -147,6 +147,7 @@ class NoiseFloor(Model):
     ratio: Estimate
     absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
     relative: Finite = Field(description="The same of the ratio; 0.01 is 1 %.")
+    differences: list[Finite] = Field(default=[], description="The rounds' paired differences of the twin, in order.")
 
 
 class Cpu(Model):

@@ -20,3 +20,14 @@ def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]
     if "tls_version" in levels:
         transport["version"] = levels["tls_version"]
     return transport
+
+
+def application_environment(levels: dict[str, str]) -> dict[str, str]:
+    """Environment variables for the application of an arm.
+
+    Drivers such as pymongo have no option for the TLS version; OpenSSL's own configuration file pins it for the process.
+    """
+    version = levels.get("tls_version")
+    if version is None:
+        return {}
+    return {"OPENSSL_CONF": str(Path(__file__).with_name("application") / f"openssl-tls{version}.cnf")}

@@ -1,0 +1,35 @@
+# Each target does all its own set-up, on a fresh Debian 12 with Python 3.11, Rust and (for missing packages) root.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE_SOURCES := $(shell find engine/src engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
+
+.PHONY: setup demo test lint bench clean
+.DEFAULT_GOAL := setup
+
+setup: $(BIN)/costof
+	@$(BIN)/python -m costof.lab.mongod_binary
+
+# Distribution packages first, since OpenSSL's headers are needed to build the engine.
+$(BIN)/costof: pyproject.toml constraints.txt scripts/system-packages $(ENGINE_SOURCES)
+	@scripts/system-packages
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(BIN)/costof
+
+demo: setup
+	$(BIN)/costof run mongodb-tls --profile quick
+
+test: setup
+	@cd engine && cargo test --quiet --release
+	@$(BIN)/python -m pytest
+
+lint: setup
+	@cd engine && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: setup
+	@$(BIN)/python benches/run.py
+
+clean:
+	rm -rf $(VENV) engine/target

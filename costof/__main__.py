@@ -1,0 +1,5 @@
+"""`python -m costof`."""
+
+from costof.cli import main
+
+main()

@@ -1,0 +1,227 @@
+"""The command line: `costof list | run | show | report | compare | doctor`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from costof import __version__
+from costof.analysis import analyse, read_run
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError, Problem
+from costof.experiment import Before
+from costof.experiment import run as carry_out
+from costof.ledger import Ledger
+from costof.plan import Options, Plan, resolve
+from costof.progress import Bar
+from costof.redact import redact_url
+from costof.result import Result
+from costof.services import open_service
+from costof.study import load_study, study_names
+
+RESULT = "result.json"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="costof")
+def cli() -> None:
+    """What will this protection cost my service? A controlled experiment on real servers, and its answer."""
+
+
+@cli.command("list")
+def list_studies() -> None:
+    """The questions that can be asked, with their factors."""
+    console = Console(highlight=False)
+    for name in study_names():
+        study = load_study(name)
+        console.print(f"[bold]{name}[/]  {study.title}")
+        for factor, spec in study.factors.items():
+            levels = ", ".join(f"[green]{lv}[/]" if lv in spec.default else lv for lv in spec.levels)
+            console.print(f"    {factor:<14} {levels}")
+        for profile, size in study.profiles.items():
+            console.print(f"    [dim]--profile {profile:<10} {size.description}[/]")
+
+
+@cli.command()
+@click.argument("study", required=False)
+@click.option("--profile", default="default", help="quick, default or published.")
+@click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
+@click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
+@click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
+@click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) of the target.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@click.option("--seed", type=int, help="Seed of the order of the slices.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and every write it would do, and do nothing.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
+def run(
+    study: str | None,
+    profile: str,
+    settings: tuple[str, ...],
+    budget: str | None,
+    precision: str | None,
+    target: str | None,
+    tls_ca: Path | None,
+    out: Path | None,
+    as_json: bool,
+    seed: int | None,
+    dry_run: bool,
+    resume: Path | None,
+) -> None:
+    """Ask STUDY: measure, and report what the protection costs."""
+    if resume is not None:
+        ledger, before = _reopen(resume, study, settings)
+        plan = ledger.plan()
+    elif study is None:
+        raise click.UsageError("which study? `costof list` shows them")
+    else:
+        told = redact_url(target) if target else None
+        options = Options(profile, settings, budget, precision, seed, told)
+        plan, before = resolve(load_study(study), options), Before()
+        if dry_run:
+            _print_plan(plan, target, tls_ca)
+            return
+        # Made before anything is started, so that a folder that cannot be written costs nobody a run.
+        ledger = Ledger.create(plan, out)
+    _measure(plan, ledger, before, target, tls_ca)
+    result = _write(ledger)
+    _print(result, ledger, as_json)
+    sys.exit(_status(result))
+
+
+@cli.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+def show(folder: Path, as_json: bool) -> None:
+    """Print the answer of an earlier run."""
+    ledger = Ledger.open(folder)
+    _print(analyse(ledger), ledger, as_json)
+
+
+@cli.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+def report(folder: Path) -> None:
+    """Make the reports of an earlier run again, from its ledger alone."""
+    ledger = Ledger.open(folder)
+    _write(ledger)
+    for name in (RESULT, "report.html", "report.md"):
+        click.echo(str(ledger.folder / name))
+
+
+@cli.command()
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+def compare(first: Path, second: Path) -> None:
+    """Did a cost change between two runs of one study?"""
+    from costof.compare import compare_runs
+    from costof.report.comparison import render_comparison
+
+    changes = compare_runs(analyse(Ledger.open(first)), analyse(Ledger.open(second)))
+    render_comparison(changes, Console(highlight=False))
+
+
+@cli.command()
+def doctor() -> None:
+    """What this machine has and lacks for the lab, and how to get it. Installs nothing."""
+    from costof.doctor import examine
+
+    findings = examine()
+    for finding in findings:
+        click.echo(f"{'ok  ' if finding.good else 'LACK'}  {finding.what}: {finding.detail}")
+    sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)
+
+
+def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple[Ledger, Before]:
+    """An earlier run to go on with. Its plan stands: options that would change it are refused."""
+    if settings or study is not None:
+        raise CostofError(Problem.RESUME_DIFFERS, options="the study and --set")
+    ledger = Ledger.open(folder)
+    done = read_run(ledger)
+    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
+
+
+def _measure(plan: Plan, ledger: Ledger, before: Before, target: str | None, tls_ca: Path | None) -> None:
+    service = open_service(plan, target, tls_ca, ledger.folder.name)
+    try:
+        with Bar(plan, Console(stderr=True, highlight=False)) as bar:
+            carry_out(plan, service, ledger, bar, before)
+    except CostofError:
+        if before.rounds == 0:
+            ledger.discard()
+        raise
+
+
+def _write(ledger: Ledger) -> Result:
+    """`result.json` and the reports, beside the ledger they come from."""
+    from costof.report import write_reports
+
+    result = analyse(ledger)
+    try:
+        (ledger.folder / RESULT).write_text(result.model_dump_json(indent=2) + "\n")
+        write_reports(result, ledger.folder)
+    except OSError as error:
+        raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error
+    return result
+
+
+def _print(result: Result, ledger: Ledger, as_json: bool) -> None:
+    from costof.report import render_terminal
+
+    if as_json:
+        click.echo(result.model_dump_json(indent=2))
+        return
+    console = Console(highlight=False)
+    render_terminal(result, console)
+    console.print(f"Full report: {ledger.folder / 'report.html'}", soft_wrap=True)
+
+
+def _print_plan(plan: Plan, target: str | None, tls_ca: Path | None) -> None:
+    service = open_service(plan, target, tls_ca, "a-run")
+    click.echo(f"{plan.study.title}\n")
+    for arm in plan.arms:
+        role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
+        click.echo(f"arm       {arm.name}: {arm.label}{role}")
+    for name, size in plan.slices.items():
+        click.echo(f"slice     {name}: {size.operations:,} operations or {size.seconds:g} s")
+    click.echo(f"rounds    {plan.fewest_rounds} to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most")
+    click.echo(f"records   {plan.records:,}\nseed      {plan.seed}")
+    for write in service.writes():
+        click.echo(f"write     {write}")
+
+
+def _status(result: Result) -> int:
+    failed = any(arm.error for arm in result.arms)
+    if not result.values:
+        return EXIT_FAILED
+    return EXIT_PARTIAL if result.partial or failed else EXIT_ANSWERED
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """The entry point: every problem ends in one line on standard error and an exit status of its own."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        cli.main(standalone_mode=False)
+    except CostofError as error:
+        click.echo(f"costof: {error}", err=True)
+        sys.exit(error.exit_status)
+    except click.ClickException as error:
+        click.echo(f"costof: {error.format_message()}", err=True)
+        sys.exit(EXIT_USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("costof: interrupted", err=True)
+        sys.exit(EXIT_PARTIAL)
+    except BrokenPipeError:
+        sys.exit(EXIT_FAILED)
+
+
+if __name__ == "__main__":
+    main()

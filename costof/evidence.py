@@ -1,0 +1,66 @@
+"""Evidence: was a slice really of its arm? From both ends, where the server can tell."""
+
+from __future__ import annotations
+
+from costof.instrument import SliceAnswer
+from costof.service import Counters
+
+# Members of a cluster and the lab's own administration call each other now and then.
+STRAY_CONNECTIONS = 4
+#: Connections an application's client opens at the least: one to monitor, one to work.
+CONNECTIONS_PER_CLIENT = 2
+
+
+def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Counters) -> str | None:
+    """Why a slice does not prove its arm, in words; None when it does.
+
+    `moved` is what the server's own counters moved by during the slice; where it does not tell, the client's side stands alone.
+    A slice in which nothing succeeded proves nothing and refutes nothing: its errors speak for it.
+    """
+    if answer.operations == 0:
+        return None
+    if view == "wire":
+        return _client_side(levels, answer) or _server_side(levels, _opened(answer), moved, exact=True)
+    opened = int(answer.evidence.get("clients", 0)) * CONNECTIONS_PER_CLIENT
+    return _server_side(levels, opened, moved, exact=False)
+
+
+def _opened(answer: SliceAnswer) -> int:
+    return int(answer.evidence.get("connections", 0))
+
+
+def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
+    seen = answer.evidence
+    protocol = seen.get("protocol")
+    if levels["transport"] == "plain":
+        return f"the client spoke {protocol}" if protocol else None
+    if not protocol:
+        return "the client did not speak TLS"
+    wanted = levels.get("tls_version")
+    if wanted and protocol != f"TLSv{wanted}":
+        return f"the client spoke {protocol}"
+    if "key" in levels and seen.get("key") != levels["key"]:
+        return f"the server showed a key of {seen.get('key')}"
+    if levels.get("verify", "full") != "none" and not seen.get("verified"):
+        return "the client did not verify the server's certificate"
+    handshakes, resumed = int(seen.get("handshakes", 0)), int(seen.get("resumed", 0))
+    if levels.get("resumption") == "on" and resumed < handshakes:
+        return f"{resumed} of {handshakes} handshakes were resumed"
+    if levels.get("resumption") == "off" and resumed:
+        return f"{resumed} handshakes were resumed"
+    return None
+
+
+def _server_side(levels: dict[str, str], opened: int, moved: Counters, exact: bool) -> str | None:
+    if moved.connections is None or moved.tls_connections is None or opened == 0:
+        return None
+    if moved.connections < opened:
+        return f"the server counted {moved.connections} connections of {opened}"
+    if exact and moved.connections > opened + STRAY_CONNECTIONS:
+        return f"the server counted {moved.connections} connections, {opened} were opened"
+    tls = sum(moved.tls_connections.values())
+    if levels["transport"] == "plain":
+        return f"the server counted {tls} TLS connections" if tls > STRAY_CONNECTIONS else None
+    version = levels.get("tls_version")
+    counted = moved.tls_connections.get(f"TLSv{version}", 0) if version else tls
+    return f"the server counted {counted} connections with TLS {version or ''} of {opened}" if counted < opened else None

@@ -1,0 +1,164 @@
+"""The ledger: the raw results of a run on disk, from which every report can be made again.
+
+`plan.json` is written once; `slices.jsonl` is appended and flushed record by record, so that whatever ends a run, what
+was measured is there. A record is `{"record": kind, …}`; a line that a crash cut off at the end is passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from costof.errors import CostofError, Problem
+from costof.instrument import Ready, SliceAnswer
+from costof.plan import Plan
+from costof.redact import redact
+
+PLAN = "plan.json"
+SLICES = "slices.jsonl"
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EnvironmentRecord(Record):
+    """The machine and the programs, at the start of a run or of its resumption."""
+
+    record: Literal["environment"] = "environment"
+    started: str
+    facts: dict[str, Any]
+
+
+class ReadyRecord(Record):
+    """What an instrument said before the first slice. `view` is wire or app."""
+
+    record: Literal["ready"] = "ready"
+    view: str
+    ready: Ready
+
+
+class SliceRecord(Record):
+    """One slice: the instrument's answer, the servers' counters and CPU beside it, and whether it proved its arm."""
+
+    record: Literal["slice"] = "slice"
+    round: int
+    warm_up: bool
+    view: str
+    answer: SliceAnswer
+    server_connections: int | None
+    server_tls: dict[str, int] | None
+    server_cpu_seconds: dict[str, float]
+    mismatch: str | None = None
+
+
+class LostRecord(Record):
+    """The service went away."""
+
+    record: Literal["lost"] = "lost"
+    detail: str
+
+
+class CautionRecord(Record):
+    record: Literal["caution"] = "caution"
+    text: str
+
+
+class EndRecord(Record):
+    """Why the run ended. `partial` is None when it ended by itself."""
+
+    record: Literal["end"] = "end"
+    partial: str | None
+    steal_share: float
+
+
+AnyRecord = EnvironmentRecord | ReadyRecord | SliceRecord | LostRecord | CautionRecord | EndRecord
+_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(AnyRecord)
+
+
+class Ledger:
+    """The folder of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def create(cls, plan: Plan, out: Path | None) -> Ledger:
+        """A new folder with the plan in it: `out`, or `runs/<time>-<study>`.
+
+        Raises `OUTPUT_NOT_WRITABLE`, or `OUTPUT_EXISTS` rather than write over something.
+        """
+        folder = out or _unused(Path("runs"), f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}")
+        try:
+            if folder.is_dir() and any(folder.iterdir()):
+                raise CostofError(Problem.OUTPUT_EXISTS, path=folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(redact(plan.model_dump(mode="json", by_alias=True)), indent=2)
+            (folder / PLAN).write_text(text + "\n")
+        except OSError as error:
+            raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
+        return cls(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Ledger:
+        """The ledger of an earlier run. Raises `NOT_A_RUN`."""
+        if not (folder / PLAN).is_file():
+            raise CostofError(Problem.NOT_A_RUN, path=folder, detail=f"there is no {PLAN}")
+        return cls(folder)
+
+    def plan(self) -> Plan:
+        try:
+            return Plan.model_validate_json((self.folder / PLAN).read_bytes())
+        except (OSError, ValidationError) as error:
+            detail = f"{PLAN} cannot be read: {' '.join(str(error).split())[:200]}"
+            raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
+
+    def append(self, record: AnyRecord) -> None:
+        """Write one record and hand it to the kernel, so that a crash of this process loses nothing."""
+        line = json.dumps(redact(record.model_dump(mode="json", by_alias=True))) + "\n"
+        try:
+            with (self.folder / SLICES).open("a") as file:
+                file.write(line)
+        except OSError as error:
+            raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
+
+    def discard(self) -> None:
+        """Take a run back that came to nothing: its files, and the folder where nothing else is in it."""
+        for name in (PLAN, SLICES):
+            (self.folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+    def records(self) -> Iterator[AnyRecord]:
+        """Every whole record, in order."""
+        path = self.folder / SLICES
+        if not path.is_file():
+            return
+        for line in path.read_text().splitlines():
+            try:
+                yield _RECORD.validate_json(line)
+            except ValidationError as error:
+                if not line.endswith("}"):
+                    continue
+                detail = f"{SLICES} holds a line of another version: {' '.join(str(error).split())[:200]}"
+                raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
+
+
+def _unused(parent: Path, name: str) -> Path:
+    """`parent/name`, or with a number behind it: two runs may start in one second."""
+    folder, number = parent / name, 1
+    while folder.exists():
+        number += 1
+        folder = parent / f"{name}-{number}"
+    return folder
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+

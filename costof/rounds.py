@@ -1,0 +1,99 @@
+"""Rounds: in which order arms take turns, and when enough has been measured."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from costof.effects import half_width, ratio
+from costof.instrument import SliceAnswer
+from costof.plan import Plan
+
+
+NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
+
+
+class Turn(NamedTuple):
+    workload: str
+    arm: str
+
+
+def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
+    """One slice of every arm of each workload, in an order that depends on the plan's seed and the round alone.
+
+    `workloads` maps a workload to the arms that can run it. The arms of one workload follow each other, so that the pairs
+    of a difference are as close in time as they can be; both orders are drawn anew each round.
+    """
+    chance = random.Random(f"{plan.seed}/{number}")
+    names = list(workloads)
+    chance.shuffle(names)
+    turns = []
+    for workload in names:
+        arms = list(workloads[workload])
+        chance.shuffle(arms)
+        turns += [Turn(workload, arm) for arm in arms]
+    return turns
+
+
+@dataclass
+class Samples:
+    """One number for each metric, arm and round: the mean of a slice, in the metric's unit."""
+
+    _values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+
+    def add(self, metric: str, arm: str, round_number: int, value: float) -> None:
+        self._values.setdefault((metric, arm), {})[round_number] = value
+
+    def of(self, metric: str, arm: str) -> list[float]:
+        """The arm's numbers in the order of the rounds."""
+        rounds = self._values.get((metric, arm), {})
+        return [rounds[number] for number in sorted(rounds)]
+
+    def rounds(self, metric: str, arm: str) -> list[int]:
+        return sorted(self._values.get((metric, arm), {}))
+
+    def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
+        """Both arms' numbers in the rounds that both have. A control without the phase counts as 0: it spends nothing on it."""
+        of_arm = self._values.get((metric, arm), {})
+        of_control = self._values.get((metric, control), {})
+        if not of_control:
+            return [0.0] * len(of_arm), self.of(metric, arm)
+        common = sorted(set(of_arm) & set(of_control))
+        return [of_control[number] for number in common], [of_arm[number] for number in common]
+
+
+def add_samples(plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer) -> None:
+    """The slice's means, by metric, in the metric's unit."""
+    for name, metric in plan.study.metrics.items():
+        phase = answer.phases.get(metric.phase)
+        if metric.workload == turn.workload and phase is not None:
+            samples.add(name, turn.arm, number, phase.sum_ns / phase.count / NS_PER_UNIT[metric.unit])
+
+
+def precision(plan: Plan, samples: Samples) -> float | None:
+    """The widest half-interval among the headline ratios: what the stop rule compares with what was asked. None: too early."""
+    widths = []
+    for name, metric in plan.study.metrics.items():
+        if not metric.headline:
+            continue
+        for arm in plan.arms:
+            control, values = samples.pairs(name, plan.control.name, arm.name)
+            if arm.control or len(values) < 3:
+                continue
+            found = ratio(control, values)
+            if found is not None:
+                widths.append(half_width(found))
+    return max(widths) if widths else None
+
+
+def enough(plan: Plan, rounds_done: int, elapsed_seconds: float, reached: float | None, longest_round: float) -> bool:
+    """The stop rule: the most rounds, the budget (a round that would end after it is not begun), or, once the fewest
+    rounds are there, the asked precision."""
+    if rounds_done >= plan.most_rounds:
+        return True
+    if elapsed_seconds + longest_round > plan.budget_seconds:
+        return True
+    if rounds_done < plan.fewest_rounds:
+        return False
+    return reached is not None and reached <= plan.precision

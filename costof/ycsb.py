@@ -1,0 +1,23 @@
+"""YCSB's names for records, as its core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName)."""
+
+from __future__ import annotations
+
+FNV_OFFSET_BASIS_64 = 0xCBF29CE484222325
+FNV_PRIME_64 = 1099511628211
+_MASK = (1 << 64) - 1
+
+
+def fnv_hash_64(value: int) -> int:
+    """The FNV-1a hash of a record's number, octets from the lowest up, as YCSB computes it: the absolute value of a
+    signed 64-bit integer."""
+    hashed = FNV_OFFSET_BASIS_64
+    for _ in range(8):
+        hashed = ((hashed ^ (value & 0xFF)) * FNV_PRIME_64) & _MASK
+        value >>= 8
+    signed = hashed - (1 << 64) if hashed >> 63 else hashed
+    return abs(signed)
+
+
+def key_name(number: int) -> str:
+    """`_id` of record `number` in hashed order: 'user' and the hash."""
+    return f"user{fnv_hash_64(number)}"
