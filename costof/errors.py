@@ -37,6 +37,10 @@ class Problem(Enum):
         EXIT_FAILED,
         "no mongod to run the lab with ({detail}); install one, or set COSTOF_MONGOD to its path; `costof doctor` tells more",
     )
+    PROGRAM_MISSING = (
+        EXIT_FAILED,
+        "no {program} to run the lab with ({detail}); install it (Debian: apt-get install {package}), or set {variable} to its path",
+    )
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
     BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")

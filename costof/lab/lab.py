@@ -19,19 +19,21 @@ from types import TracebackType
 from typing import Any
 
 from costof.errors import CostofError, Problem
+from costof.lab.warden import parents
 
 READY_SECONDS = 60.0
 
 
 @dataclass
 class Process:
-    """A program of the lab. `role` is what its CPU time is counted under."""
+    """A program of the lab. `role` is what its CPU time is counted under, its children's too when it `forks`."""
 
     name: str
     role: str
     pid: int
     log: Path
     exit_status: int | None = None
+    forks: bool = False
 
 
 @dataclass
@@ -48,6 +50,7 @@ class Lab:
             start_new_session=True,
         )
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._ended: dict[str, int] = {}
         threading.Thread(target=self._listen, daemon=True).start()
         self.folder = Path(tempfile.mkdtemp(prefix="costof-"))
         self._tell(directory=str(self.folder))
@@ -65,16 +68,41 @@ class Lab:
         """The loopback address of host `number` (1 to 254) of this lab."""
         return f"{self._network}.{number}"
 
-    def spawn(self, name: str, role: str, argv: list[str], env: dict[str, str] | None = None) -> Process:
+    def spawn(
+        self, name: str, role: str, argv: list[str], env: dict[str, str] | None = None, forks: bool = False
+    ) -> Process:
         """Start a program under the warden. Raises `LAB_FAILED` when it cannot be executed."""
         log = self.folder / f"{name}.log"
         self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
         answer = self._answers.get(timeout=READY_SECONDS)
         if "failed" in answer:
             raise CostofError(Problem.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
-        process = Process(name, role, answer["spawned"]["pid"], log)
+        process = Process(name, role, answer["spawned"]["pid"], log, forks=forks)
         self.processes[name] = process
+        # One that ended at once may have been told of before it was known here.
+        if name in self._ended:
+            process.exit_status = self._ended.pop(name)
         return process
+
+    def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
+        """Run a program to its end under the warden. Raises `LAB_FAILED` with its last line when it fails."""
+        process = self.spawn(name, name, argv, env)
+        self._wait_for_end(process)
+        if process.exit_status != 0:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{name}: {last_line(process.log)}")
+
+    def stop(self, name: str) -> None:
+        """End one process on purpose, so that it does not count as dead."""
+        self.kill(name)
+        self._wait_for_end(self.processes[name])
+
+    def _wait_for_end(self, process: Process) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while process.exit_status is None:
+            if time.monotonic() > deadline:
+                raise CostofError(Problem.LAB_FAILED, detail=f"{process.name} took more than {READY_SECONDS:.0f} s")
+            time.sleep(0.005)
+        del self.processes[process.name]
 
     def kill(self, name: str) -> None:
         """End one process at once (kill -9)."""
@@ -99,7 +127,8 @@ class Lab:
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None:
-                total[process.role] = total.get(process.role, 0.0) + process_cpu_seconds(process.pid)
+                pids = [process.pid, *descendants_of(process.pid)] if process.forks else [process.pid]
+                total[process.role] = total.get(process.role, 0.0) + sum(map(process_cpu_seconds, pids))
         return total
 
     def _tell(self, **message: object) -> None:
@@ -118,6 +147,8 @@ class Lab:
                 process = self.processes.get(message["exited"]["name"])
                 if process is not None:
                     process.exit_status = message["exited"]["status"]
+                else:
+                    self._ended[message["exited"]["name"]] = message["exited"]["status"]
             else:
                 self._answers.put(message)
 
@@ -132,6 +163,15 @@ def process_cpu_seconds(pid: int) -> float:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return 0.0
+
+
+def descendants_of(pid: int) -> list[int]:
+    """Pids of the children of a process, and of theirs."""
+    parent_of = parents()
+    found = [pid]
+    for ancestor in found:
+        found += [child for child, parent in parent_of.items() if parent == ancestor]
+    return found[1:]
 
 
 def last_line(log: Path) -> str:

@@ -33,6 +33,18 @@ def _die_with_the_warden() -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def parents() -> dict[int, int]:
+    """The parent of every process of the machine, from /proc: not every kernel lists the children."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            # A process may end while it is looked at.
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+                # The name, in parentheses, may hold anything; after it come the state and the parent.
+                found[int(entry)] = int(file.read().rpartition(b")")[2].split()[1])
+    return found
+
+
 class Warden:
     """Children by name, directories and undo commands in the order they came."""
 
@@ -105,11 +117,23 @@ class Warden:
                 for line in lines:
                     self.obey(json.loads(line))
 
+    def end_orphans(self) -> None:
+        """End what the programs left: a child that began a session of its own (sshd's do) is in no group of ours.
+
+        Orphans come to the warden, the subreaper, so that its children are all there is; theirs come to it in turn.
+        """
+        while orphans := [pid for pid, parent in parents().items() if parent == os.getpid()]:
+            for pid in orphans:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
     def tear_down(self) -> None:
         for name in reversed(list(self.children)):
             self.kill(name)
         for child in self.children.values():
             child.wait()
+        self.end_orphans()
         for argv in reversed(self.undo):
             subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for directory in reversed(self.directories):
