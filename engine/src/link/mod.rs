@@ -1,0 +1,86 @@
+//! `costof-engine link`: distance between two network namespaces, for kernels without netem.
+//!
+//! Each link is a pair of TUN devices, one in each namespace, and a queue for each direction that releases a packet
+//! when half the round trip has passed since it was read. Read it in this order: [`plan`] is what is asked for,
+//! [`tun`] makes the devices, [`forwarder`] is the loop, [`direction`] one way through a link, made of a [`shaper`]
+//! (when is a packet due, is it lost) and a [`queue`] (where it waits), and [`calibrate`] measures what the path
+//! itself costs, which is taken off what is asked for.
+//!
+//! One JSON object a line. In: `{"links": [...]}` once, then any number of `{"counters": {}}`. Out: `{"ready": ...}`
+//! and a `{"counters": ...}` for each question; `{"error": {"class", "detail"}}` is fatal. The end of standard input
+//! ends the process, and with it its devices.
+
+mod calibrate;
+mod commands;
+mod direction;
+mod failure;
+mod forwarder;
+mod namespace;
+mod plan;
+mod queue;
+mod shaper;
+mod tun;
+
+use commands::Commands;
+use failure::Failure;
+use forwarder::Forwarder;
+use plan::{Answer, Command, Plan};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Exit status after an error in what was asked, or when the machine refuses a device.
+const EXIT_FAILED: u8 = 2;
+
+/// Serve the links that standard input asks for, until it ends.
+pub fn run() -> ExitCode {
+    // Refused only where prctl is forbidden; the end of standard input still ends us there.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody may be listening any more; the status says it too.
+            let _ = say(&Answer::Error(failure));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+fn serve() -> Result<(), Failure> {
+    let mut commands = Commands::of_standard_input();
+    let Some(line) = commands.wait_for_line()? else { return Ok(()) };
+    let plan = Plan::parse(&line)?;
+    let mut forwarder = Forwarder::new(&plan)?;
+    prefer_this_thread();
+    let path_cost = calibrate::path_cost(&mut forwarder, &plan.links[0])?;
+    forwarder.begin(&plan, path_cost);
+    say(&Answer::Ready(forwarder.ready(path_cost)))?;
+    loop {
+        forwarder.forward_until_readable(commands.source())?;
+        let open = commands.receive()?;
+        while let Some(line) = commands.next_line() {
+            match Command::parse(&line)? {
+                Command::Counters {} => say(&Answer::Counters(forwarder.counters()))?,
+            }
+        }
+        if !open {
+            return Ok(());
+        }
+    }
+}
+
+fn say(answer: &Answer) -> Result<(), Failure> {
+    let mut line = serde_json::to_vec(answer).expect("the answers are JSON");
+    line.push(b'\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(&line).and_then(|()| out.flush()).map_err(|error| Failure::link("standard output", error))
+}
+
+/// Run before ordinary programs. netem works in the kernel's timers, which no program holds up; behind a busy server
+/// this thread would wait for its turn, milliseconds long, and the link would be further than was asked for.
+fn prefer_this_thread() {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: 0 is the calling thread, and the parameters live through the call.
+    // A refusal is no error: on an idle machine the order of turns makes no difference.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &lowest) };
+}

@@ -1,0 +1,228 @@
+//! What goes in and out of `costof-engine link`.
+
+use super::failure::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Longer than twice to the moon and back.
+const LONGEST_ROUND_TRIP_MS: f64 = 10_000.0;
+/// 1.5 GB in each direction, if it were ever full.
+const LONGEST_QUEUE: usize = 1_000_000;
+
+/// The first line: all links of this process.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Of the generators that choose the lost packets.
+    #[serde(default)]
+    pub seed: u64,
+    pub links: Vec<LinkPlan>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkPlan {
+    pub name: String,
+    pub a: End,
+    pub b: End,
+    pub round_trip_ms: f64,
+    /// Of each direction, counted on IP packets; none: as fast as this machine goes.
+    #[serde(default)]
+    pub bandwidth_mbit: Option<f64>,
+    /// Probability that a packet is lost, in each direction.
+    #[serde(default)]
+    pub loss: f64,
+    /// Packets on their way in one direction, waiting for bandwidth or travelling; as netem's `limit`.
+    #[serde(default = "default_queue_packets")]
+    pub queue_packets: usize,
+}
+
+/// One end of a link: a device in a namespace of `/run/netns`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    pub namespace: String,
+    pub device: String,
+    pub address: Address,
+}
+
+/// An IPv4 address with the length of its network's prefix, `10.83.1.1/30`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Address {
+    pub ip: Ipv4Addr,
+    pub prefix: u8,
+}
+
+/// A later line.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    Counters {},
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Ready(Ready),
+    Counters(AllCounters),
+    Error(Failure),
+}
+
+/// All devices are up and packets flow.
+#[derive(Debug, Serialize)]
+pub struct Ready {
+    /// What a round trip over the devices costs with no delay of ours; taken off every delay.
+    pub path_cost_us: f64,
+    /// Of each link: how long a packet is held in one direction.
+    pub held_us: BTreeMap<String, f64>,
+}
+
+/// Since `ready`.
+#[derive(Debug, Serialize)]
+pub struct AllCounters {
+    /// CPU time of this process, all of it.
+    pub cpu_ns: u64,
+    pub links: BTreeMap<String, LinkCounters>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LinkCounters {
+    pub a_to_b: Counters,
+    pub b_to_a: Counters,
+}
+
+/// One direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + what is on its way.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Packets that the sending host put into its device.
+    pub taken: u64,
+    /// Lost on purpose.
+    pub lost: u64,
+    /// Dropped because the queue was full.
+    pub dropped: u64,
+    pub delivered: u64,
+    pub delivered_bytes: u64,
+    /// Delivered to a device that would not have them (it is down).
+    pub refused: u64,
+    /// How long after their due time packets were delivered: the sum, and the worst.
+    pub late_sum_ns: u64,
+    pub late_max_ns: u64,
+}
+
+fn default_queue_packets() -> usize {
+    10_000
+}
+
+impl Plan {
+    pub fn parse(line: &[u8]) -> Result<Plan, Failure> {
+        let plan: Plan = serde_json::from_slice(line).map_err(|error| Failure::plan(error.to_string()))?;
+        if plan.links.is_empty() {
+            return Err(Failure::plan("there is no link in it"));
+        }
+        plan.links.iter().try_for_each(LinkPlan::check)?;
+        Ok(plan)
+    }
+}
+
+impl Command {
+    pub fn parse(line: &[u8]) -> Result<Command, Failure> {
+        serde_json::from_slice(line).map_err(|error| Failure::plan(error.to_string()))
+    }
+}
+
+impl LinkPlan {
+    fn check(&self) -> Result<(), Failure> {
+        let wrong = |what: String| Err(Failure::plan(format!("link {}: {what}", self.name)));
+        if !(0.0..=LONGEST_ROUND_TRIP_MS).contains(&self.round_trip_ms) {
+            return wrong(format!("round_trip_ms {} is not from 0 to {LONGEST_ROUND_TRIP_MS}", self.round_trip_ms));
+        }
+        if !self.bandwidth_mbit.is_none_or(|mbit| mbit.is_finite() && mbit > 0.0) {
+            return wrong("bandwidth_mbit is not above 0".into());
+        }
+        if !(0.0..1.0).contains(&self.loss) {
+            return wrong(format!("loss {} is not from 0 to below 1", self.loss));
+        }
+        if !(1..=LONGEST_QUEUE).contains(&self.queue_packets) {
+            return wrong(format!("queue_packets {} is not from 1 to {LONGEST_QUEUE}", self.queue_packets));
+        }
+        for end in [&self.a, &self.b] {
+            // IFNAMSIZ counts the closing zero; a namespace is a file's name, never a path.
+            if !(1..libc::IFNAMSIZ).contains(&end.device.len()) || end.device.contains(['/', '%', '\0']) {
+                return wrong(format!("'{}' is no name for a device", end.device));
+            }
+            if end.namespace.is_empty() || end.namespace.starts_with('.') || end.namespace.contains(['/', '\0']) {
+                return wrong(format!("'{}' is no name of a namespace", end.namespace));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(ip, prefix)| Some((ip.parse().ok()?, prefix.parse().ok()?)));
+        match parts {
+            Some((ip, prefix @ 1..=32)) => Ok(Address { ip, prefix }),
+            _ => Err(format!("'{text}' is no IPv4 address with a prefix length, such as 10.83.1.1/30")),
+        }
+    }
+}
+
+impl Address {
+    pub fn mask(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(u32::MAX << (32 - u32::from(self.prefix)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_with(fields: &str) -> Result<Plan, Failure> {
+        let end = |which| format!(r#"{{"namespace":"n{which}","device":"d","address":"10.83.1.{which}/30"}}"#);
+        Plan::parse(format!(r#"{{"links":[{{"name":"x","a":{},"b":{},{fields}}}]}}"#, end(1), end(2)).as_bytes())
+    }
+
+    #[test]
+    fn defaults_are_an_unlimited_lossless_link() {
+        let plan = plan_with(r#""round_trip_ms":5"#).unwrap();
+        let link = &plan.links[0];
+        assert_eq!((link.bandwidth_mbit, link.loss, link.queue_packets), (None, 0.0, 10_000));
+        assert_eq!(link.a.address, Address { ip: Ipv4Addr::new(10, 83, 1, 1), prefix: 30 });
+        assert_eq!(link.a.address.mask(), Ipv4Addr::new(255, 255, 255, 252));
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name() {
+        for (fields, word) in [
+            (r#""round_trip_ms":-1"#, "round_trip_ms"),
+            (r#""round_trip_ms":1e9"#, "round_trip_ms"),
+            (r#""round_trip_ms":1,"loss":1.0"#, "loss"),
+            (r#""round_trip_ms":1,"bandwidth_mbit":0"#, "bandwidth_mbit"),
+            (r#""round_trip_ms":1,"queue_packets":0"#, "queue_packets"),
+            (r#""round_trip_ms":1,"jitter_ms":1"#, "jitter_ms"),
+        ] {
+            let failure = plan_with(fields).unwrap_err();
+            assert_eq!(failure.class, "plan");
+            assert!(failure.detail.contains(word), "{fields}: {}", failure.detail);
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_no_path() {
+        let end = r#"{"namespace":"../x","device":"d","address":"10.0.0.1/30"}"#;
+        let line = format!(r#"{{"links":[{{"name":"x","a":{end},"b":{end},"round_trip_ms":1}}]}}"#);
+        assert!(Plan::parse(line.as_bytes()).unwrap_err().detail.contains("namespace"));
+    }
+
+    #[test]
+    fn addresses_need_a_prefix() {
+        for text in ["10.0.0.1", "10.0.0.1/0", "10.0.0.1/33", "::1/64", "/30", ""] {
+            assert!(Address::try_from(text.to_string()).is_err(), "{text}");
+        }
+    }
+}
