@@ -125,7 +125,6 @@ class MariadbServer:
         """
         binary = find_mariadbd()
         self.version = mariadbd_version(binary)
-        self._folder = self._lab.folder / self.name
         self._folder.mkdir(mode=0o700)
         self._certificates = {
             kind: self._authority.issue(self.name, kind, [self.address, self.name, "localhost"]) for kind in self._kinds
@@ -200,6 +199,10 @@ class MariadbServer:
             "TLS": f"{TLS_VERSIONS}, {self.tls_library}; plain on the same port",
             "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
         }
+
+    @property
+    def _folder(self) -> Path:
+        return self._lab.folder / self.name
 
     @property
     def _socket(self) -> Path:
