@@ -41,6 +41,7 @@ class Problem(Enum):
         EXIT_FAILED,
         "no {program} to run the lab with ({detail}); install it (Debian: apt-get install {package}), or set {variable} to its path",
     )
+    NEEDS_ROOT = (EXIT_FAILED, "{what} needs root: {detail}; run costof as root, or leave it out")
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
     BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -196,11 +197,12 @@ def engine_path() -> Path:
     return Path(found)
 
 
-def engine() -> Instrument:
-    """The wire view."""
-    return Instrument("costof-engine", [str(engine_path()), "drive"])
+def engine(prefix: Sequence[str] = ()) -> Instrument:
+    """The wire view. `prefix` is that of the lab's host that it is to run on."""
+    return Instrument("costof-engine", [*prefix, str(engine_path()), "drive"])
 
 
-def application(protocol: str, env: dict[str, str]) -> Instrument:
+def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
     """The application view: the driver that most applications use, in a process of its own."""
-    return Instrument(f"the {protocol} application", [sys.executable, "-m", f"costof.application.{protocol}"], env)
+    argv = [*prefix, sys.executable, "-m", f"costof.application.{protocol}"]
+    return Instrument(f"the {protocol} application", argv, env)

@@ -16,10 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from costof.errors import CostofError, Problem
 from costof.lab.warden import parents
+
+if TYPE_CHECKING:
+    from costof.lab.host import Host
 
 READY_SECONDS = 60.0
 
@@ -77,10 +80,17 @@ class Lab:
         return f"{self._network}.{number}"
 
     def spawn(
-        self, name: str, role: str, argv: list[str], env: dict[str, str] | None = None, forks: bool = False
+        self,
+        name: str,
+        role: str,
+        argv: list[str],
+        env: dict[str, str] | None = None,
+        forks: bool = False,
+        host: Host | None = None,
     ) -> Process:
-        """Start a program under the warden. Raises `LAB_FAILED` when it cannot be executed."""
+        """Start a program under the warden, on `host` if given. Raises `LAB_FAILED` when it cannot be executed."""
         log = self.folder / f"{name}.log"
+        argv = [*host.prefix, *argv] if host else argv
         self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
         answer = self._answers.get(timeout=READY_SECONDS)
         if "failed" in answer:
@@ -91,6 +101,10 @@ class Lab:
         if name in self._ended:
             process.exit_status = self._ended.pop(name)
         return process
+
+    def undo(self, argv: list[str]) -> None:
+        """A command for the end, however it comes. To be said before the thing is done that it undoes."""
+        self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
         """Run a program to its end under the warden. Raises `LAB_FAILED` with its last line when it fails."""

@@ -135,7 +135,9 @@ class Warden:
             child.wait()
         self.end_orphans()
         for argv in reversed(self.undo):
-            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # One that cannot even be started must not keep the others from being run.
+            with contextlib.suppress(OSError):
+                subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for directory in reversed(self.directories):
             shutil.rmtree(directory, ignore_errors=True)
 

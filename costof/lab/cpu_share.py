@@ -1,0 +1,111 @@
+"""The CPU share of a host: a cgroup, so that many hosts on few cores each have a machine of their own, scaled down."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from costof.errors import CostofError, Problem
+from costof.lab.lab import Lab
+
+# Short, so that a host that has used its share up is back before its clients notice more than a slower machine.
+PERIOD_US = 10_000
+# The kernel takes no smaller quota (cpu.cfs_quota_us, cpu.max).
+SMALLEST_QUOTA_US = 1_000
+
+# What is left in the group is the host's and the lab is at its end; a process that was killed leaves it a little later.
+REMOVE = """
+tries=0
+while [ -d "$0" ] && [ $tries -lt 300 ]; do
+    for pid in $(cat "$0/cgroup.procs"); do kill -9 "$pid"; done
+    rmdir "$0" || sleep 0.01
+    tries=$((tries + 1))
+done
+"""
+
+
+@dataclass(frozen=True)
+class Hierarchies:
+    """Where this machine's groups are: `limit` sets the share, `usage` counts (the same folder in most systems)."""
+
+    version: int
+    limit: Path
+    usage: Path
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(dict.fromkeys((self.limit, self.usage)))
+
+
+@dataclass(frozen=True)
+class CpuShare:
+    """A share of `cores` that whatever enters the group has together."""
+
+    cores: float
+    hierarchies: Hierarchies
+    group: str
+
+    @classmethod
+    def create(cls, lab: Lab, group: str, cores: float) -> CpuShare:
+        """Make the group, to be removed with the lab. Raises `LAB_FAILED` when this machine has none."""
+        share = cls(cores, find_hierarchies(), group)
+        for folder in share.folders:
+            lab.undo(["sh", "-c", REMOVE, str(folder)])
+            lab.run(f"make {folder.parent.name} {group}", ["mkdir", str(folder)])
+        try:
+            for name, value in limits(share.hierarchies.version, cores).items():
+                (share.hierarchies.limit / group / name).write_text(value)
+        except OSError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"a share of {cores:g} cores: {error}") from error
+        return share
+
+    @property
+    def folders(self) -> list[Path]:
+        return [folder / self.group for folder in self.hierarchies.folders]
+
+    @property
+    def prefix(self) -> list[str]:
+        """Before a program's own arguments: it enters the group, then becomes the program, with the same pid."""
+        enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
+        return ["sh", "-c", enter + 'exec "$@"', "sh"]
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all that ever ran in the group."""
+        folder = self.hierarchies.usage / self.group
+        if self.hierarchies.version == 1:
+            return int((folder / "cpuacct.usage").read_text()) / 1e9
+        counts = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+        return int(counts["usage_usec"]) / 1e6
+
+
+def limits(version: int, cores: float) -> dict[str, str]:
+    """The files of a group and what to write into them; a small share has a longer period, the kernel's least quota."""
+    period = max(PERIOD_US, round(SMALLEST_QUOTA_US / cores))
+    quota = round(cores * period)
+    if version == 1:
+        # The period first: the kernel checks each against the other as it stands.
+        return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
+    return {"cpu.max": f"{quota} {period}"}
+
+
+def find_hierarchies(mounts: Path = Path("/proc/self/mounts")) -> Hierarchies:
+    """Version 2 where it has the cpu controller, else version 1. Raises `LAB_FAILED`."""
+    first: dict[str, Path] = {}
+    for line in mounts.read_text().splitlines():
+        _, folder, kind, options, *_ = line.split()
+        if kind == "cgroup2" and _can_share(Path(folder)):
+            return Hierarchies(2, Path(folder), Path(folder))
+        if kind == "cgroup":
+            first |= {name: Path(folder) for name in options.split(",") if name in ("cpu", "cpuacct")}
+    if len(first) < 2:
+        detail = "no cgroup hierarchy with the cpu controller is mounted, so hosts cannot have CPU shares"
+        raise CostofError(Problem.LAB_FAILED, detail=detail)
+    return Hierarchies(1, first["cpu"], first["cpuacct"])
+
+
+def _can_share(root: Path) -> bool:
+    try:
+        return "cpu" in (root / "cgroup.subtree_control").read_text().split() and os.access(root, os.W_OK)
+    except OSError:
+        return False

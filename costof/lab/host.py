@@ -1,0 +1,60 @@
+"""Machines of the lab, and what joins two of them."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from costof.lab.cpu_share import CpuShare
+from costof.lab.namespace import FOLDER, socket_in
+from costof.lab.programs import find_program
+
+# Packets on their way in one direction: 240 ms one way at 500 Mbit/s, as netem's `limit`.
+QUEUE_PACKETS = 10_000
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine of the lab. `namespace` is None without root; then `loopback` is its address."""
+
+    name: str
+    namespace: str | None
+    loopback: str | None = None
+    cpu_share: CpuShare | None = None
+
+    @property
+    def prefix(self) -> list[str]:
+        """Before a program's arguments: it runs on this host, with the same pid and end as without it."""
+        share = self.cpu_share.prefix if self.cpu_share else []
+        if self.namespace is None:
+            return share
+        return [*share, str(find_program("nsenter", "util-linux")), f"--net={FOLDER / self.namespace}", "--"]
+
+    def socket(self, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> socket.socket:
+        """An IPv4 socket on this host, for the process that calls: administration, probes."""
+        return socket_in(self.namespace, socket.AF_INET, kind, protocol)
+
+    def cpu_seconds(self) -> float | None:
+        """CPU time of all that ran on this host; None when it has no share of its own."""
+        return self.cpu_share.cpu_seconds() if self.cpu_share else None
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two hosts, an address at each. `kind`: `loopback`, `veth` (plain), `netem` or `engine`."""
+
+    name: str
+    a: Host
+    b: Host
+    a_address: str
+    b_address: str
+    kind: str
+    device: str
+    round_trip_ms: float = 0.0
+    bandwidth_mbit: float | None = None
+    loss: float = 0.0
+    queue_packets: int = QUEUE_PACKETS
+
+    def address_of(self, host: Host) -> str:
+        """Where the other end reaches `host` over this link."""
+        return {self.a.name: self.a_address, self.b.name: self.b_address}[host.name]

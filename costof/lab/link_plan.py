@@ -1,0 +1,84 @@
+"""How a link is made: its addresses, its queue, the commands for the kernel or the plan for the engine."""
+
+from __future__ import annotations
+
+import math
+from ipaddress import IPv4Address
+from typing import Any
+
+from costof.errors import CostofError, Problem
+from costof.lab.host import QUEUE_PACKETS, Host, Link
+
+# What a router would buffer before a narrow link; without a bound a full one would hold packets for seconds.
+BUFFER_MS = 100.0
+PACKET_BITS = 1500 * 8
+PREFIX = 30
+NETWORKS = 1 << (PREFIX - 16)
+
+
+def link_addresses(run: str, number: int) -> tuple[str, str]:
+    """The two ends of link `number`: a /30 of a /16 of 10.0.0.0/8 that the run's six hexadecimal digits choose.
+
+    Two runs never meet, since their hosts are in namespaces of their own; other networks only make captures of both
+    easier to tell apart.
+    """
+    if not 0 <= number < NETWORKS:
+        raise CostofError(Problem.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
+    network = IPv4Address("10.0.0.0") + (int(run, 16) % 256 << 16) + (number << (32 - PREFIX))
+    return str(network + 1), str(network + 2)
+
+
+def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
+    """Packets that a direction holds: what travels, and what a router would buffer."""
+    if bandwidth_mbit is None:
+        return QUEUE_PACKETS
+    packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS
+    return min(max(math.ceil(packets), 100), 10 * QUEUE_PACKETS)
+
+
+def engine_plan(link: Link) -> dict[str, Any]:
+    """The link as `costof-engine link` is told of it."""
+
+    def end(host: Host, address: str) -> dict[str, str | None]:
+        return {"namespace": host.namespace, "device": link.device, "address": f"{address}/{PREFIX}"}
+
+    return {
+        "name": link.name,
+        "a": end(link.a, link.a_address),
+        "b": end(link.b, link.b_address),
+        "round_trip_ms": link.round_trip_ms,
+        "bandwidth_mbit": link.bandwidth_mbit,
+        "loss": link.loss,
+        "queue_packets": link.queue_packets,
+    }
+
+
+def veth_commands(ip: str, link: Link) -> list[list[str]]:
+    """Two devices joined by a wire, each with its address."""
+    (a, a_address), (b, b_address) = _ends(link)
+    both = ["type", "veth", "peer", "name", link.device, "netns", b]
+    commands = [[ip, "-n", a, "link", "add", link.device, *both]]
+    for namespace, address in ((a, a_address), (b, b_address)):
+        commands.append([ip, "-n", namespace, "address", "add", f"{address}/{PREFIX}", "dev", link.device])
+        commands.append([ip, "-n", namespace, "link", "set", link.device, "up"])
+    return commands
+
+
+def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
+    """Half the round trip in each direction, and packets of the MTU: one of 64 KB would be lost or delayed as one."""
+    commands = []
+    for namespace, _ in _ends(link):
+        commands.append([ip, "-n", namespace, "link", "set", "dev", link.device, "gso_max_segs", "1"])
+        shape = ["delay", f"{round(link.round_trip_ms * 500)}us", "limit", str(link.queue_packets)]
+        if link.bandwidth_mbit is not None:
+            shape += ["rate", f"{round(link.bandwidth_mbit * 1e6)}bit"]
+        if link.loss:
+            shape += ["loss", "random", f"{link.loss * 100:.6f}%"]
+        commands.append([tc, "-n", namespace, "qdisc", "add", "dev", link.device, "root", "netem", *shape])
+    return commands
+
+
+def _ends(link: Link) -> tuple[tuple[str, str], tuple[str, str]]:
+    assert link.a.namespace is not None
+    assert link.b.namespace is not None
+    return (link.a.namespace, link.a_address), (link.b.namespace, link.b_address)

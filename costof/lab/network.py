@@ -1,0 +1,194 @@
+"""The lab's network: hosts, and links between them with a round-trip time, a bandwidth and loss.
+
+With root a host is a network namespace. Every link has a network of its own, so that one server process, bound to all
+addresses of its host, is reached at another address for each distance: all distances exist at once, and arms take
+turns. Without root a host is a loopback address, and whatever is not a plain local link is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+import shlex
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from costof.errors import CostofError, Problem
+from costof.lab.cpu_share import CpuShare
+from costof.lab.host import Host, Link
+from costof.lab.lab import Lab, is_root
+from costof.lab.link_plan import engine_plan, link_addresses, netem_commands, queue_for, veth_commands
+from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady
+from costof.lab.namespace import FOLDER
+from costof.lab.programs import find_program
+
+# Hosts without root come after the addresses that server programs take for themselves.
+FIRST_LOOPBACK = 101
+# What the engine takes.
+LONGEST_ROUND_TRIP_MS = 10_000.0
+
+__all__ = ["Host", "Link", "Network"]
+
+
+@dataclass
+class Network:
+    """Context manager; after the last `link`, `start` brings those up that are the engine's.
+
+    Everything is undone with the lab, whatever ends it. `netem` False uses the engine even where the kernel could.
+    """
+
+    lab: Lab
+    seed: int = 0
+    netem: bool | None = None
+    hosts: dict[str, Host] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        self._processes = ExitStack()
+        self._waiting: list[Link] = []
+        self._carriers: dict[str, LinkProcess] = {}
+        self._run = secrets.token_hex(3)
+        while list(FOLDER.glob(f"costof-{self._run}-*")):
+            self._run = secrets.token_hex(3)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._processes.close()
+
+    def host(self, name: str, cpu_share: float | None = None) -> Host:
+        """A new host; `cpu_share` in cores. Raises `NEEDS_ROOT` for a share without root, `LAB_FAILED`."""
+        _check_name(name, self.hosts)
+        full_name = f"costof-{self._run}-{name}"
+        if is_root():
+            self._make_namespace(full_name)
+            share = CpuShare.create(self.lab, full_name, cpu_share) if cpu_share else None
+            host = Host(name, full_name, cpu_share=share)
+        elif cpu_share:
+            raise CostofError(Problem.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")
+        else:
+            host = Host(name, None, loopback=self.lab.address(FIRST_LOOPBACK + len(self.hosts)))
+        self.hosts[name] = host
+        return host
+
+    def link(
+        self,
+        a: Host,
+        b: Host,
+        name: str,
+        round_trip_ms: float = 0.0,
+        bandwidth_mbit: float | None = None,
+        loss: float = 0.0,
+        queue_packets: int | None = None,
+    ) -> Link:
+        """A new link. All zero is a plain local one. Raises `NEEDS_ROOT`, `LAB_FAILED`."""
+        _check_name(name, self.links)
+        _check_shape(name, round_trip_ms, bandwidth_mbit, loss)
+        queue = queue_packets or queue_for(round_trip_ms, bandwidth_mbit)
+        plain = round_trip_ms == 0 and bandwidth_mbit is None and loss == 0
+        if a.loopback and b.loopback:
+            if not plain:
+                raise CostofError(Problem.NEEDS_ROOT, what=f"the link '{name}'", detail=_distance(round_trip_ms))
+            link = Link(name, a, b, a.loopback, b.loopback, kind="loopback", device="lo")
+        else:
+            number = len(self.links)
+            a_address, b_address = link_addresses(self._run, number)
+            kind = "veth" if plain else "netem" if self._has_netem(a) else "engine"
+            device = f"link{number}"
+            link = Link(name, a, b, a_address, b_address, kind, device, round_trip_ms, bandwidth_mbit, loss, queue)
+            self._make(link)
+        self.links[name] = link
+        return link
+
+    def start(self) -> LinkReady | None:
+        """Bring up the engine's links since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""
+        if not self._waiting:
+            return None
+        process = self._processes.enter_context(LinkProcess())
+        ready = process.begin({"seed": self.seed, "links": [engine_plan(link) for link in self._waiting]})
+        self._carriers |= {link.name: process for link in self._waiting}
+        self._waiting = []
+        return ready
+
+    def counters(self, link: Link) -> LinkCounters:
+        """What one of the engine's links has carried, lost and dropped. Raises `INSTRUMENT_FAILED`."""
+        return self._carriers[link.name].counters().links[link.name]
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the processes that carry links: part of the instrument, not of what is measured."""
+        return sum(process.cpu_seconds() for process in self._link_processes())
+
+    def process_ids(self) -> list[int]:
+        """Pids of the processes that carry links."""
+        return [process.pid for process in self._link_processes()]
+
+    def lost(self) -> str | None:
+        """In words, what of the network has ended though nobody asked it to."""
+        for process in self._link_processes():
+            if process.ended() is not None:
+                return f"the process that carries the lab's links ended (status {process.ended()})"
+        return None
+
+    def _link_processes(self) -> set[LinkProcess]:
+        return set(self._carriers.values())
+
+    def _make_namespace(self, name: str) -> None:
+        ip = _ip()
+        self.lab.undo([ip, "netns", "del", name])
+        self._do(f"namespace {name}", [[ip, "netns", "add", name], [ip, "-n", name, "link", "set", "lo", "up"]])
+
+    def _make(self, link: Link) -> None:
+        if link.kind == "engine":
+            self._waiting.append(link)
+            return
+        self._do(f"link {link.name}", veth_commands(_ip(), link))
+        if link.kind == "netem":
+            self._do(f"netem {link.name}", netem_commands(_ip(), str(find_program("tc", "iproute2")), link))
+
+    def _do(self, what: str, commands: list[list[str]]) -> None:
+        """In the warden's hands from the first moment: what it has begun, it ends before it undoes."""
+        self.lab.run(what.replace("/", "-"), ["sh", "-ec", "\n".join(map(shlex.join, commands))])
+
+    def _has_netem(self, host: Host) -> bool:
+        if self.netem is None:
+            self.netem = self._probe_netem(host)
+        return self.netem
+
+    def _probe_netem(self, host: Host) -> bool:
+        assert host.namespace is not None
+        try:
+            tc = [str(find_program("tc", "iproute2")), "-n", host.namespace, "qdisc"]
+            self._do("probe netem", [[*tc, "add", "dev", "lo", "root", "netem"], [*tc, "del", "dev", "lo", "root"]])
+        except CostofError:
+            return False
+        return True
+
+
+def _ip() -> str:
+    return str(find_program("ip", "iproute2"))
+
+
+def _check_name(name: str, taken: dict[str, Any]) -> None:
+    # It becomes part of file names and of the names of namespaces.
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", name) or name in taken:
+        raise CostofError(Problem.LAB_FAILED, detail=f"'{name}' cannot name a host or link, or does already")
+
+
+def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, loss: float) -> None:
+    if not 0 <= round_trip_ms <= LONGEST_ROUND_TRIP_MS:
+        wrong = f"a round trip of {round_trip_ms:g} ms is not from 0 to {LONGEST_ROUND_TRIP_MS:g}"
+    elif bandwidth_mbit is not None and not 0 < bandwidth_mbit < math.inf:
+        wrong = f"a bandwidth of {bandwidth_mbit:g} Mbit/s is not above 0"
+    elif not 0 <= loss < 1:
+        wrong = f"a loss of {loss:g} is not from 0 to below 1"
+    else:
+        return
+    raise CostofError(Problem.LAB_FAILED, detail=f"the link '{name}': {wrong}")
+
+
+def _distance(round_trip_ms: float) -> str:
+    return f"its packets are held ({round_trip_ms:g} ms) between network namespaces, which only root can make"
