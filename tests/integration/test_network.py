@@ -1,0 +1,235 @@
+"""Hosts and links on the real kernel: distance, order, loss, bandwidth, and nothing left whatever ends the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError
+from costof.lab.host import Host, Link
+from costof.lab.lab import Lab, is_root
+from costof.lab.link_evidence import SO_TIMESTAMPNS, measure_link
+from costof.lab.link_process import DirectionCounters
+from costof.lab.namespace import FOLDER
+from costof.lab.network import Network
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not is_root(), reason="only root can make network namespaces"),
+    pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
+]
+
+# asm-generic/socket.h: beyond net.core.rmem_max, so that no burst is lost at its receiver.
+SO_RCVBUFFORCE = 33
+ROUND_TRIPS_MS = (0.1, 5.0, 44.648, 170.126, 400.0)
+
+
+def wait_for(what: str, condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} took more than {seconds} s"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    """All links of these tests at once, carried by one process, between the same two hosts."""
+    with Lab() as lab, Network(lab, seed=42, netem=False) as network:
+        client, server = network.host("client"), network.host("server")
+        network.link(client, server, "lan")
+        for milliseconds in ROUND_TRIPS_MS:
+            network.link(client, server, f"{milliseconds:g}ms", round_trip_ms=milliseconds)
+        network.link(client, server, "tiny-queue", round_trip_ms=50, queue_packets=10)
+        network.link(client, server, "lossy", round_trip_ms=2, loss=0.2)
+        network.link(client, server, "narrow", round_trip_ms=10, bandwidth_mbit=20, queue_packets=1000)
+        network.start()
+        yield network
+
+
+@pytest.mark.parametrize("milliseconds", ROUND_TRIPS_MS)
+def test_the_round_trip_is_the_one_asked_for(network: Network, milliseconds: float) -> None:
+    link = network.links[f"{milliseconds:g}ms"]
+    tolerance = max(0.02 * milliseconds, 0.2)
+    # Whatever else the machine does can only make packets later; the third time it is the link's fault.
+    for _ in range(3):
+        evidence = measure_link(link)
+        assert evidence.icmp is not None
+        errors = [abs(trips.median_ms - milliseconds) for trips in (evidence.icmp, evidence.tcp)]
+        if max(errors) <= tolerance:
+            break
+    assert max(errors) <= tolerance
+    assert (evidence.icmp.lost, evidence.tcp.lost) == (0, 0)
+
+
+def test_a_plain_link_is_near(network: Network) -> None:
+    evidence = measure_link(network.links["lan"])
+    assert network.links["lan"].kind == "veth"
+    assert evidence.tcp.median_ms < 0.5
+
+
+def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None:
+    received, counters = send_burst(network, network.links["tiny-queue"], count=200, size=100)
+    assert received == sorted(received)
+    assert counters.taken == 200
+    assert counters.dropped >= 200 - 10 - 1
+    assert len(received) == counters.delivered == 200 - counters.dropped
+
+
+def test_losses_are_as_frequent_as_asked_for_and_counted(network: Network) -> None:
+    received, counters = send_burst(network, network.links["lossy"], count=1000, size=100)
+    assert received == sorted(received)
+    # Five standard deviations of a binomial with 1000 draws are 63.
+    assert 137 <= counters.lost <= 263
+    assert len(received) == 1000 - counters.lost
+
+
+def test_a_narrow_link_passes_its_bandwidth(network: Network) -> None:
+    link = network.links["narrow"]
+    times: list[float] = []
+    # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals.
+    send_burst(network, link, count=300, size=1472, times=times)
+    mbit = 299 * 1500 * 8e-6 / (times[-1] - times[0])
+    assert mbit == pytest.approx(20, rel=0.1)
+
+
+def send_burst(
+    network: Network, link: Link, count: int, size: int, times: list[float] | None = None
+) -> tuple[list[int], DirectionCounters]:
+    """Numbered UDP packets, all at once; the numbers that arrived, and what the link counted of them."""
+    before = network.counters(link).a_to_b
+
+    def gone() -> bool:
+        now = network.counters(link).a_to_b
+        through = now.delivered + now.dropped + now.lost
+        return now.taken - before.taken >= count and through == now.taken
+
+    received = []
+    with link.a.socket(socket.SOCK_DGRAM) as sender, link.b.socket(socket.SOCK_DGRAM) as receiver:
+        receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 23)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        receiver.bind((link.b_address, 0))
+        receiver.setblocking(False)
+        for number in range(count):
+            sender.sendto(struct.pack("!I", number).ljust(size, b"."), receiver.getsockname())
+        wait_for("the burst", gone)
+        while True:
+            try:
+                packet, ancillary, _, _ = receiver.recvmsg(2048, 256)
+            except BlockingIOError:
+                break
+            received.append(struct.unpack_from("!I", packet)[0])
+            if times is not None:
+                seconds, nanoseconds = struct.unpack("@ll", ancillary[0][2][:16])
+                times.append(seconds + nanoseconds / 1e9)
+    after = network.counters(link).a_to_b
+    names = type(after).model_fields
+    return received, DirectionCounters(**{name: getattr(after, name) - getattr(before, name) for name in names})
+
+
+def test_a_program_runs_on_its_host_under_its_own_pid(network: Network) -> None:
+    lab, server = network.lab, network.hosts["server"]
+    link = network.links["5ms"]
+    process = lab.spawn("who", "who", ["sh", "-c", "echo $$; ls -l /proc/self/ns/net; exec sleep 60"], host=server)
+    lab.wait_until("a word", lambda: "net:" in process.log.read_text())
+    assert int(process.log.read_text().split()[0]) == process.pid
+    namespaces = {str(Path(f"/proc/{pid}/ns/net").readlink()) for pid in (process.pid, "self")}
+    assert len(namespaces) == 2
+    assert link.address_of(server) == link.b_address
+    lab.stop("who")
+
+
+def test_one_server_process_is_reached_at_every_distance(network: Network) -> None:
+    client, server = network.hosts["client"], network.hosts["server"]
+    with server.socket() as listener:
+        listener.bind(("0.0.0.0", 0))  # noqa: S104  # in a namespace of its own
+        listener.listen(8)
+        for name in ("lan", "0.1ms", "44.648ms"):
+            with client.socket() as connection:
+                connection.settimeout(10)
+                connection.connect((network.links[name].address_of(server), listener.getsockname()[1]))
+
+
+def test_a_cpu_share_is_kept_and_counted() -> None:
+    with Lab() as lab, Network(lab) as network:
+        slow = network.host("slow", cpu_share=0.2)
+        lab.spawn("burn", "burn", ["sh", "-c", "while :; do :; done"], host=slow)
+        wait_for("a first share", lambda: cpu(slow) > 0.01)
+        start, begun = time.monotonic(), cpu(slow)
+        wait_for("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
+        # No less than what it was given; how much longer it took is the machine's business. One period is the grain.
+        assert time.monotonic() - start >= 0.1 / 0.2 - 0.03
+
+
+def cpu(host: Host) -> float:
+    used = host.cpu_seconds()
+    assert used is not None
+    return used
+
+
+def test_two_networks_at_once_do_not_meet() -> None:
+    with Lab() as lab_1, Network(lab_1) as one, Lab() as lab_2, Network(lab_2) as two:
+        links = []
+        for network in (one, two):
+            hosts = network.host("client"), network.host("server")
+            links.append(network.link(*hosts, "far", round_trip_ms=5))
+            network.start()
+        assert links[0].a.namespace != links[1].a.namespace
+        for link in links:
+            assert measure_link(link, count=10).tcp.median_ms == pytest.approx(5, abs=1)
+
+
+def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
+    with Lab() as lab, Network(lab, netem=False) as network:
+        link = network.link(network.host("client"), network.host("server"), "far", round_trip_ms=5)
+        network.start()
+        assert network.lost() is None
+        (pid,) = network.process_ids()
+        os.kill(pid, signal.SIGKILL)
+        wait_for("notice", lambda: network.lost() is not None)
+        assert link.a.namespace is not None
+        devices = subprocess.run(["ip", "-n", link.a.namespace, "link"], capture_output=True, text=True, check=True)
+        assert link.device not in devices.stdout
+        with pytest.raises(CostofError, match="costof-engine link stopped"):
+            network.counters(link)
+    assert not list(FOLDER.glob(f"{link.a.namespace}*"))
+
+
+RUN = """
+import json, sys
+from costof.lab.lab import Lab
+from costof.lab.network import Network
+with Lab() as lab, Network(lab, netem=False) as network:
+    client, server = network.host("client"), network.host("server", cpu_share=0.5)
+    network.link(client, server, "lan")
+    network.link(client, server, "far", round_trip_ms=5)
+    network.start()
+    program = lab.spawn("server", "server", ["sleep", "600"], host=server)
+    folders = [str(folder) for folder in server.cpu_share.folders] + [str(lab.folder)]
+    folders += [f"/run/netns/{host.namespace}" for host in (client, server)]
+    print(json.dumps({"pids": [program.pid, *network.process_ids()], "paths": folders}), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_after_kill_9() -> None:
+    run = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdin is not None
+    assert run.stdout is not None
+    with run.stdin, run.stdout:
+        left = json.loads(run.stdout.readline())
+        # The devices are in the namespaces and end with them and the link's process.
+        left["paths"] += [f"/proc/{pid}/exe" for pid in left["pids"]]
+        assert all(Path(path).exists() for path in left["paths"])
+        run.kill()
+        run.wait()
+        wait_for("cleaning up", lambda: not any(Path(path).exists() for path in left["paths"]))
