@@ -71,9 +71,11 @@ class Lab:
         self._listener.join()
         self._warden.stdout.close()
 
-    def own(self, folder: Path) -> None:
-        """A folder elsewhere that goes with the lab."""
+    def new_folder(self) -> Path:
+        """A folder right under /tmp that goes with the lab, for what must be short (sockets) or within another's reach."""
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # noqa: S108  # mkdtemp: nobody can be there first
         self._tell(directory=str(folder))
+        return folder
 
     def address(self, number: int) -> str:
         """The loopback address of host `number` (1 to 254) of this lab."""
@@ -202,7 +204,9 @@ def last_line(log: Path) -> str:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
         return "it left no log"
-    return lines[-1][-300:] if lines else "it wrote nothing"
+    # MariaDB's very last word is only that it gives up.
+    reasons = [line for line in lines if not line.endswith("Aborting")]
+    return reasons[-1][-300:] if reasons else "it wrote nothing"
 
 
 def _free_loopback_network() -> str:

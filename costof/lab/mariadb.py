@@ -18,10 +18,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import pymysql
+from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority, write_private
+from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.programs import UNPACKED, find_program, first_words
 from costof.plan import Plan, PlannedArm
@@ -35,6 +37,7 @@ USER = "costof"
 ED25519_USER = "costof_ed25519"
 ED25519_PLUGIN = "auth_ed25519.so"
 DEFAULT_KEY = "rsa-2048"
+PROBE_SECONDS = 5.0
 
 # What differs from MariaDB's defaults, and why. No binary log, performance schema or query cache are its defaults.
 SETTINGS = {
@@ -84,11 +87,10 @@ def mariadbd_version(binary: Path) -> str:
 
 
 class MariadbServer:
-    """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`; the lab ends it.
+    """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
 
     `address` is where clients reach it and `bind` what it listens on (the address itself, or 0.0.0.0 in a namespace of
-    its own). `launcher` goes before its command line, such as `ip netns exec <name>`. `keys` are the kinds of key it
-    can show, the first one from the start.
+    its own, that of `host`). `keys` are the kinds of key it can show, the first one from the start.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class MariadbServer:
         port: int = PORT,
         keys: Sequence[str] = (DEFAULT_KEY,),
         name: str = "mariadb",
-        launcher: Sequence[str] = (),
+        host: Host | None = None,
     ) -> None:
         self.address = address
         self.port = port
@@ -114,7 +116,8 @@ class MariadbServer:
         self._authority = authority
         self._bind = bind or address
         self._kinds = list(keys)
-        self._launcher = list(launcher)
+        self._host = host
+        self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
 
@@ -133,13 +136,21 @@ class MariadbServer:
         self._bootstrap(binary)
         (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
         environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
-        self._lab.spawn(self.name, self.name, [*self._launcher, *self.command_line(binary)], environment)
-        self._lab.wait_until(f"starting {self.name}", self._log_in)
+        log = self._lab.spawn(self.name, self.name, self.command_line(binary), environment, host=self._host).log
+        ready = b"ready for connections"
+        self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
+        self._log_in()
         self._make_ed25519_user()
+
+    def close(self) -> None:
+        """Leave the server to the lab, which ends it."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
 
     def stop(self) -> None:
         """End it at once: the data is the run's own."""
-        self._admin.close()
+        self.close()
         self._lab.stop(self.name)
 
     def command_line(self, binary: Path) -> list[str]:
@@ -206,7 +217,8 @@ class MariadbServer:
 
     @property
     def _socket(self) -> Path:
-        return self._folder / "mariadbd.sock"
+        # Short: the name of a socket may have 107 bytes.
+        return self._folder / "sock"
 
     @property
     def _certificate_file(self) -> Path:
@@ -250,7 +262,7 @@ class MariadbServer:
             f"GRANT ALL ON {DATABASE}.* TO {USER};\n"
         )
 
-    def _log_in(self) -> bool:
+    def _log_in(self) -> None:
         # The socket's other end tells who we are, so that the administrator has no password to lose.
         try:
             self._admin = pymysql.connect(
@@ -262,10 +274,9 @@ class MariadbServer:
                 read_timeout=60,
                 write_timeout=60,
             )
-        except MySQLError:
-            return False
+        except MySQLError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
         self.tls_library = self._query("SELECT @@version_ssl_library")[0][0]
-        return True
 
     def _make_ed25519_user(self) -> None:
         """Where the server has the plugin (it comes in another package than the server itself)."""
@@ -285,6 +296,8 @@ class MariadbServer:
             raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def _run(self, statement: str, *values: str) -> Sequence[tuple[str, ...]]:
+        if self._admin is None:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name} is not running")
         with self._admin.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall()
@@ -314,6 +327,7 @@ class MariadbLab(Service):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._server.close()
         self._lab.__exit__(kind, error, trace)
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
@@ -360,12 +374,14 @@ def service(plan: Plan) -> Service:
     return MariadbLab(plan)
 
 
-def greets(address: str, port: int) -> bool:
-    """Whether a MySQL server says its greeting there: the condition on which a tunnel to it stands."""
+def greets(address: str, port: int, host: Host | None = None) -> bool:
+    """Whether a MySQL server says its greeting there, asked from `host`: the condition on which a tunnel stands."""
     try:
-        with socket.create_connection((address, port), timeout=5) as connection:
+        with host.socket() if host else socket.socket() as probe:
+            probe.settimeout(PROBE_SECONDS)
+            probe.connect((address, port))
             # Three bytes of length, a sequence number, then the protocol's version.
-            return connection.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
+            return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
     except OSError:
         return False
 

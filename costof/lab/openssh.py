@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
+from costof.lab.host import Host
 from costof.lab.lab import Lab, Process, is_root, last_line
 from costof.lab.programs import find_program, first_words
 
@@ -78,8 +79,8 @@ class Tunnel:
 class SshServer:
     """One `sshd` in a lab. `start` it, then `open_tunnel`; the lab ends both.
 
-    `address` is where clients reach it and `bind` what it listens on. `launcher` goes before its command line, such as
-    `ip netns exec <name>`.
+    `address` is where clients reach it and `bind` what it listens on (the address itself, or 0.0.0.0 in a namespace of
+    its own, that of `host`).
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class SshServer:
         bind: str | None = None,
         port: int = PORT,
         name: str = "sshd",
-        launcher: Sequence[str] = (),
+        host: Host | None = None,
     ) -> None:
         self.address = address
         self.port = port
@@ -98,7 +99,9 @@ class SshServer:
         self.version = ""
         self._lab = lab
         self._bind = bind or address
-        self._launcher = list(launcher)
+        self._host = host
+        # What lies above the lab's own folder may be closed to that user, or too long for a socket's name.
+        self._folder = self._client_folder = Path()
         self._user = pwd.getpwnam(UNPRIVILEGED) if is_root() else pwd.getpwuid(os.geteuid())
 
     def start(self) -> None:
@@ -116,8 +119,7 @@ class SshServer:
         self._give("host_key", _private(host_key))
         self._give("authorized_keys", f"{_public(client_key)}\n".encode())
         self._give("sshd_config", self.configuration().encode())
-        argv = [*self._launcher, *self.command_line(server)]
-        log = self._lab.spawn(self.name, SERVER_ROLE, argv, forks=True).log
+        log = self._lab.spawn(self.name, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
         # Asked of its log, since its host may be one that this process cannot connect to.
         self._lab.wait_until(f"starting {self.name}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
@@ -145,7 +147,7 @@ class SshServer:
             "KbdInteractiveAuthentication": "no",
             "UsePAM": "no",
             "AllowUsers": self._user.pw_name,
-            # The folder lies in one that everybody may write to, as temporary ones do.
+            # The folder lies in one that everybody may write to.
             "StrictModes": "no",
             "PidFile": "none",
             "UseDNS": "no",
@@ -156,7 +158,7 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # The one kind of session that needs no shell: the user it runs as has none. It ends when nobody speaks to it.
+            # The one kind of session that needs no shell: the user it runs as has none. It ends when nothing is asked.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
@@ -170,26 +172,27 @@ class SshServer:
         cipher: str,
         listen: tuple[str, int],
         target: tuple[str, int],
-        carries: Callable[[str, int], bool],
+        carries: Callable[[], bool],
         *,
-        launcher: Sequence[str] = (),
+        host: Host | None = None,
         session: bool = True,
     ) -> Tunnel:
-        """Stand a tunnel up from `listen` on the client's host to `target` as the server's host sees it.
+        """Stand a tunnel up from `listen` on `host`, the client's, to `target` as the server's host sees it.
 
-        Returns when `carries(address, port)` says that the service behind it answers through it. `launcher` goes
-        before the client's command line. Raises `LAB_FAILED` with the client's own last words.
+        Returns when `carries()` says that the service behind it answers through it. Raises `LAB_FAILED` with the
+        client's own last words.
 
         `session` opens one session beside the tunnel and closes it. sshd turns Nagle's algorithm off for a connection
         when a session is opened on it, and never for a bare `ssh -N`. A server that speaks first (MySQL) then waits,
         in every new connection through the tunnel, until the client has acknowledged that the channel is open: 40 ms,
         and one more round trip on a far link.
         """
-        control = self._client_folder / f"{name}.control"
-        argv = [*launcher, *self.tunnel_command_line(self._client, cipher, listen, target, control)]
-        process = self._lab.spawn(name, CLIENT_ROLE, argv)
+        # It comes when the key exchange, the log-in and the forwarding are done.
+        control = self._client_folder / name
+        argv = self.tunnel_command_line(self._client, cipher, listen, target, control)
+        process = self._lab.spawn(name, CLIENT_ROLE, argv, host=host)
         tunnel = Tunnel(name, cipher, *listen, process)
-        self._lab.wait_until(f"opening the tunnel {name}", lambda: _listens(process) and carries(*listen))
+        self._lab.wait_until(f"opening the tunnel {name}", lambda: control.exists() and carries())
         ciphers, compressions = tunnel.negotiated()
         if ciphers != {cipher} or compressions != {"none"}:
             detail = f"the tunnel {name} negotiated {ciphers} with compression {compressions}"
@@ -239,21 +242,10 @@ class SshServer:
         """What of its settings matters to a reader of a result."""
         return {"SSH tunnel": "ssh -N -L, compression off, standing before the first slice"}
 
-    @property
-    def _folder(self) -> Path:
-        return self._lab.folder / self.name
-
-    @property
-    def _client_folder(self) -> Path:
-        return self._lab.folder / f"{self.name}-clients"
-
     def _make_folders(self) -> None:
-        self._client_folder.mkdir(mode=0o700)
-        self._folder.mkdir(mode=0o700)
+        self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()
         if is_root():
             os.chown(self._folder, self._user.pw_uid, self._user.pw_gid)
-            # To be gone through, not to be listed: each folder in it is closed by itself.
-            self._lab.folder.chmod(0o711)
 
     def _give(self, name: str, content: bytes) -> None:
         """A file that only the server may read."""
@@ -261,11 +253,6 @@ class SshServer:
         write_private(path, content)
         if is_root():
             os.chown(path, self._user.pw_uid, self._user.pw_gid)
-
-
-def _listens(process: Process) -> bool:
-    """Whether the client has come through the key exchange; before that a probe would only be refused."""
-    return process.exit_status is None and "kex: " in process.log.read_text(errors="replace")
 
 
 def _private(key: Ed25519PrivateKey) -> bytes:
