@@ -1,0 +1,214 @@
+"""The lab's MariaDB: real servers, real handshakes."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from costof.errors import CostofError
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE, ED25519_USER, USER, MariadbLab, MariadbServer, greets
+from costof.plan import Options, resolve
+from costof.study import load_study
+from tests.lab_programs import ask, log_in, query, running_mariadb, start_tls
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+
+KEYS = ("rsa-2048", "rsa-1024", "rsa-4096", "ecdsa-p256")
+READY_SECONDS = 20  # a few on an idle machine; the tests run beside compilers
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def server(lab: Lab) -> Iterator[MariadbServer]:
+    with running_mariadb(lab, *KEYS) as server:
+        yield server
+
+
+def client(server: MariadbServer, suite: str | None = None, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+    """A client that verifies chain and name, and would take a key of 1024 bits."""
+    context = ssl.create_default_context(cafile=server._authority.ca_file)
+    context.set_ciphers(f"{suite or 'DEFAULT'}:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        # TLS 1.0 and 1.1 are deprecated, and what is tested.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = version or ssl.TLSVersion.TLSv1_2
+        if version:
+            context.maximum_version = version
+    return context
+
+
+def key_shown(server: MariadbServer) -> str:
+    with start_tls(server, client(server)) as connection:
+        certificate = connection.getpeercert(binary_form=True)
+    assert certificate
+    key = x509.load_der_x509_certificate(certificate).public_key()
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return {"secp256r1": "ecdsa-p256"}[key.curve.name]
+    assert isinstance(key, rsa.RSAPublicKey)
+    return f"rsa-{key.key_size}"
+
+
+def test_it_is_ready_in_a_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
+    with Lab() as lab, running_mariadb(lab) as server:
+        elapsed = time.monotonic() - started
+        assert query(server, "SELECT 1") == "1"
+    with capsys.disabled():
+        sys.stdout.write(f"\nMariaDB {server.version} ready in {elapsed:.2f} s\n")
+    assert elapsed < READY_SECONDS
+
+
+def test_it_is_the_expected_series_with_its_own_data(server: MariadbServer, lab: Lab) -> None:
+    assert server.version.startswith("10.11.")
+    assert query(server, "SELECT @@datadir") == f"{lab.folder}/mariadb/data/"
+    assert query(server, "SELECT @@socket").startswith(str(lab.folder))
+    for name, value in {"skip_name_resolve": "1", "log_bin": "0", "performance_schema": "0"}.items():
+        assert query(server, f"SELECT @@{name}") == value
+
+
+def test_plain_and_tls_log_in_to_one_process(server: MariadbServer) -> None:
+    assert query(server, "SHOW SESSION STATUS LIKE 'Ssl_version'") == ""
+    ca_file = str(server._authority.ca_file)
+    with pymysql.connect(
+        host=server.address,
+        user=USER,
+        password=server.password,
+        database=DATABASE,
+        ssl_ca=ca_file,
+        ssl_verify_cert=True,
+        ssl_verify_identity=True,
+    ) as connection:
+        assert ask(connection, "SHOW SESSION STATUS LIKE 'Ssl_version'") == "TLSv1.3"
+        assert ask(connection, "SHOW SESSION STATUS LIKE 'Ssl_cipher'") == "TLS_AES_256_GCM_SHA384"
+        assert ask(connection, "SELECT @@pid_file") == query(server, "SELECT @@pid_file")
+
+
+def test_the_user_of_the_load_may_do_no_more_than_it_needs(server: MariadbServer) -> None:
+    with log_in(server) as connection, pytest.raises(pymysql.err.OperationalError, match="denied"):
+        ask(connection, "SELECT * FROM mysql.global_priv")
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        pymysql.connect(host=server.address, user=USER, password="wrong", ssl_disabled=True)
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
+
+
+def test_an_ed25519_user_is_there_where_the_plugin_is(server: MariadbServer) -> None:
+    users = dict(server._query("SELECT user, plugin FROM mysql.user"))
+    assert users[USER] == "mysql_native_password"
+    assert (users.get(ED25519_USER) == "ed25519") == server.has_ed25519
+
+
+def test_flush_ssl_changes_the_key_and_spares_connections_that_stand(server: MariadbServer, lab: Lab) -> None:
+    pid = lab.processes["mariadb"].pid
+    with log_in(server) as plain, start_tls(server, client(server)) as tls:
+        for kind in KEYS[1:] + KEYS[:1]:
+            server.show_key(kind)
+            assert key_shown(server) == kind
+            assert ask(plain, "SELECT 1") == "1"
+            assert tls.version() == "TLSv1.3"
+    assert lab.processes["mariadb"].pid == pid
+    assert lab.dead() == []
+
+
+def test_counters_go_on_when_the_key_changes(server: MariadbServer) -> None:
+    before = server.counters()
+    for kind in ("ecdsa-p256", "rsa-2048"):
+        server.show_key(kind)
+        key_shown(server)
+        query(server, "SELECT 1")
+    moved = server.counters().since(before)
+    assert moved.connections == 4
+    assert moved.tls_connections == {"TLS": 2}
+
+
+@pytest.mark.parametrize("kind", ["rsa-1024", "rsa-2048"])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2])
+@pytest.mark.parametrize("suite", ["DHE-RSA-AES256-SHA", "AES256-SHA"])
+def test_the_published_suites_can_be_had(server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str) -> None:
+    server.show_key(kind)
+    with start_tls(server, client(server, suite, version)) as connection:
+        cipher = connection.cipher()
+        assert cipher is not None
+        assert cipher[0] == suite
+        assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
+
+
+def test_a_modern_client_gets_tls_1_3(server: MariadbServer) -> None:
+    server.show_key("rsa-2048")
+    with start_tls(server, ssl.create_default_context(cafile=server._authority.ca_file)) as connection:
+        assert connection.version() == "TLSv1.3"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_sessions_resume_until_the_key_changes(server: MariadbServer, version: ssl.TLSVersion) -> None:
+    context = client(server, version=version)
+    server.show_key("rsa-2048")
+    with start_tls(server, context) as connection:
+        # TLS 1.3 gives its tickets after the handshake: they come with the first answer, here to a bad log-in.
+        connection.sendall(b"\x01\x00\x00\x02\x00")
+        connection.recv(4096)
+        session = connection.session
+    assert session is not None
+    with start_tls(server, context, session) as connection:
+        assert connection.session_reused
+    server.show_key("ecdsa-p256")
+    with start_tls(server, context, session) as connection:
+        assert not connection.session_reused
+
+
+def test_a_probe_tells_a_server_from_nothing(server: MariadbServer) -> None:
+    assert greets(server.address, server.port)
+    assert not greets(server.address, server.port + 1)
+
+
+def test_a_server_that_dies_is_noticed() -> None:
+    with Lab() as lab, running_mariadb(lab) as server:
+        lab.kill("mariadb")
+        with pytest.raises(CostofError, match="mariadb ended"):
+            lab.wait_until("the impossible", lambda: False)
+        assert [process.name for process in lab.dead()] == ["mariadb"]
+        with pytest.raises(CostofError, match="mariadb"):
+            server.counters()
+
+
+def test_a_server_that_cannot_start_says_why(lab: Lab, server: MariadbServer) -> None:
+    second = MariadbServer(lab, server._authority, server.address, name="second")
+    with (
+        contextlib.closing(second),
+        pytest.raises(CostofError, match=r"second ended: .* another server running on port"),
+    ):
+        second.start()
+    lab.processes.pop("second")
+
+
+def test_the_service_arranges_and_counts() -> None:
+    settings = ["transport=plain,tls", "key=rsa-2048,ecdsa-p256"]
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=settings))
+    with MariadbLab(plan) as service:
+        server = service._server
+        for arm in plan.arms:
+            service.arrange(arm)
+            endpoint = service.endpoint(arm)
+            assert endpoint["service"]["addresses"] == [f"{server.address}:{server.port}"]
+            if "key" in arm.levels:
+                assert key_shown(server) == arm.levels["key"]
+        assert service.describe().versions["mariadbd"] == server.version
+        assert service.lost() is None
+        assert set(service.cpu_seconds()) == {"mariadb"}
+        tls = service.counters(f"{server.address}:{server.port}").tls_connections
+        assert tls == {"TLS": 2}

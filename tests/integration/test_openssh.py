@@ -1,0 +1,185 @@
+"""The lab's SSH tunnels, with a real MariaDB behind them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError
+from costof.lab.lab import Lab, descendants_of, is_root
+from costof.lab.mariadb import MariadbServer, greets
+from costof.lab.openssh import CIPHERS, CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
+from tests.lab_programs import ask, eventually, log_in, query, running_mariadb
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+
+PIDFD_GETFD = 438
+
+
+@dataclass
+class Standing:
+    lab: Lab
+    server: MariadbServer
+    sshd: SshServer
+
+    def open(self, name: str, cipher: str, port: int, session: bool = True) -> Tunnel:
+        entrance = (self.lab.address(2), port)
+        target = (self.server.address, self.server.port)
+        return self.sshd.open_tunnel(name, cipher, entrance, target, lambda: greets(*entrance), session=session)
+
+
+@contextlib.contextmanager
+def standing() -> Iterator[Standing]:
+    with Lab() as lab, running_mariadb(lab) as server:
+        sshd = SshServer(lab, lab.address(1))
+        sshd.start()
+        yield Standing(lab, server, sshd)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Standing]:
+    with standing() as lab:
+        yield lab
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_a_tunnel_carries_a_query_with_the_cipher_asked_for(
+    lab: Standing, cipher: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    tunnel = lab.open(f"ssh-{cipher.partition('@')[0]}", cipher, 4000 + CIPHERS.index(cipher))
+    with capsys.disabled():
+        sys.stdout.write(f"\ntunnel with {cipher} stands after {time.monotonic() - started:.2f} s\n")
+    # Through the tunnel the server sees its own host as the client: sshd's.
+    assert query(lab.server, "SELECT 1", tunnel.address, tunnel.port) == "1"
+    assert tunnel.negotiated() == ({cipher}, {"none"})
+    assert tunnel.why_dead() is None
+
+
+def test_its_cpu_time_is_told_apart_at_both_ends(lab: Standing) -> None:
+    tunnel = lab.open("ssh-busy", CIPHERS[0], 4010)
+    before = lab.lab.cpu_seconds()
+    with log_in(lab.server, tunnel.address, tunnel.port) as connection:
+        for _ in range(50):
+            assert len(ask(connection, "SELECT REPEAT('x', 100000)")) == 100_000
+    after = lab.lab.cpu_seconds()
+    # 5 MB through aes256-cbc and a MAC at each end: sessions are children of sshd's, and must be in.
+    assert after[CLIENT_ROLE] - before[CLIENT_ROLE] > 0.002
+    assert after[SERVER_ROLE] - before[SERVER_ROLE] > 0.002
+
+
+def test_the_session_beside_it_turns_nagles_algorithm_off(lab: Standing) -> None:
+    bare, with_session = (
+        lab.open("ssh-bare", CIPHERS[1], 4020, session=False),
+        lab.open("ssh-session", CIPHERS[1], 4021),
+    )
+    assert not all(delays_nothing(lab, bare))
+    assert all(delays_nothing(lab, with_session))
+
+
+def delays_nothing(lab: Standing, tunnel: Tunnel) -> list[bool]:
+    """TCP_NODELAY of the tunnel's own TCP connection, in each process of sshd's that holds it."""
+    ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == lab.sshd.port]
+    assert len(ends) == 1
+    sessions = descendants_of(lab.lab.processes["sshd"].pid)
+    found = [end for pid in sessions for end in connections_of(pid) if end.remote_port == ends[0].local_port]
+    assert found
+    return [end.no_delay for end in found]
+
+
+@dataclass
+class Connection:
+    local_port: int
+    remote_port: int
+    no_delay: bool
+
+
+def connections_of(pid: int) -> list[Connection]:
+    """TCP connections of another process (pidfd_getfd)."""
+    libc, found = ctypes.CDLL(None, use_errno=True), []
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        if not str(entry.readlink()).startswith("socket:"):
+            continue
+        descriptor = libc.syscall(PIDFD_GETFD, process, int(entry.name), 0)
+        if descriptor < 0:
+            pytest.skip("this kernel or user may not look at another process' sockets")
+        # Unix sockets have no peer's port, and one that listens has no peer.
+        with socket.socket(fileno=descriptor) as end, contextlib.suppress(OSError, IndexError):
+            ports = end.getsockname()[1], end.getpeername()[1]
+            found.append(Connection(*ports, bool(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))))
+    os.close(process)
+    return found
+
+
+def test_a_tunnel_that_dies_is_noticed_by_name_and_the_others_go_on() -> None:
+    with standing() as lab:
+        first, second = lab.open("ssh-first", CIPHERS[0], 4000), lab.open("ssh-second", CIPHERS[1], 4001)
+        lab.lab.kill("ssh-first")
+        eventually("the end of the tunnel", lambda: first.why_dead() is not None)
+        assert [process.name for process in lab.lab.dead()] == ["ssh-first"]
+        assert "ssh-first" in (first.why_dead() or "")
+        assert second.why_dead() is None
+        assert query(lab.server, "SELECT 1", second.address, second.port) == "1"
+
+
+def test_a_tunnel_ends_when_the_server_behind_it_does() -> None:
+    with standing() as lab:
+        tunnel = lab.open("ssh-orphan", CIPHERS[1], 4000)
+        for session in descendants_of(lab.lab.processes["sshd"].pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(session, 9)
+        eventually("the end of the tunnel", lambda: tunnel.why_dead() is not None)
+        assert "Connection" in (tunnel.why_dead() or "")
+
+
+def test_a_tunnel_closed_on_purpose_is_no_death(lab: Standing) -> None:
+    tunnel = lab.open("ssh-closed", CIPHERS[1], 4030)
+    lab.sshd.close_tunnel(tunnel)
+    assert lab.lab.dead() == []
+    assert not greets(tunnel.address, tunnel.port)
+
+
+def test_an_unknown_cipher_and_a_taken_entrance_are_told() -> None:
+    with standing() as lab:
+        with pytest.raises(CostofError, match=r"ssh-odd ended: .*rot13"):
+            lab.open("ssh-odd", "rot13", 4000)
+        lab.lab.processes.pop("ssh-odd")
+        lab.open("ssh-there", CIPHERS[1], 4000)
+        with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
+            lab.open("ssh-late", CIPHERS[1], 4000)
+
+
+def test_a_key_of_somebody_else_is_refused(lab: Standing, tmp_path: Path) -> None:
+    with standing() as other:
+        other.open("ssh-own", CIPHERS[1], 4000)
+        # The other lab's client, at this lab's door.
+        other.sshd.address = lab.sshd.address
+        with pytest.raises(CostofError, match=r"ssh-stranger ended: .*verification failed"):
+            other.open("ssh-stranger", CIPHERS[1], 4001)
+
+
+@pytest.mark.skipif(not is_root(), reason="only root's lab has a server that runs as another user")
+def test_a_folder_for_temporary_files_that_is_closed_to_others_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with standing() as lab:
+        tunnel = lab.open("ssh-tunnel", CIPHERS[1], 4000)
+        assert query(lab.server, "SELECT 1", tunnel.address, tunnel.port) == "1"
+        own = lab.sshd._folder
+    assert not own.exists()

@@ -1,0 +1,177 @@
+"""The lab's server programs for tests: how each is stood up, and what may be seen of it from outside.
+
+`python -m tests.lab_programs <name>` stands one up in a process of its own, says its pids and folders, and waits to be
+killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymongo
+import pymysql
+from pymysql.cursors import Cursor
+
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab, descendants_of
+from costof.lab.mariadb import DATABASE, DEFAULT_KEY, USER, MariadbServer, greets
+from costof.lab.mongodb import MongodbLab
+from costof.lab.openssh import CIPHERS, SshServer
+from costof.plan import Options, resolve
+from costof.study import load_study
+
+
+@dataclass
+class Standing:
+    """A program of a lab. `answers` asks it as its clients do; `secrets` may be seen nowhere; `folders` hold them."""
+
+    lab: Lab
+    answers: Callable[[], bool]
+    secrets: list[str]
+    folders: list[Path]
+
+    @property
+    def pids(self) -> list[int]:
+        started = [process.pid for process in self.lab.processes.values()]
+        return started + [pid for parent in started for pid in descendants_of(parent)]
+
+
+@contextlib.contextmanager
+def standing_mongod() -> Iterator[Standing]:
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
+    with MongodbLab(plan) as service:
+        login = service.endpoint(plan.control)["service"]
+        uri = "mongodb://" + ",".join(login["addresses"])
+        client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
+            uri, replicaSet=login["replica_set"], username=login["username"], password=login["password"]
+        )
+        with client:
+            lab = service._lab
+            secrets = [login["password"], (lab.folder / "keyfile").read_text()]
+            yield Standing(lab, lambda: client.ycsb.usertable.find_one() is None, secrets, [lab.folder])
+
+
+@contextlib.contextmanager
+def running_mariadb(lab: Lab, *keys: str) -> Iterator[MariadbServer]:
+    """Keys other than the default one are made at the start, and the first is shown."""
+    authority = Authority(lab.folder / "certificates")
+    server = MariadbServer(lab, authority, lab.address(1), keys=keys or (DEFAULT_KEY,))
+    with contextlib.closing(server):
+        server.start()
+        yield server
+
+
+@contextlib.contextmanager
+def standing_mariadbd() -> Iterator[Standing]:
+    with Lab() as lab, running_mariadb(lab) as server:
+        yield Standing(lab, lambda: query(server, "SELECT 1") == "1", [server.password], [lab.folder])
+
+
+@contextlib.contextmanager
+def standing_tunnel() -> Iterator[Standing]:
+    with Lab() as lab, running_mariadb(lab) as server:
+        sshd = SshServer(lab, lab.address(1))
+        sshd.start()
+        entrance = (lab.address(2), 3306)
+        sshd.open_tunnel("ssh-tunnel", CIPHERS[1], entrance, (server.address, server.port), lambda: greets(*entrance))
+        keys = [sshd._folder / "host_key", sshd._client_folder / "key"]
+        secrets = [server.password, *(key.read_text().splitlines()[1] for key in keys)]
+        yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])
+
+
+PROGRAMS = {"mongod": standing_mongod, "mariadbd": standing_mariadbd, "sshd": standing_tunnel}
+
+
+def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:
+    """A plain connection of the user of the load."""
+    return pymysql.connect(
+        host=address or server.address,
+        port=port or server.port,
+        user=USER,
+        password=server.password,
+        database=DATABASE,
+        ssl_disabled=True,
+        connect_timeout=10,
+        read_timeout=10,
+    )
+
+
+def query(server: MariadbServer, statement: str, address: str | None = None, port: int | None = None) -> str:
+    """The last column of the first row, over a plain connection of its own."""
+    with log_in(server, address, port) as connection:
+        return ask(connection, statement)
+
+
+def ask(connection: pymysql.Connection[Cursor], statement: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        row = cursor.fetchone()
+        return str(row[-1]) if row else ""
+
+
+def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
+    """A connection on which the client has asked for TLS (protocol::SSLRequest) and the handshake is done."""
+    plain = socket.create_connection((server.address, server.port), timeout=10)
+    try:
+        plain.recv(4096)
+        # PROTOCOL_41, SSL, SECURE_CONNECTION; 16 MiB packets; utf8.
+        request = struct.pack("<IIB23x", 0x0200 | 0x0800 | 0x8000, 1 << 24, 33)
+        plain.sendall(struct.pack("<I", len(request) | 1 << 24) + request)
+        return context.wrap_socket(plain, server_hostname=server.address, session=session)
+    except OSError:
+        plain.close()
+        raise
+
+
+def eventually(what: str, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for a condition, not for a time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come about within {seconds:.0f} s"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """A zombie is dead: only its parent has not looked yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def listening_addresses(pids: list[int]) -> set[str]:
+    """IPv4 and IPv6 addresses that any of the processes listens on, as the kernel tells."""
+    inodes = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            inodes |= {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    found = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                words = struct.iter_unpack(">I", bytes.fromhex(fields[1].partition(":")[0]))
+                found.add(socket.inet_ntop(family, b"".join(struct.pack("=I", word) for (word,) in words)))
+    return found
+
+
+def main() -> None:
+    with PROGRAMS[sys.argv[1]]() as standing:
+        told = {"pids": standing.pids, "folders": [str(folder) for folder in standing.folders]}
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
