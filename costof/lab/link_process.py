@@ -12,10 +12,14 @@ ANSWER_SECONDS = 5.0
 
 
 class LinkReady(Model):
-    """What a round trip over the path costs by itself, and how long each link holds a packet in one direction."""
+    """What a round trip over the path costs by itself, and how long each link holds a packet in one direction.
+
+    Not `preferred`: the links wait their turn among ordinary programs, and a busy machine adds milliseconds.
+    """
 
     path_cost_us: float
     held_us: dict[str, float]
+    preferred: bool
 
 
 class DirectionCounters(Model):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
+from costof.instrument import engine_path
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.link_evidence import SO_TIMESTAMPNS, measure_link
@@ -202,6 +203,31 @@ def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
         with pytest.raises(CostofError, match="costof-engine link stopped"):
             network.counters(link)
     assert not list(FOLDER.glob(f"{link.a.namespace}*"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("no json", "plan"),
+        ('{"links": []}', "no link"),
+        ('{"links": [], "jitter": 1}', "jitter"),
+        ("END", "no-such-namespace"),
+    ],
+)
+def test_a_link_process_says_in_one_line_what_is_wrong(line: str, said: str) -> None:
+    if line == "END":
+        end = {"namespace": "no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
+        line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
+    done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True, timeout=20)
+    (told,) = done.stdout.splitlines()
+    assert said in told
+    assert json.loads(told)["error"]["class"] in ("plan", "link")
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_a_link_process_ends_with_its_input() -> None:
+    done = subprocess.run([engine_path(), "link"], input="", capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 RUN = """

@@ -130,3 +130,94 @@ pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    const DELAY_NS: u64 = 2_000_000;
+
+    /// Sockets of packets in place of devices: what is sent into `host` comes out at `peer`.
+    struct Line {
+        host: UnixDatagram,
+        direction: Direction,
+        peer: UnixDatagram,
+    }
+
+    fn line(queue_packets: usize, loss: Loss) -> Line {
+        let (host, from) = UnixDatagram::pair().unwrap();
+        let (to, peer) = UnixDatagram::pair().unwrap();
+        for socket in [&from, &to, &peer] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        let mut direction = Direction::new(Rc::new(from.into()), Rc::new(to.into()), queue_packets);
+        direction.begin(Shaper::new(DELAY_NS, None), loss);
+        Line { host, direction, peer }
+    }
+
+    fn send(line: &mut Line, packets: u8) -> (u64, u64) {
+        let before = now_ns();
+        for number in 0..packets {
+            line.host.send(&[number; 20]).unwrap();
+            line.direction.take_in().unwrap();
+        }
+        (before, now_ns())
+    }
+
+    /// Everything that comes out, and when the last of it did.
+    fn drain(line: &mut Line) -> (Vec<u8>, u64) {
+        let (mut numbers, mut buffer) = (Vec::new(), [0; 64]);
+        while line.direction.release().is_some() {
+            while let Ok(bytes) = line.peer.recv(&mut buffer) {
+                assert_eq!(buffer[..bytes], [buffer[0]; 20]);
+                numbers.push(buffer[0]);
+            }
+        }
+        while line.peer.recv(&mut buffer).is_ok() {
+            numbers.push(buffer[0]);
+        }
+        (numbers, now_ns())
+    }
+
+    #[test]
+    fn packets_come_out_in_order_and_never_early() {
+        let mut line = line(100, Loss::new(0.0, 0));
+        let (before, after) = send(&mut line, 8);
+        let next_ns = line.direction.release().unwrap();
+        assert!((before + DELAY_NS..=after + DELAY_NS).contains(&next_ns));
+        let (numbers, end) = drain(&mut line);
+        assert_eq!(numbers, (0..8).collect::<Vec<_>>());
+        assert!(end >= before + DELAY_NS);
+        let counters = line.direction.counters();
+        assert_eq!((counters.taken, counters.delivered, counters.delivered_bytes), (8, 8, 160));
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_last_and_counts_them() {
+        let mut line = line(5, Loss::new(0.0, 0));
+        send(&mut line, 8);
+        assert_eq!(drain(&mut line).0, [0, 1, 2, 3, 4]);
+        let counters = line.direction.counters();
+        assert_eq!((counters.taken, counters.dropped, counters.delivered), (8, 3, 5));
+    }
+
+    #[test]
+    fn lost_packets_are_counted_apart_and_need_no_room() {
+        let mut line = line(5, Loss::new(0.999_999, 0));
+        send(&mut line, 8);
+        assert!(drain(&mut line).0.is_empty());
+        let counters = line.direction.counters();
+        assert_eq!((counters.taken, counters.lost, counters.dropped), (8, 8, 0));
+    }
+
+    #[test]
+    fn a_device_that_is_down_refuses_and_the_rest_goes_on() {
+        let mut line = line(5, Loss::new(0.0, 0));
+        send(&mut line, 2);
+        drop(std::mem::replace(&mut line.peer, UnixDatagram::unbound().unwrap()));
+        line.peer.set_nonblocking(true).unwrap();
+        assert!(drain(&mut line).0.is_empty());
+        assert_eq!(line.direction.counters().refused, 2);
+    }
+}

@@ -75,10 +75,10 @@ impl Forwarder {
         }
     }
 
-    pub fn ready(&self, path_cost: Duration) -> Ready {
+    pub fn ready(&self, path_cost: Duration, preferred: bool) -> Ready {
         let held = self.directions.chunks(2).map(|link| link[0].delay_ns() as f64 / 1000.0);
         let held_us: BTreeMap<_, _> = self.names.iter().cloned().zip(held).collect();
-        Ready { path_cost_us: path_cost.as_nanos() as f64 / 1000.0, held_us }
+        Ready { path_cost_us: path_cost.as_nanos() as f64 / 1000.0, held_us, preferred }
     }
 
     pub fn counters(&self) -> AllCounters {

@@ -51,10 +51,10 @@ fn serve() -> Result<(), Failure> {
     let Some(line) = commands.wait_for_line()? else { return Ok(()) };
     let plan = Plan::parse(&line)?;
     let mut forwarder = Forwarder::new(&plan)?;
-    prefer_this_thread();
+    let preferred = prefer_this_thread();
     let path_cost = calibrate::path_cost(&mut forwarder, &plan.links[0])?;
     forwarder.begin(&plan, path_cost);
-    say(&Answer::Ready(forwarder.ready(path_cost)))?;
+    say(&Answer::Ready(forwarder.ready(path_cost, preferred)))?;
     loop {
         forwarder.forward_until_readable(commands.source())?;
         let open = commands.receive()?;
@@ -76,11 +76,13 @@ fn say(answer: &Answer) -> Result<(), Failure> {
     out.write_all(&line).and_then(|()| out.flush()).map_err(|error| Failure::link("standard output", error))
 }
 
-/// Run before ordinary programs. netem works in the kernel's timers, which no program holds up; behind a busy server
-/// this thread would wait for its turn, milliseconds long, and the link would be further than was asked for.
-fn prefer_this_thread() {
+/// Run before ordinary programs; false when that is refused, which on an idle machine makes no difference.
+///
+/// netem works in the kernel's timers, which no program holds up. Behind busy programs this thread would wait for its
+/// turn, milliseconds long, and the link would be further than was asked for. The kernel keeps the last 5 % of each
+/// second for the others (sched_rt_runtime_us), so that a link that uses a core up stands still for 50 ms.
+fn prefer_this_thread() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.
-    // A refusal is no error: on an idle machine the order of turns makes no difference.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &lowest) };
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &lowest) == 0 }
 }

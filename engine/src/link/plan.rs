@@ -77,6 +77,8 @@ pub struct Ready {
     pub path_cost_us: f64,
     /// Of each link: how long a packet is held in one direction.
     pub held_us: BTreeMap<String, f64>,
+    /// Whether the kernel lets the links run before ordinary programs; without it a busy machine adds milliseconds.
+    pub preferred: bool,
 }
 
 /// Since `ready`.
