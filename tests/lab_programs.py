@@ -64,7 +64,7 @@ def standing_mongod() -> Iterator[Standing]:
 def running_mariadb(lab: Lab, *keys: str) -> Iterator[MariadbServer]:
     """Keys other than the default one are made at the start, and the first is shown."""
     authority = Authority(lab.folder / "certificates")
-    server = MariadbServer(lab, authority, lab.address(1), keys=keys or (DEFAULT_KEY,))
+    server = MariadbServer(lab, authority, [lab.address(1)], keys=keys or (DEFAULT_KEY,))
     with contextlib.closing(server):
         server.start()
         yield server

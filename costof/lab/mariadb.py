@@ -89,15 +89,16 @@ def mariadbd_version(binary: Path) -> str:
 class MariadbServer:
     """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
 
-    `address` is where clients reach it and `bind` what it listens on (the address itself, or 0.0.0.0 in a namespace of
-    its own, that of `host`). `keys` are the kinds of key it can show, the first one from the start.
+    `addresses` are where clients reach it, one for each link of its `host`, and are in its certificates; `bind` is what
+    it listens on (the first address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show,
+    the first one from the start.
     """
 
     def __init__(
         self,
         lab: Lab,
         authority: Authority,
-        address: str,
+        addresses: Sequence[str],
         *,
         bind: str | None = None,
         port: int = PORT,
@@ -105,7 +106,7 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
     ) -> None:
-        self.address = address
+        self.addresses = list(addresses)
         self.port = port
         self.name = name
         self.password = secrets.token_urlsafe(24)
@@ -114,7 +115,7 @@ class MariadbServer:
         self.has_ed25519 = False
         self._lab = lab
         self._authority = authority
-        self._bind = bind or address
+        self._bind = bind or self.address
         self._kinds = list(keys)
         self._host = host
         self._admin: pymysql.Connection[Cursor] | None = None
@@ -130,7 +131,8 @@ class MariadbServer:
         self.version = mariadbd_version(binary)
         self._folder.mkdir(mode=0o700)
         self._certificates = {
-            kind: self._authority.issue(self.name, kind, [self.address, self.name, "localhost"]) for kind in self._kinds
+            kind: self._authority.issue(self.name, kind, [*self.addresses, self.name, "localhost"])
+            for kind in self._kinds
         }
         self._install_certificate()
         self._bootstrap(binary)
@@ -166,11 +168,19 @@ class MariadbServer:
             f"--tls-version={TLS_VERSIONS}",
         ]
 
-    def endpoint(self) -> dict[str, Any]:
-        """The `service` object of the border's plan. Holds the password."""
+    @property
+    def address(self) -> str:
+        """The first of its addresses."""
+        return self.addresses[0]
+
+    def endpoint(self, address: str | None = None, port: int | None = None) -> dict[str, Any]:
+        """The `service` object of the border's plan, for one of its addresses or a tunnel's entrance.
+
+        Holds the password.
+        """
         return {
             "protocol": "mysql",
-            "addresses": [f"{self.address}:{self.port}"],
+            "addresses": [f"{address or self.address}:{port or self.port}"],
             "username": USER,
             "password": self.password,
             "database": DATABASE,
@@ -317,7 +327,9 @@ class MariadbLab(Service):
         try:
             kinds = list(dict.fromkeys(arm.levels["key"] for arm in self._arms if "key" in arm.levels))
             self._authority = Authority(self._lab.folder / "certificates")
-            self._server = MariadbServer(self._lab, self._authority, self._lab.address(1), keys=kinds or [DEFAULT_KEY])
+            self._server = MariadbServer(
+                self._lab, self._authority, [self._lab.address(1)], keys=kinds or [DEFAULT_KEY]
+            )
             self._server.start()
         except BaseException as error:
             self._lab.__exit__(type(error), error, error.__traceback__)

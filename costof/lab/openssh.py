@@ -79,8 +79,8 @@ class Tunnel:
 class SshServer:
     """One `sshd` in a lab. `start` it, then `open_tunnel`; the lab ends both.
 
-    `address` is where clients reach it and `bind` what it listens on (the address itself, or 0.0.0.0 in a namespace of
-    its own, that of `host`).
+    `address` is where clients reach it, unless a tunnel says otherwise; `bind` is what it listens on (the address
+    itself, or 0.0.0.0 in a namespace of its own, that of `host`).
     """
 
     def __init__(
@@ -175,9 +175,12 @@ class SshServer:
         carries: Callable[[], bool],
         *,
         host: Host | None = None,
+        via: str | None = None,
         session: bool = True,
     ) -> Tunnel:
         """Stand a tunnel up from `listen` on `host`, the client's, to `target` as the server's host sees it.
+
+        `via` is the address to reach the server's host at: that of one link of several.
 
         Returns when `carries()` says that the service behind it answers through it. Raises `LAB_FAILED` with the
         client's own last words.
@@ -189,7 +192,7 @@ class SshServer:
         """
         # It comes when the key exchange, the log-in and the forwarding are done.
         control = self._client_folder / name
-        argv = self.tunnel_command_line(self._client, cipher, listen, target, control)
+        argv = self.tunnel_command_line(self._client, cipher, listen, target, control, via)
         process = self._lab.spawn(name, CLIENT_ROLE, argv, host=host)
         tunnel = Tunnel(name, cipher, *listen, process)
         self._lab.wait_until(f"opening the tunnel {name}", lambda: control.exists() and carries())
@@ -207,7 +210,13 @@ class SshServer:
         self._lab.stop(tunnel.name)
 
     def tunnel_command_line(
-        self, binary: Path, cipher: str, listen: tuple[str, int], target: tuple[str, int], control: Path
+        self,
+        binary: Path,
+        cipher: str,
+        listen: tuple[str, int],
+        target: tuple[str, int],
+        control: Path,
+        via: str | None = None,
     ) -> list[str]:
         """Holds no secret: the key is in a file. `control` is the socket for a session beside the tunnel."""
         options = {
@@ -236,7 +245,7 @@ class SshServer:
         }
         argv = [str(binary), "-F", "none", "-N", "-T", "-L", f"{listen[0]}:{listen[1]}:{target[0]}:{target[1]}"]
         argv += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return [*argv, "-p", str(self.port), "-l", self._user.pw_name, self.address]
+        return [*argv, "-p", str(self.port), "-l", self._user.pw_name, via or self.address]
 
     def facts(self) -> dict[str, str]:
         """What of its settings matters to a reader of a result."""

@@ -187,7 +187,7 @@ def test_a_server_that_dies_is_noticed() -> None:
 
 
 def test_a_server_that_cannot_start_says_why(lab: Lab, server: MariadbServer) -> None:
-    second = MariadbServer(lab, server._authority, server.address, name="second")
+    second = MariadbServer(lab, server._authority, [server.address], name="second")
     with (
         contextlib.closing(second),
         pytest.raises(CostofError, match=r"second ended: .* another server running on port"),

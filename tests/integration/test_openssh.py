@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
+from costof.lab.certificates import Authority
+from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of, is_root
 from costof.lab.mariadb import MariadbServer, greets
+from costof.lab.network import Network
 from costof.lab.openssh import CIPHERS, CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
 from tests.lab_programs import ask, eventually, log_in, query, running_mariadb
 
@@ -183,3 +186,41 @@ def test_a_folder_for_temporary_files_that_is_closed_to_others_does_no_harm(
         assert query(lab.server, "SELECT 1", tunnel.address, tunnel.port) == "1"
         own = lab.sshd._folder
     assert not own.exists()
+
+
+@pytest.mark.skipif(not is_root(), reason="only root can make network namespaces")
+def test_server_and_tunnels_stand_on_hosts_of_their_own_at_every_distance() -> None:
+    with Lab() as lab, Network(lab, seed=1) as network:
+        client, server_host = network.host("client"), network.host("server")
+        links = [network.link(client, server_host, "lan"), network.link(client, server_host, "far", round_trip_ms=20)]
+        network.start()
+        addresses = [link.b_address for link in links]
+        authority = Authority(lab.folder / "certificates")
+        server = MariadbServer(lab, authority, addresses, bind="0.0.0.0", host=server_host)  # noqa: S104
+        with contextlib.closing(server):
+            server.start()
+            sshd = SshServer(lab, addresses[0], bind="0.0.0.0", host=server_host)  # noqa: S104
+            sshd.start()
+            for number, link in enumerate(links):
+                assert greets(link.b_address, server.port, client)
+                name, entrance = f"ssh-{link.name}", ("127.0.0.1", 4000 + number)
+                sshd.open_tunnel(
+                    name,
+                    CIPHERS[1],
+                    entrance,
+                    ("127.0.0.1", server.port),
+                    lambda entrance=entrance: greets(*entrance, client),
+                    host=client,
+                    via=link.b_address,
+                )
+                elapsed = time_to_greeting(client, *entrance)
+                assert elapsed * 1000 >= link.round_trip_ms
+        # Nobody outside of the two hosts reaches any of it.
+        assert not greets("127.0.0.1", 4000)
+        assert set(lab.cpu_seconds()) == {server.name, SERVER_ROLE, CLIENT_ROLE}
+
+
+def time_to_greeting(client: Host, address: str, port: int) -> float:
+    started = time.monotonic()
+    assert greets(address, port, client)
+    return time.monotonic() - started

@@ -22,7 +22,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def test_mariadbd_reads_no_configuration_of_the_system(lab: Lab, tmp_path: Path) -> None:
-    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), "127.0.0.9", bind="0.0.0.0", port=3307)  # noqa: S104
+    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"], bind="0.0.0.0", port=3307)  # noqa: S104
     argv = server.command_line(BINARY)
     assert argv[:2] == [str(BINARY), "--no-defaults"]
     assert {"--bind-address=0.0.0.0", "--port=3307", f"--datadir={tmp_path}/mariadb/data"} <= set(argv)
@@ -30,7 +30,7 @@ def test_mariadbd_reads_no_configuration_of_the_system(lab: Lab, tmp_path: Path)
 
 
 def test_every_setting_that_is_no_default_is_told_in_the_result(lab: Lab, tmp_path: Path) -> None:
-    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), "127.0.0.9")
+    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
     told = server.facts()["server settings"]
     assert all(f"{name}={value}" in told for name, value in mariadb.SETTINGS.items())
 
