@@ -9,7 +9,7 @@ from hdrh.histogram import HdrHistogram
 
 from costof import answer as words
 from costof.break_even import Rounds, break_even
-from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, typical, verdict
+from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, verdict
 from costof.errors import Caution, CostofError, Problem
 from costof.ledger import (
     CautionRecord,
@@ -28,7 +28,6 @@ from costof.result import (
     DistributionPoint,
     Effect,
     ErrorCount,
-    Estimate,
     Evidence,
     Factor,
     Metric,
@@ -197,7 +196,7 @@ def _effect(run: Run, name: str, arm: PlannedArm, comparison: Comparison, floor:
     pairs = _pairs(run, name, arm)
     assert pairs is not None
     control, values = pairs
-    found = verdict(control, values, metric.margin, comparison, floor.absolute if floor else 0.0)
+    found = verdict(control, values, metric.margin, comparison, floor.relative if floor else 0.0)
     needed = None
     if found is Verdict.UNRESOLVED and run.rounds:
         rounds = needed_rounds(control, values, metric.margin, comparison)
@@ -268,11 +267,8 @@ def _metric(name: str, metric: StudyMetric, run: Run) -> Metric:
 
 
 def _arm(run: Run, arm: PlannedArm) -> Arm:
-    errors = {
-        record.view: told.error.detail for record in run.ready for told in record.ready.arms if told.name == arm.name and told.error
-    }
     seen = [evidence for view in ("wire", "app") if (evidence := _evidence(run, arm, view))]
-    error = errors.get("wire")
+    error = _refused(run, arm)
     if error is None and not seen and run.slices:
         error = next((piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch), None)
         error = error or "no slice of it succeeded"
@@ -285,6 +281,15 @@ def _arm(run: Run, arm: PlannedArm) -> Arm:
         evidence=seen,
         error=error,
     )
+
+
+def _refused(run: Run, arm: PlannedArm) -> str | None:
+    """Why the engine could not run the arm at all."""
+    for record in run.ready:
+        for told in record.ready.arms:
+            if record.view == "wire" and told.name == arm.name and told.error is not None:
+                return told.error.detail
+    return None
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
@@ -374,11 +379,7 @@ def _common_rounds(run: Run, connection: str, operation: str, arm: PlannedArm) -
     common = set.intersection(*(set(run.samples.rounds(*name)) for name in names))
     if len(common) < FEWEST_ROUNDS:
         return None
-    rows = [
-        [value for number, value in zip(run.samples.rounds(*name), run.samples.of(*name), strict=True) if number in common]
-        for name in names
-    ]
-    return Rounds(*rows)
+    return Rounds(*([run.samples.at(*name, number) for number in sorted(common)] for name in names))
 
 
 def _errors(run: Run) -> list[ErrorCount]:
@@ -399,11 +400,11 @@ def _warnings(run: Run, effects: list[Effect]) -> list[str]:
     plan = run.plan
     told = list(run.cautions)
     for record in run.ready:
-        for arm in record.ready.arms:
-            if arm.error is not None:
+        for ready in record.ready.arms:
+            if ready.error is not None:
                 caution = Caution.ARM_REFUSED if record.view == "wire" else Caution.APP_CANNOT
-                told.append(caution.text(arm=arm.name, detail=arm.error.detail))
-    if not any(told_arm.name == plan.control.name and told_arm.error is None for r in run.ready for told_arm in r.ready.arms):
+                told.append(caution.text(arm=ready.name, detail=ready.error.detail))
+    if _refused(run, plan.control):
         told.append(Caution.NO_CONTROL.text())
     for arm in plan.arms:
         wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
@@ -449,5 +450,3 @@ def _environment(run: Run) -> dict[str, object]:
     if run.end is not None:
         facts["steal"] = f"{run.end.steal_share:.2%}"
     return facts
-
-

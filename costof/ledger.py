@@ -161,4 +161,3 @@ def _unused(parent: Path, name: str) -> Path:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-

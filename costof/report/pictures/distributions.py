@@ -51,7 +51,7 @@ def _points(value: Value) -> list[tuple[float, float]]:
     points = [(point.value, point.fraction) for point in value.distribution]
     if not points:
         points = [(value.percentiles[name], share) for name, share in SHARES.items() if name in value.percentiles]
-    return [(time, share) for time, share in points if time > 0 and share <= CUT]
+    return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
 
 def caption(reading: Reading, metric: Metric) -> str:
