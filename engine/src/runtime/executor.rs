@@ -18,20 +18,13 @@ pub struct Executor {
     tasks: Slab<Pin<Box<dyn Future<Output = ()>>>>,
     polling: Vec<TaskId>,
     events: Vec<rustix::event::epoll::Event>,
-    next_sweep: u64,
 }
 
 impl Executor {
     /// # Errors
     /// Where the process may open no more descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Executor {
-            reactor: Reactor::new()?,
-            tasks: Slab::new(),
-            polling: Vec::new(),
-            events: Vec::new(),
-            next_sweep: 0,
-        })
+        Ok(Executor { reactor: Reactor::new()?, tasks: Slab::new(), polling: Vec::new(), events: Vec::new() })
     }
 
     /// What this thread's tasks wait on.
@@ -51,6 +44,7 @@ impl Executor {
     /// # Errors
     /// Where waiting for events fails, which it only does for a defect of this program.
     pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
+        self.look_at_the_clock();
         loop {
             self.poll_woken();
             if done() {
@@ -65,6 +59,7 @@ impl Executor {
     /// # Errors
     /// As `run_until`.
     pub fn run_to_end(&mut self) -> io::Result<()> {
+        self.look_at_the_clock();
         loop {
             self.poll_woken();
             if self.tasks.is_empty() {
@@ -75,15 +70,18 @@ impl Executor {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let now = clock::now();
-        if now >= self.next_sweep {
-            self.next_sweep = now + SWEEP_EVERY;
-            self.reactor.sweep_deadlines(now);
+        if self.reactor.wait(&mut self.events)? {
+            self.look_at_the_clock();
         }
+        Ok(())
+    }
+
+    /// Only when the alarm has rung: no operation pays for the timers of others.
+    fn look_at_the_clock(&self) {
+        let now = clock::now();
+        self.reactor.sweep_deadlines(now);
         self.reactor.fire_timers(now);
-        let until = self.reactor.next_timer().unwrap_or(u64::MAX).min(self.next_sweep);
-        let timeout = if self.reactor.has_woken() { 0 } else { until.saturating_sub(now) };
-        self.reactor.wait(&mut self.events, timeout)
+        self.reactor.ring_at_latest(now + SWEEP_EVERY);
     }
 
     fn poll_woken(&mut self) {

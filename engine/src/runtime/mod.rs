@@ -4,6 +4,7 @@
 //! thread that waits for it, straight from the event, so an operation costs one `write`, one `epoll_wait`, one `read`
 //! and no allocation, lock, wake-up queue or cross-thread message.
 
+mod alarm;
 mod executor;
 mod reactor;
 pub mod resolve;

@@ -1,5 +1,6 @@
 //! What tasks wait for: descriptors that become ready, instants, and each other.
 
+use super::alarm::Alarm;
 use crate::clock;
 use crate::error::{Class, Failure, Result};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -18,10 +19,13 @@ pub type TaskId = usize;
 
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
+/// The alarm's place among the sources, which no source ever has.
+const ALARM: u64 = u64::MAX;
 
 /// One thread's epoll, its timers and its tasks' deadlines. Tasks reach it through an `Rc`.
 pub struct Reactor {
     epoll: OwnedFd,
+    alarm: Alarm,
     sources: RefCell<Slab<Rc<Source>>>,
     timers: RefCell<BinaryHeap<Reverse<(u64, TaskId)>>>,
     deadlines: RefCell<Vec<Deadline>>,
@@ -53,8 +57,12 @@ impl Reactor {
     /// # Errors
     /// Where the process may open no more descriptors.
     pub fn new() -> io::Result<Rc<Reactor>> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let alarm = Alarm::new()?;
+        epoll::add(&epoll, alarm.fd(), EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
         Ok(Rc::new(Reactor {
-            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            epoll,
+            alarm,
             sources: RefCell::default(),
             timers: RefCell::default(),
             deadlines: RefCell::default(),
@@ -76,6 +84,7 @@ impl Reactor {
     /// The present task waits until this instant.
     pub async fn sleep_until(&self, instant: u64) {
         self.timers.borrow_mut().push(Reverse((instant, self.current.get())));
+        self.alarm.at_latest(instant);
         poll_fn(|_| if clock::now() >= instant { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
@@ -101,9 +110,10 @@ impl Reactor {
         !self.woken.borrow().is_empty()
     }
 
-    /// The instant of the earliest timer.
-    pub(super) fn next_timer(&self) -> Option<u64> {
-        self.timers.borrow().peek().map(|Reverse((instant, _))| *instant)
+    /// Be woken at this instant at the latest, or at that of the earliest timer.
+    pub(super) fn ring_at_latest(&self, instant: u64) {
+        let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
+        self.alarm.at_latest(instant.min(timer));
     }
 
     /// Wake the tasks whose timers are due.
@@ -127,30 +137,31 @@ impl Reactor {
         }
     }
 
-    /// Wait for events, at most `timeout` nanoseconds, and wake the tasks that waited for them.
-    pub(super) fn wait(&self, buffer: &mut Vec<epoll::Event>, timeout: u64) -> io::Result<()> {
+    /// Wait for events, and wake the tasks that waited for them. Whether the alarm was among them.
+    pub(super) fn wait(&self, buffer: &mut Vec<epoll::Event>) -> io::Result<bool> {
         buffer.clear();
         buffer.reserve(EVENTS);
-        let timeout = rustix::time::Timespec {
-            tv_sec: (timeout / 1_000_000_000) as i64,
-            tv_nsec: (timeout % 1_000_000_000) as i64,
-        };
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(buffer), Some(&timeout)) {
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(buffer), None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        let mut rang = false;
         let sources = self.sources.borrow();
         for event in buffer.iter() {
-            // A source may have gone in the same batch; its place may even hold a new one, for which a mistaken edge
-            // costs one failing read and nothing else.
-            if let Some(source) = sources.get(event.data.u64() as usize) {
+            let key = event.data.u64();
+            if key == ALARM {
+                self.alarm.rang();
+                rang = true;
+            } else if let Some(source) = sources.get(key as usize) {
+                // A source may have gone in the same batch; its place may even hold a new one, for which a mistaken
+                // edge costs one failing read and nothing else.
                 source.take_edge(event.flags);
                 if let Some(task) = source.waiter.take() {
                     self.wake(task);
                 }
             }
         }
-        Ok(())
+        Ok(rang)
     }
 
     fn deadline_passed(&self) -> bool {

@@ -92,11 +92,11 @@ impl Random {
 
     /// A sequence of its own for each number: workers of one run must not ask for the same keys in step.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
-        Random(Random(seed ^ Random(stream).next()).next())
+        Random(Random(seed ^ Random(stream).bits()).bits())
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -105,12 +105,12 @@ impl Random {
 
     /// Uniform in `0..limit` (Lemire's multiplication; its bias is below one in 2^64 / limit).
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
     fn fill_printable(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(10) {
-            let mut bits = self.next();
+            let mut bits = self.bits();
             for byte in chunk {
                 *byte = FIRST_PRINTABLE + (bits & 63) as u8;
                 bits >>= 6;

@@ -5,8 +5,8 @@ use super::channel::Channel;
 use super::message;
 use super::scram::{Credentials, Exchange, MECHANISM};
 use crate::error::{Class, Failure, Result};
-use bson::spec::BinarySubtype;
 use bson::raw::cstr;
+use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 
 /// What came of hello.

@@ -69,11 +69,11 @@ fn set_length(message: &mut [u8], at: usize) {
 /// `server` with the first error.
 pub fn check_written(reply: &RawDocument) -> Result<()> {
     message::check_ok(reply)?;
-    if let Ok(errors) = reply.get_array("writeErrors") {
-        if let Some(first) = errors.into_iter().next() {
-            let first = first.map_err(message::malformed)?;
-            return Err(first.as_document().map_or_else(|| message::server_error(reply), message::server_error));
-        }
+    if let Ok(errors) = reply.get_array("writeErrors")
+        && let Some(first) = errors.into_iter().next()
+    {
+        let first = first.map_err(message::malformed)?;
+        return Err(message::server_error(first.as_document().unwrap_or(reply)));
     }
     match reply.get_document("writeConcernError") {
         Ok(error) => Err(message::server_error(error)),
