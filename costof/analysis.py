@@ -186,6 +186,7 @@ def _noise_floor(run: Run, metric: str) -> NoiseFloor | None:
         metric=metric,
         difference=absolute,
         ratio=relative,
+        differences=[b - a for a, b in zip(*pairs, strict=True)],
         absolute=max(abs(absolute.low), abs(absolute.high)),
         relative=max(abs(1 - relative.low), abs(relative.high - 1)),
     )

@@ -176,8 +176,7 @@ def _print(result: Result, ledger: Ledger, as_json: bool) -> None:
         click.echo(result.model_dump_json(indent=2))
         return
     console = Console(highlight=False)
-    render_terminal(result, console)
-    console.print(f"Full report: {ledger.folder / 'report.html'}", soft_wrap=True)
+    render_terminal(result, console, ledger.folder)
 
 
 def _print_plan(plan: Plan, target: str | None, tls_ca: Path | None) -> None:
