@@ -347,3 +347,47 @@ pub struct EvidenceAnswer {
     /// The member that was measured.
     pub server: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = r#"{"plan": {
+        "seed": 42, "threads": 2, "operation_timeout_ms": 10000,
+        "data": {"records": 10000, "fields": 10, "field_length": 100},
+        "arms": [
+          {"name": "tls",
+           "service": {"protocol": "mongodb", "addresses": ["127.83.12.1:27017"], "replica_set": "costof",
+                       "read_preference": "secondary", "username": "u", "password": "s3cret", "auth_source": "admin",
+                       "database": "ycsb", "collection": "usertable"},
+           "transport": {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": false}},
+          {"name": "plain",
+           "service": {"protocol": "mongodb", "addresses": [], "replica_set": null, "username": null, "password": null,
+                       "database": "ycsb", "collection": "usertable"},
+           "transport": {"kind": "plain"}}],
+        "workloads": [{"name": "connect", "kind": "connect", "workers": 1}, {"name": "q", "kind": "query"}]}}"#;
+
+    #[test]
+    fn reads_the_plan_of_the_architecture() {
+        let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
+        let Transport::Tls { version, verify, resumption, .. } = &plan.arms[0].transport else { panic!("TLS") };
+        assert_eq!((*version, *verify, *resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
+        assert_eq!(plan.workloads[1].workers, 1);
+        assert!(!format!("{plan:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know_at_every_depth() {
+        for (known, unknown) in [
+            (r#""seed": 42"#, r#""seed": 42, "sed": 1"#),
+            (r#""fields": 10"#, r#""fields": 10, "f": 1"#),
+            (r#""database": "ycsb""#, r#""database": "ycsb", "db": 1"#),
+            (r#""kind": "plain""#, r#""kind": "plain", "verify": "full""#),
+            (r#""kind": "query""#, r#""kind": "query", "pace": 1"#),
+            (r#""protocol": "mongodb""#, r#""protocol": "smtp""#),
+        ] {
+            assert!(PLAN.contains(known));
+            assert!(serde_json::from_str::<Command>(&PLAN.replace(known, unknown)).is_err(), "{unknown}");
+        }
+    }
+}

@@ -143,3 +143,57 @@ impl Totals {
         self.traffic += other.traffic;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection with a query, on a connection that counts a round trip a phase.
+    fn trail() -> Trail {
+        let mut trail = Trail::default();
+        trail.start(Traffic::default());
+        let phases = [Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation];
+        for (round_trips, phase) in phases.into_iter().enumerate() {
+            trail.lap(phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
+        }
+        trail
+    }
+
+    #[test]
+    fn the_phases_add_up_to_the_nanosecond() {
+        let mut recorder = Recorder::default();
+        (0..100).for_each(|_| recorder.record(&trail()));
+        let phases = recorder.answer();
+        let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
+        assert_eq!(phases["connect"].sum_ns, sum(&["tcp", "tls", "hello", "auth"]));
+        assert_eq!(phases["connect_and_first_operation"].sum_ns, sum(&["connect", "first_operation"]));
+        assert_eq!(phases["connect"].round_trips, 400);
+        assert_eq!(phases["connect_and_first_operation"].round_trips, 500);
+        assert!(!phases.contains_key("operation"));
+    }
+
+    #[test]
+    fn threads_merge_and_a_reset_recorder_is_empty() {
+        let (mut one, mut other) = (Recorder::default(), Recorder::default());
+        one.record(&trail());
+        other.record(&trail());
+        let expected = one.answer()["tcp"].sum_ns + other.answer()["tcp"].sum_ns;
+        let shortest = one.answer()["tcp"].min_ns.min(other.answer()["tcp"].min_ns);
+        one.merge(&other);
+        let merged = &one.answer()["tcp"];
+        assert_eq!((merged.count, merged.sum_ns, merged.min_ns), (2, expected, shortest));
+        one.reset();
+        assert!(one.answer().is_empty());
+        one.record(&trail());
+        assert_eq!(one.answer()["tcp"].count, 1);
+    }
+
+    #[test]
+    fn what_is_longer_than_the_histogram_keeps_its_exact_sum() {
+        let mut record = PhaseRecord::new();
+        record.add(&Lap { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
+        let answer = record.answer();
+        assert_eq!((answer.count, answer.sum_ns, answer.max_ns), (1, LONGEST_NS * 3, LONGEST_NS * 3));
+        assert_eq!(record.histogram.len(), 1);
+    }
+}

@@ -100,3 +100,54 @@ fn documents(cursor: &RawDocument) -> Result<usize> {
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::border::MongodbService;
+    use proptest::prelude::*;
+
+    fn request(read_preference: &str) -> FindRequest {
+        let settings: MongodbService = serde_json::from_value(serde_json::json!({
+            "addresses": ["a"], "read_preference": read_preference, "database": "d", "collection": "c"}))
+        .unwrap();
+        FindRequest::new(&settings)
+    }
+
+    #[test]
+    fn asks_a_secondary_as_drivers_do() {
+        let mut message = Vec::new();
+        request("secondary").encode(&mut message, &Key::new(0));
+        let expected = rawdoc! {
+            "find": "c", "filter": { "_id": "user6284781860667377211" }, "limit": 1, "singleBatch": true, "$db": "d",
+            "$readPreference": { "mode": "secondary" },
+        };
+        assert_eq!(&message[message::BODY_AT..], expected.as_bytes());
+    }
+
+    #[test]
+    fn counts_what_was_found() {
+        let reply = |batch: bson::RawArrayBuf| rawdoc! { "cursor": { "id": 0_i64, "firstBatch": batch }, "ok": 1.0 };
+        let one = || rawdoc! { "_id": "user1" };
+        let class = |batch| check_one_document(&reply(batch)).err().map(|failure| failure.class);
+        assert_eq!(class([one()].into_iter().collect()), None);
+        assert_eq!(class(bson::RawArrayBuf::new()), Some(Class::Server));
+        assert_eq!(class([one(), one()].into_iter().collect()), Some(Class::Protocol));
+        assert_eq!(check_one_document(&rawdoc! { "ok": 1.0 }).unwrap_err().class, Class::Protocol);
+        assert_eq!(check_one_document(&rawdoc! { "ok": 0.0 }).unwrap_err().class, Class::Server);
+    }
+
+    proptest! {
+        /// Keys differ in length, so the lengths around them must be right for each.
+        #[test]
+        fn every_key_makes_a_whole_document(record in any::<u64>()) {
+            let mut message = Vec::new();
+            request("primary").encode(&mut message, &Key::new(record));
+            let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
+            let key = body.get_document("filter").unwrap().get_str("_id").unwrap();
+            let expected = Key::new(record);
+            prop_assert_eq!(key.as_bytes(), expected.as_bytes());
+            prop_assert_eq!(body.iter().count(), 5);
+        }
+    }
+}

@@ -80,3 +80,42 @@ pub fn check_written(reply: &RawDocument) -> Result<()> {
         Err(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::border::{Data, MongodbService};
+    use crate::error::Class;
+
+    #[test]
+    fn writes_whole_documents_with_ycsbs_fields() {
+        let settings: MongodbService =
+            serde_json::from_value(serde_json::json!({"addresses": ["a"], "database": "d", "collection": "c"}))
+                .unwrap();
+        let table = Table::new(Data { records: 5, fields: 10, field_length: 100 }, 1);
+        let mut message = Vec::new();
+        let request = InsertRequest::new(&settings);
+        request.encode(&mut message, &table, 3..5);
+        let sequence = &message[message::BODY_AT + request.body.len() + 1..];
+        assert_eq!(sequence[..4], (sequence.len() as i32).to_le_bytes());
+        let mut documents = sequence[4..].strip_prefix(b"documents\0").unwrap();
+        for record in 3..5 {
+            let length = i32::from_le_bytes(documents[..4].try_into().unwrap()) as usize;
+            let document = RawDocument::from_bytes(&documents[..length]).unwrap();
+            assert_eq!(document.get_str("_id").unwrap().as_bytes(), table.key(record).as_bytes());
+            assert_eq!(document.get_binary("field9").unwrap().bytes.len(), 100);
+            assert_eq!(document.iter().count(), 11);
+            documents = &documents[length..];
+        }
+        assert!(documents.is_empty());
+    }
+
+    #[test]
+    fn an_error_in_the_batch_is_an_error() {
+        let failed = rawdoc! { "n": 0, "ok": 1.0, "writeErrors": [{ "index": 0, "code": 11000, "errmsg": "dup key" }] };
+        assert_eq!(check_written(&failed).unwrap_err().class, Class::Server);
+        let unsafe_write = rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 64, "errmsg": "waiting" } };
+        assert_eq!(check_written(&unsafe_write).unwrap_err().class, Class::Server);
+        check_written(&rawdoc! { "n": 1, "ok": 1.0 }).unwrap();
+    }
+}

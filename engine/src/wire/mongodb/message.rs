@@ -114,3 +114,87 @@ pub fn malformed(error: impl std::fmt::Display) -> Failure {
 fn int32(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::rawdoc;
+    use proptest::prelude::*;
+
+    /// A reply to request 7.
+    fn reply(flags: u32, body: &[u8], after: &[u8]) -> Vec<u8> {
+        let mut message = Vec::new();
+        begin(&mut message);
+        message[HEADER..HEADER + 4].copy_from_slice(&flags.to_le_bytes());
+        message.extend_from_slice(body);
+        message.extend_from_slice(after);
+        finish(&mut message, 1);
+        message[8..12].copy_from_slice(&7_i32.to_le_bytes());
+        message
+    }
+
+    #[test]
+    fn a_reply_is_its_body() {
+        let document = rawdoc! { "ok": 1.0 };
+        let message = reply(0, document.as_bytes(), &[]);
+        assert_eq!(length(&message).unwrap(), Some(message.len()));
+        assert_eq!(body(&message, 7).unwrap(), &*document);
+        assert_eq!(body(&reply(CHECKSUM_PRESENT, document.as_bytes(), &[0; 4]), 7).unwrap(), &*document);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_refused() {
+        let document = rawdoc! { "ok": 1.0 };
+        let good = reply(0, document.as_bytes(), &[]);
+        assert!(body(&good, 8).is_err(), "another request's");
+        assert!(body(&reply(MORE_TO_COME, document.as_bytes(), &[]), 7).is_err());
+        assert!(body(&reply(1 << 9, document.as_bytes(), &[]), 7).is_err(), "an unknown required bit");
+        assert!(body(&reply(1 << 16, document.as_bytes(), &[]), 7).is_ok(), "an unknown optional bit");
+        assert!(body(&reply(0, document.as_bytes(), &[1]), 7).is_err(), "a second section");
+    }
+
+    #[test]
+    fn no_message_is_that_long_or_short() {
+        for claimed in [i32::MIN, -1, 0, 25, MAX_MESSAGE as i32 + 1, i32::MAX] {
+            assert_eq!(length(&claimed.to_le_bytes()).unwrap_err().class, Class::Protocol, "{claimed}");
+        }
+        assert_eq!(length(&[0, 0, 0]).unwrap(), None);
+    }
+
+    #[test]
+    fn an_error_is_said_in_the_servers_words() {
+        let error = rawdoc! { "ok": 0.0, "errmsg": "not allowed", "code": 13, "codeName": "Unauthorized" };
+        let failure = check_ok(&error).unwrap_err();
+        assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "Unauthorized (13): not allowed"));
+        assert_eq!(check_ok(&rawdoc! {}).unwrap_err().class, Class::Protocol);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), id in any::<i32>()) {
+            let _ = length(&bytes);
+            if let Ok(document) = body(&bytes, id) {
+                let _ = check_ok(document);
+            }
+        }
+
+        /// Past the header, where arbitrary bytes hardly ever get.
+        #[test]
+        fn a_damaged_reply_never_panics(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
+            let document = rawdoc! {
+                "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1_i64 }], "id": 0_i64, "ns": "a.b" },
+                "ok": 1.0, "errmsg": "words", "hosts": ["a:1"], "writeErrors": [{ "code": 1 }],
+            };
+            let mut message = reply(0, document.as_bytes(), &[]);
+            let place = at % message.len();
+            message[place] = with;
+            message.truncate(message.len().saturating_sub(cut / 4));
+            if let Ok(document) = body(&message, 7) {
+                let _ = check_ok(document);
+                let _ = super::super::find::check_one_document(document);
+                let _ = super::super::insert::check_written(document);
+                let _ = super::super::topology::describe(document);
+            }
+        }
+    }
+}

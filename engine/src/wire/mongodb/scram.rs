@@ -215,3 +215,83 @@ fn refused(why: impl Into<String>) -> Failure {
 fn unable(error: &ErrorStack) -> Failure {
     Failure::new(Class::Internal, format!("this OpenSSL cannot do SCRAM-SHA-256: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn credentials(username: &str, password: &str) -> Credentials {
+        Credentials {
+            username: username.into(),
+            prepared_password: stringprep::saslprep(password).unwrap().into_owned(),
+            source: "admin".into(),
+            salted: Mutex::new(None),
+        }
+    }
+
+    const NONCE: &str = "rOprNGfwEbeRWgbNEkqO";
+    const SERVER_FIRST: &[u8] =
+        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+
+    /// RFC 7677, 3.
+    #[test]
+    fn the_example_of_the_rfc() {
+        let user = credentials("user", "pencil");
+        let exchange = user.begin_with(NONCE.into());
+        assert_eq!(exchange.first_message(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
+        let (proof, expected) = exchange.prove(&user, SERVER_FIRST).unwrap();
+        assert_eq!(
+            proof,
+            "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        );
+        expected.verify(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").unwrap();
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_the_password_is_refused() {
+        let user = credentials("user", "pencil");
+        let (_, expected) = user.begin_with(NONCE.into()).prove(&user, SERVER_FIRST).unwrap();
+        for (answer, class) in [
+            (&b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G5="[..], Class::Protocol),
+            (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", Class::Authentication),
+            (b"v=", Class::Authentication),
+            (b"e=other-error", Class::Protocol),
+            (b"", Class::Protocol),
+        ] {
+            assert_eq!(expected.verify(answer).unwrap_err().class, class, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_challenge_that_weakens_the_exchange_is_refused() {
+        let user = credentials("user", "pencil");
+        for challenge in [
+            "r=another,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+            "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+            "r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4095",
+            "r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=2000000000",
+        ] {
+            let refused = user.begin_with(NONCE.into()).prove(&user, challenge.as_bytes());
+            assert_eq!(refused.err().map(|failure| failure.class), Some(Class::Authentication), "{challenge}");
+        }
+    }
+
+    #[test]
+    fn names_are_escaped_and_passwords_prepared() {
+        assert_eq!(credentials("a=b,c", "x").begin_with("n".into()).first_message(), "n,,n=a=3Db=2Cc,r=n");
+        // RFC 4013, 3: a soft hyphen is mapped to nothing.
+        assert_eq!(credentials("u", "I\u{ad}X").prepared_password, "IX");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_messages_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[rsiv=,+/A-Za-z0-9]{0,60}") {
+            let user = credentials("user", "pencil");
+            for message in [&bytes[..], text.as_bytes(), format!("r={NONCE}x,s={text},i={text}").as_bytes()] {
+                let _ = user.begin_with(NONCE.into()).prove(&user, message);
+                let _ = Expected(Digest::default()).verify(message);
+            }
+        }
+    }
+}

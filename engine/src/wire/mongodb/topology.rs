@@ -24,7 +24,7 @@ pub struct Members {
 
 /// What a server said of itself and its set.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Description {
+pub(super) struct Description {
     set: Option<String>,
     writable: bool,
     secondary: bool,
@@ -120,7 +120,7 @@ fn select(
     Ok(Members { writer: primary.into_iter().next(), readers })
 }
 
-fn describe(reply: &RawDocument) -> Result<Description> {
+pub(super) fn describe(reply: &RawDocument) -> Result<Description> {
     let is = |name| reply.get_bool(name).unwrap_or(false);
     let mut members = Vec::new();
     for list in ["hosts", "passives"] {
@@ -136,4 +136,52 @@ fn describe(reply: &RawDocument) -> Result<Description> {
         secondary: is("secondary"),
         members,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(port: u16, writable: bool, secondary: bool) -> (Address, Description) {
+        let address = Address::parse(&format!("host:{port}"), DEFAULT_PORT).unwrap();
+        (address, Description { writable, secondary, ..Description::default() })
+    }
+
+    fn readers(found: &[(u16, bool, bool)], preference: ReadPreference) -> Vec<u16> {
+        let found = found.iter().map(|&(port, writable, secondary)| member(port, writable, secondary)).collect();
+        let members = select(found, preference, None);
+        members.map_or_else(|_| Vec::new(), |members| members.readers.iter().map(Address::port).collect())
+    }
+
+    #[test]
+    fn each_preference_finds_its_members_in_order() {
+        use ReadPreference::*;
+        let set = [(3, false, true), (1, true, false), (2, false, true), (4, false, false)];
+        for (preference, expected) in [
+            (Primary, vec![1]),
+            (PrimaryPreferred, vec![1]),
+            (Secondary, vec![2, 3]),
+            (SecondaryPreferred, vec![2, 3]),
+            (Nearest, vec![1, 2, 3]),
+        ] {
+            assert_eq!(readers(&set, preference), expected, "{preference:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_preferred_has_a_substitute() {
+        use ReadPreference::*;
+        assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
+        assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);
+        assert!(readers(&[(1, true, false)], Secondary).is_empty());
+        assert!(readers(&[(2, false, true)], Primary).is_empty());
+    }
+
+    #[test]
+    fn without_a_fitting_member_a_silent_one_is_the_reason() {
+        let lonely = || vec![member(1, true, false)];
+        let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
+        assert_eq!(reason(None), Class::NoMember);
+        assert_eq!(reason(Some(Failure::new(Class::Refused, ""))), Class::Refused);
+    }
 }
