@@ -278,7 +278,7 @@ pub struct SliceAnswer {
     pub workload: String,
     /// When it was.
     pub started_unix_ns: u64,
-    /// From the start to the end of its last operation.
+    /// From the start to the end of its last operation, whatever came of it.
     pub elapsed_ns: u64,
     /// Those that succeeded; of a load, records.
     pub operations: u64,

@@ -3,7 +3,7 @@
 
 use super::seat::{Order, Seat, Window};
 use crate::clock;
-use crate::error::Class;
+use crate::error::{Class, Failure};
 use crate::record::{Evidence, Trail};
 use crate::workload::Workload;
 use std::rc::Rc;
@@ -52,11 +52,17 @@ async fn run<W: Workload>(workload: &mut W, seat: &Seat, window: &Window, eviden
             }
             Err(failure) if failure.class == Class::Timeout && last_call < patience_ends => return,
             Err(failure) => {
-                seat.log.borrow_mut().failed(failure);
+                fail(seat, failure);
                 seat.reactor.sleep_until((clock::now() + pause).min(window.closes_at())).await;
                 now = clock::now();
                 pause = (pause * 2).min(LONGEST_PAUSE_NS);
             }
         }
     }
+}
+
+fn fail(seat: &Seat, failure: Failure) {
+    let mut log = seat.log.borrow_mut();
+    log.failed(failure);
+    log.ended(clock::now());
 }

@@ -14,7 +14,7 @@ pub struct SliceLog {
     pub evidence: Evidence,
     /// Those that succeeded.
     pub operations: u64,
-    /// The last end of an operation, on the monotonic clock; 0 before the first.
+    /// The last end of an attempt, whatever came of it, on the monotonic clock; 0 before the first.
     pub last_end: u64,
 }
 
@@ -22,11 +22,16 @@ impl SliceLog {
     /// An attempt succeeded; it was so many operations.
     pub fn succeeded(&mut self, operations: u64, trail: &Trail) {
         self.operations += operations;
-        self.last_end = self.last_end.max(trail.at());
+        self.ended(trail.at());
         self.recorder.record(trail);
     }
 
-    /// An attempt failed.
+    /// An attempt ended at this instant.
+    pub fn ended(&mut self, at: u64) {
+        self.last_end = self.last_end.max(at);
+    }
+
+    /// An attempt failed, or getting ready for one.
     pub fn failed(&mut self, failure: Failure) {
         self.errors.count(failure);
     }

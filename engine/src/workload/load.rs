@@ -33,9 +33,8 @@ impl<C: Client<Session: KeyValue>> Workload for Load<C> {
     async fn operate(&mut self, claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
         let mut session = self.standing.take(evidence).await?;
         trail.start(session.traffic());
-        session.insert(&self.table, claimed).await?;
+        let outcome = session.insert(&self.table, claimed).await;
         trail.lap(Phase::Operation, session.traffic());
-        self.standing.put_back(session);
-        Ok(())
+        self.standing.settle(session, outcome)
     }
 }

@@ -31,9 +31,8 @@ impl<C: Client<Session: KeyValue>> Workload for Query<C> {
         let record = self.random.below(self.table.records());
         let mut session = self.standing.take(evidence).await?;
         trail.start(session.traffic());
-        session.read(&self.table, record).await?;
+        let outcome = session.read(&self.table, record).await;
         trail.lap(Phase::Operation, session.traffic());
-        self.standing.put_back(session);
-        Ok(())
+        self.standing.settle(session, outcome)
     }
 }

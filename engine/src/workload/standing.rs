@@ -1,6 +1,6 @@
 //! A connection that stands between operations and is opened again, unmeasured, when it broke.
 
-use crate::error::Result;
+use crate::error::{Class, Result};
 use crate::record::{Evidence, Trail};
 use crate::wire::{Client, Session, Target};
 
@@ -33,8 +33,8 @@ impl<C: Client> Standing<C> {
         Ok(())
     }
 
-    /// Take the session for one operation; whoever ends it well puts it back. So an operation that failed, or that was
-    /// abandoned half-way, can never leave its answer to the next one.
+    /// Take the session for one operation; [`Standing::settle`] gets it back. So an operation that is abandoned half-way
+    /// can never leave its answer to the next one.
     ///
     /// # Errors
     /// Those of opening a session.
@@ -45,8 +45,16 @@ impl<C: Client> Standing<C> {
         Ok(self.session.take().expect("it was just prepared"))
     }
 
-    /// Put it back after an operation that ended well.
-    pub fn put_back(&mut self, session: C::Session) {
-        self.session = Some(session);
+    /// The operation has ended, well or not. The session is kept, unless it is not known what comes next on it: an error
+    /// that the server answered is an answer.
+    ///
+    /// # Errors
+    /// The operation's own.
+    pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
+        match &outcome {
+            Err(failure) if failure.class != Class::Server => {}
+            _ => self.session = Some(session),
+        }
+        outcome
     }
 }
