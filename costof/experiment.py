@@ -116,7 +116,8 @@ def _start_instruments(state: _Run, stack: ExitStack) -> None:
     ready = _introduce(state, "wire", stack.enter_context(engine()), plan.arms)
     _refuse_what_cannot_answer(plan, ready)
     if any(workload.view == "app" for workload in plan.study.workloads.values()):
-        for environment, arms in _surroundings(plan.arms):
+        able = [arm for arm in plan.arms if ("wire", arm.name) in state.instruments]
+        for environment, arms in _surroundings(able):
             driver = stack.enter_context(application(plan.study.service, environment))
             _introduce(state, "app", driver, arms)
 

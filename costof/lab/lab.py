@@ -48,7 +48,8 @@ class Lab:
             start_new_session=True,
         )
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         self.folder = Path(tempfile.mkdtemp(prefix="costof-"))
         self._tell(directory=str(self.folder))
         self._network = _free_loopback_network()
@@ -58,8 +59,11 @@ class Lab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._warden.stdin is not None
+        assert self._warden.stdout is not None
         self._warden.stdin.close()
         self._warden.wait()
+        self._listener.join()
+        self._warden.stdout.close()
 
     def address(self, number: int) -> str:
         """The loopback address of host `number` (1 to 254) of this lab."""

@@ -29,6 +29,8 @@ REACH_MS = 5000
 MARKER_COLLECTION = "costof"
 MARKER = "made by costof"
 AUTHENTICATION_FAILED = 18
+#: Words of pymongo's errors for which another way of talking to the address would meet the same.
+NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host")
 LONGEST_DATABASE_NAME = 63
 
 Client = pymongo.MongoClient[dict[str, Any]]
@@ -164,6 +166,8 @@ class MongodbTarget(Service):
             except PyMongoError as error:
                 client.close()
                 first_error = first_error or error
+                if any(words in str(error) for words in NOBODY_THERE):
+                    break
             else:
                 self._tls = tls
                 return client

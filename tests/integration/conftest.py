@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pymongo
 import pytest
+from cryptography import x509
 from pymongo.errors import PyMongoError
 
 from costof.lab.certificates import Authority, write_private
@@ -24,6 +25,7 @@ from costof.lab.mongod_binary import find_mongod
 from costof.ledger import SLICES
 
 COSTOF = [sys.executable, "-m", "costof"]
+EXPIRES_SECONDS = 6
 SMALL = ["--profile", "quick", "--set", "records=500"]
 PASSWORD = "correct-horse-battery"  # a word that no log, ledger, report or process list may hold
 
@@ -139,28 +141,34 @@ def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
         argv = [str(find_mongod()), "--auth", "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
         argv += ["--unixSocketPrefix", str(folder), "--tlsMode", tls, "--wiredTigerCacheSizeGB", "0.25"]
         if tls != "disabled":
-            valid = datetime.timedelta(days=-1 if expired else 1)
+            valid = datetime.timedelta(seconds=EXPIRES_SECONDS) if expired else datetime.timedelta(days=1)
             issued = authority.issue(name, "ecdsa-p256", names or [host], valid)
+            (certificate,) = x509.load_pem_x509_certificates(issued.read_bytes().split(b"-----END PRIVATE KEY-----")[1])
             private = lab.folder / f"{name}.pem"
             write_private(private, issued.read_bytes())
             argv += ["--tlsCertificateKeyFile", str(private), "--tlsCAFile", str(authority.ca_file)]
             argv += ["--tlsAllowConnectionsWithoutCertificates"]
         lab.spawn(name, "server", argv)
         socket = quote(str(folder / "mongodb-27017.sock"), safe="")
-        bootstrap: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
-            f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500
-        )
+        secure = {"tls": True, "tlsAllowInvalidCertificates": True} if tls == "requireTLS" else {}
+        bootstrap: pymongo.MongoClient[dict[str, object]]
+        with pymongo.MongoClient(
+            f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **secure
+        ) as bootstrap:
 
-        def answers() -> bool:
-            try:
-                bootstrap.admin.command("ping")
-            except PyMongoError:
-                return False
-            return True
+            def answers() -> bool:
+                try:
+                    bootstrap.admin.command("ping")
+                except PyMongoError:
+                    return False
+                return True
 
-        lab.wait_until(name, answers)
-        bootstrap.admin.command("createUser", "tester", pwd=PASSWORD, roles=["root"])
-        bootstrap.close()
+            lab.wait_until(name, answers)
+            bootstrap.admin.command("createUser", "tester", pwd=PASSWORD, roles=["root"])
+        if expired:
+            # mongod does not start with an expired certificate, but goes on when its certificate expires.
+            end = certificate.not_valid_after_utc
+            eventually("the expiry", lambda: datetime.datetime.now(datetime.UTC) > end)
         return Standalone(f"{host}:27017", authority.ca_file)
 
     return start

@@ -34,13 +34,13 @@ def only_run(folder: Path) -> Path:
 
 
 def test_a_target_is_answered_for_and_left_as_it_was(healthy: Standalone, tmp_path: Path) -> None:
-    client = healthy.client()
-    client["theirs"]["data"].insert_one({"_id": 1})
-    before = set(client.list_database_names())
-    done = ask(tmp_path, healthy.url, healthy.ca_file)
-    assert done.status == 0, done.err
-    assert set(client.list_database_names()) == before
-    assert client["theirs"]["data"].count_documents({}) == 1
+    with healthy.client() as client:
+        client["theirs"]["data"].insert_one({"_id": 1})
+        before = set(client.list_database_names())
+        done = ask(tmp_path, healthy.url, healthy.ca_file)
+        assert done.status == 0, done.err
+        assert set(client.list_database_names()) == before
+        assert client["theirs"]["data"].count_documents({}) == 1
     result = Result.model_validate_json((only_run(tmp_path) / "result.json").read_bytes())
     assert {effect.metric for effect in result.effects} >= {"wire.tls", "app.reused_query"}
     for path in only_run(tmp_path).iterdir():
@@ -51,14 +51,15 @@ def test_a_target_is_answered_for_and_left_as_it_was(healthy: Standalone, tmp_pa
 
 
 def test_a_dry_run_prints_every_write_and_does_none(healthy: Standalone, tmp_path: Path) -> None:
-    before = healthy.client().list_database_names()
-    done = ask(tmp_path, healthy.url, healthy.ca_file, "--dry-run")
+    with healthy.client() as client:
+        before = client.list_database_names()
+        done = ask(tmp_path, healthy.url, healthy.ca_file, "--dry-run")
+        assert client.list_database_names() == before
     assert done.status == 0
     assert "create database costof_" in done.out
     assert "drop database costof_" in done.out
     assert "500 records" in done.out
     assert PASSWORD not in done.out
-    assert healthy.client().list_database_names() == before
 
 
 def failed(done: Outcome, folder: Path, *told: str) -> None:
