@@ -91,6 +91,15 @@ impl Failure {
         Failure::new(class, in_words(class, error))
     }
 
+    /// The same failure, of a server that has accepted this transport before: when it ends a connection it refuses
+    /// nothing, it goes away.
+    pub fn of_a_known_server(self) -> Self {
+        match self.class {
+            Class::TlsRefused | Class::PlainRefused => Failure::closed(),
+            _ => self,
+        }
+    }
+
     /// The server ended the connection where an answer was due.
     pub fn closed() -> Self {
         Failure::new(Class::Closed, "the server closed the connection")

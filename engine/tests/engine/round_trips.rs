@@ -52,3 +52,12 @@ fn a_session_is_resumed_where_it_is_asked_for_alone() {
         assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");
     }
 }
+
+#[test]
+fn a_name_is_resolved_first_and_every_address_of_it_is_tried() {
+    // localhost may well be ::1 first, where nobody listens.
+    let address = server::start(Manner::Plain).replace("127.0.0.1", "localhost");
+    let (trail, connection) = open(&address, Transport::Plain {}).unwrap();
+    assert_eq!(round_trips(&trail), [(Phase::Resolve, 0), (Phase::Tcp, 1), (Phase::Hello, 1)]);
+    assert_eq!(connection.server, address);
+}

@@ -135,7 +135,7 @@ impl super::Client for Client {
     async fn open(&self, target: Target, trail: &mut Trail) -> Result<Session> {
         let address = self.address(target)?;
         let opened = self.service.open(&self.reactor, address, trail).await;
-        let Opened { channel } = opened.map_err(|failure| failure.with(address))?;
+        let Opened { channel } = opened.map_err(|failure| failure.of_a_known_server().with(address))?;
         Ok(Session { service: self.service.clone(), address: address.clone(), channel })
     }
 }
