@@ -146,8 +146,8 @@ def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple
 
 
 def _measure(plan: Plan, ledger: Ledger, before: Before, target: str | None, tls_ca: Path | None) -> None:
-    service = open_service(plan, target, tls_ca, ledger.folder.name)
     try:
+        service = open_service(plan, target, tls_ca, ledger.folder.name)
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             carry_out(plan, service, ledger, bar, before)
     except CostofError:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-from scipy import stats
-from scipy.stats import mstats
 
 from costof.result import Estimate, Verdict
 
@@ -31,6 +29,10 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
 
     Raises `ValueError` for fewer than two values or one that is not finite: a sample cannot hold NaN.
     """
+    # Imported here: scipy takes half a second, and `costof list` or a mistyped option should not wait for it.
+    from scipy import stats
+    from scipy.stats import mstats
+
     if len(values) < 2:
         raise ValueError("an interval over rounds needs at least two")
     if not all(math.isfinite(value) for value in values):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,14 +64,20 @@ def eventually(what: str, condition: Callable[[], bool], seconds: float = 60.0) 
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {seconds:.0f} s"
-        time.sleep(0.02)
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A TMPDIR of the test's own by which its servers are known. Short, since Unix sockets will lie in it."""
+    folder = Path(tempfile.mkdtemp(prefix="ct-"))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
-def costof_running(run: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command in the background, its temporary files in a folder of its own beside the run."""
-    temporary = run.parent / "tmp"
-    temporary.mkdir(exist_ok=True)
+def costof_running(run: Path, temporary: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in the background."""
     process = subprocess.Popen(
         [*COSTOF, "run", *arguments, "--out", str(run)],
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -87,7 +95,7 @@ def costof_running(run: Path, *arguments: str) -> Iterator[subprocess.Popen[str]
 
 def slices_measured(run: Path) -> int:
     path = run / SLICES
-    return sum('"record": "slice"' in line for line in path.read_text().splitlines()) if path.exists() else 0
+    return path.read_bytes().count(b'"record": "slice"') if path.exists() else 0
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
@@ -132,9 +140,7 @@ def authority(lab: Lab) -> Authority:
 def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
     """Start a `mongod` that does TLS as asked; `names` None gives its certificate the right ones."""
 
-    def start(
-        number: int, tls: str = "preferTLS", names: list[str] | None = None, expired: bool = False
-    ) -> Standalone:
+    def start(number: int, tls: str = "preferTLS", names: list[str] | None = None, expired: bool = False) -> Standalone:
         host, name = lab.address(number), f"mongod-{number}"
         folder = lab.folder / name
         folder.mkdir()

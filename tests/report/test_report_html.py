@@ -1,3 +1,5 @@
+"""The HTML report: whole, self-contained, and safe to open."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The Markdown report."""
+
 from __future__ import annotations
 
 import re

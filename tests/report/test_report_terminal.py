@@ -1,3 +1,5 @@
+"""The terminal report, at the widths people have."""
+
 from __future__ import annotations
 
 import io
