@@ -9,7 +9,7 @@ from hdrh.histogram import HdrHistogram
 
 from costof import answer as words
 from costof.break_even import Rounds, break_even
-from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, typical, verdict
+from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, verdict
 from costof.errors import Caution, CostofError, Problem
 from costof.ledger import (
     CautionRecord,
@@ -28,7 +28,6 @@ from costof.result import (
     DistributionPoint,
     Effect,
     ErrorCount,
-    Estimate,
     Evidence,
     Factor,
     Metric,
@@ -187,6 +186,7 @@ def _noise_floor(run: Run, metric: str) -> NoiseFloor | None:
         metric=metric,
         difference=absolute,
         ratio=relative,
+        differences=[b - a for a, b in zip(*pairs, strict=True)],
         absolute=max(abs(absolute.low), abs(absolute.high)),
         relative=max(abs(1 - relative.low), abs(relative.high - 1)),
     )
@@ -197,7 +197,7 @@ def _effect(run: Run, name: str, arm: PlannedArm, comparison: Comparison, floor:
     pairs = _pairs(run, name, arm)
     assert pairs is not None
     control, values = pairs
-    found = verdict(control, values, metric.margin, comparison, floor.absolute if floor else 0.0)
+    found = verdict(control, values, metric.margin, comparison, floor.relative if floor else 0.0)
     needed = None
     if found is Verdict.UNRESOLVED and run.rounds:
         rounds = needed_rounds(control, values, metric.margin, comparison)
@@ -228,9 +228,12 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     count = sum(phase.count for phase in phases)
     highest = max(phase.max_ns for phase in phases)
 
+    # All in one pass over the histogram: asked one by one, each would be a pass of its own.
+    found = merged.get_percentile_to_value_dict([*PERCENTILES.values(), *QUANTILES])
+
     def at(percentile: float) -> float:
         # The histogram rounds to three digits; the largest is known exactly.
-        return min(float(merged.get_value_at_percentile(percentile)), float(highest)) / unit
+        return min(float(found[percentile]), float(highest)) / unit
 
     def each(total: int | None) -> float | None:
         return total / count if total is not None else None
@@ -268,11 +271,8 @@ def _metric(name: str, metric: StudyMetric, run: Run) -> Metric:
 
 
 def _arm(run: Run, arm: PlannedArm) -> Arm:
-    errors = {
-        record.view: told.error.detail for record in run.ready for told in record.ready.arms if told.name == arm.name and told.error
-    }
     seen = [evidence for view in ("wire", "app") if (evidence := _evidence(run, arm, view))]
-    error = errors.get("wire")
+    error = _refused(run, arm)
     if error is None and not seen and run.slices:
         error = next((piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch), None)
         error = error or "no slice of it succeeded"
@@ -285,6 +285,15 @@ def _arm(run: Run, arm: PlannedArm) -> Arm:
         evidence=seen,
         error=error,
     )
+
+
+def _refused(run: Run, arm: PlannedArm) -> str | None:
+    """Why the engine could not run the arm at all."""
+    for record in run.ready:
+        for told in record.ready.arms:
+            if record.view == "wire" and told.name == arm.name and told.error is not None:
+                return told.error.detail
+    return None
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
@@ -374,11 +383,7 @@ def _common_rounds(run: Run, connection: str, operation: str, arm: PlannedArm) -
     common = set.intersection(*(set(run.samples.rounds(*name)) for name in names))
     if len(common) < FEWEST_ROUNDS:
         return None
-    rows = [
-        [value for number, value in zip(run.samples.rounds(*name), run.samples.of(*name), strict=True) if number in common]
-        for name in names
-    ]
-    return Rounds(*rows)
+    return Rounds(*([run.samples.at(*name, number) for number in sorted(common)] for name in names))
 
 
 def _errors(run: Run) -> list[ErrorCount]:
@@ -399,11 +404,11 @@ def _warnings(run: Run, effects: list[Effect]) -> list[str]:
     plan = run.plan
     told = list(run.cautions)
     for record in run.ready:
-        for arm in record.ready.arms:
-            if arm.error is not None:
+        for ready in record.ready.arms:
+            if ready.error is not None:
                 caution = Caution.ARM_REFUSED if record.view == "wire" else Caution.APP_CANNOT
-                told.append(caution.text(arm=arm.name, detail=arm.error.detail))
-    if not any(told_arm.name == plan.control.name and told_arm.error is None for r in run.ready for told_arm in r.ready.arms):
+                told.append(caution.text(arm=ready.name, detail=ready.error.detail))
+    if _refused(run, plan.control):
         told.append(Caution.NO_CONTROL.text())
     for arm in plan.arms:
         wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
@@ -449,5 +454,3 @@ def _environment(run: Run) -> dict[str, object]:
     if run.end is not None:
         facts["steal"] = f"{run.end.steal_share:.2%}"
     return facts
-
-

@@ -1,4 +1,4 @@
-"""The answer in sentences a person can quote. Each follows from this run's own effects; none is worded in advance of them."""
+"""The answer in sentences a person can quote; each follows from this run's own effects."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def _cost(result: Result, effect: Effect) -> str:
 
 def _explanations(result: Result, study: Study, arm: Arm) -> list[str]:
     return [
-        text for explanation in study.explanations if (text := _explanation(result, study, arm, explanation)) is not None
+        text
+        for explanation in study.explanations
+        if (text := _explanation(result, study, arm, explanation)) is not None
     ]
 
 
@@ -83,8 +85,8 @@ def _explanation(result: Result, study: Study, arm: Arm, explanation: Explanatio
     unit = application.unit
     part = wire.difference.value / application.difference.value
     text = (
-        f"Of the {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {explanation.client}, one connection "
-        f"on the wire explains {fmt.absolute(wire.difference, unit).value} ({fmt.share(round(part, 2))})"
+        f"Of the {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {explanation.client}, "
+        f"one connection on the wire explains {fmt.absolute(wire.difference, unit).value} ({fmt.share(round(part, 2))})"
     )
     cpu = _extra_client_cpu_ms(result, study.metrics[explanation.application].workload, arm)
     opened = _connections_per_client(arm)
@@ -140,7 +142,9 @@ def _whole(operations: float) -> str:
 
 def _next_steps(result: Result) -> list[str]:
     headline = {metric.name for metric in result.metrics if metric.headline}
-    waiting = [e for e in result.effects if e.verdict is Verdict.UNRESOLVED and e.metric in headline and e.needed_seconds]
+    waiting = [
+        e for e in result.effects if e.verdict is Verdict.UNRESOLVED and e.metric in headline and e.needed_seconds
+    ]
     if not waiting:
         return []
     longest = max(effect.needed_seconds or 0.0 for effect in waiting)

@@ -146,8 +146,8 @@ def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple
 
 
 def _measure(plan: Plan, ledger: Ledger, before: Before, target: str | None, tls_ca: Path | None) -> None:
-    service = open_service(plan, target, tls_ca, ledger.folder.name)
     try:
+        service = open_service(plan, target, tls_ca, ledger.folder.name)
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             carry_out(plan, service, ledger, bar, before)
     except CostofError:
@@ -176,8 +176,7 @@ def _print(result: Result, ledger: Ledger, as_json: bool) -> None:
         click.echo(result.model_dump_json(indent=2))
         return
     console = Console(highlight=False)
-    render_terminal(result, console)
-    console.print(f"Full report: {ledger.folder / 'report.html'}", soft_wrap=True)
+    render_terminal(result, console, ledger.folder)
 
 
 def _print_plan(plan: Plan, target: str | None, tls_ca: Path | None) -> None:

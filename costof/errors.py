@@ -21,6 +21,7 @@ class Problem(Enum):
     BROKEN_STUDY = (EXIT_FAILED, "the study file {path} is not valid: {detail}")
     UNKNOWN_FACTOR = (EXIT_USAGE, "'{name}' is no factor of {study}{nearest}; it has: {allowed}")
     UNKNOWN_LEVEL = (EXIT_USAGE, "'{level}' is no level of {factor}; choose from: {allowed}")
+    LAB_ONLY_FACTOR = (EXIT_USAGE, "{factor} can be varied in a lab only; a target's servers are taken as they are")
     LEVEL_APPLIES_NOWHERE = (EXIT_USAGE, "{factor} applies only with {condition}, which no arm of this run has")
     NOT_AN_ASSIGNMENT = (EXIT_USAGE, "'{text}' is not factor=level[,level…], as in --set transport=plain,tls")
     BAD_NUMBER = (EXIT_USAGE, "{name} must be a whole number from {low} to {high}, not '{text}'")
@@ -31,11 +32,14 @@ class Problem(Enum):
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
     NOTHING_MEASURED = (EXIT_FAILED, "nothing was measured: {detail}")
-    ENGINE_MISSING = (EXIT_FAILED, "costof-engine is not installed beside costof; run `make setup`, or reinstall the wheel")
+    ENGINE_MISSING = (
+        EXIT_FAILED,
+        "costof-engine is not installed beside costof; run `make setup`, or reinstall the wheel",
+    )
     INSTRUMENT_FAILED = (EXIT_FAILED, "{instrument} stopped: {detail}")
     MONGOD_MISSING = (
         EXIT_FAILED,
-        "no mongod to run the lab with ({detail}); install one, or set COSTOF_MONGOD to its path; `costof doctor` tells more",
+        "no mongod to run the lab with ({detail}); install one, or set COSTOF_MONGOD to its path",
     )
     PROGRAM_MISSING = (
         EXIT_FAILED,
@@ -71,10 +75,11 @@ class Caution(Enum):
     EVIDENCE_MISSING = "{slices} slices of {arm} were thrown out: {detail}"
     APP_CANNOT = "{arm} has no application view: {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
-    BOTTLENECK_CLIENT = "the load generator, not the service, was the limit in {workload} on {arm}: it used {share:.0%} of a core"
     STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"
     BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
-    SERVER_COUNTERS_HIDDEN = "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
+    SERVER_COUNTERS_HIDDEN = (
+        "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
+    )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
     LEFT_BEHIND = "could not clean up {what}: {detail}"
@@ -97,7 +102,7 @@ class CostofError(Exception):
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """ ' (did you mean X?)' for a name close to a known one, else nothing."""
+    """' (did you mean X?)' for a name close to a known one, else nothing."""
     from difflib import get_close_matches
 
     found = get_close_matches(name, known, n=1, cutoff=0.5)

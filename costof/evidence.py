@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from costof.instrument import SliceAnswer
+from costof.plan import AS_SERVED
 from costof.service import Counters
 
 # Members of a cluster and the lab's own administration call each other now and then.
@@ -14,7 +15,8 @@ CONNECTIONS_PER_CLIENT = 2
 def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Counters) -> str | None:
     """Why a slice does not prove its arm, in words; None when it does.
 
-    `moved` is what the server's own counters moved by during the slice; where it does not tell, the client's side stands alone.
+    `moved` is what the server's own counters moved by during the slice; where it does not tell, the client's side
+    stands alone.
     A slice in which nothing succeeded proves nothing and refutes nothing: its errors speak for it.
     """
     if answer.operations == 0:
@@ -39,7 +41,7 @@ def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
     wanted = levels.get("tls_version")
     if wanted and protocol != f"TLSv{wanted}":
         return f"the client spoke {protocol}"
-    if "key" in levels and seen.get("key") != levels["key"]:
+    if levels.get("key", AS_SERVED) != AS_SERVED and seen.get("key") != levels["key"]:
         return f"the server showed a key of {seen.get('key')}"
     if levels.get("verify", "full") != "none" and not seen.get("verified"):
         return "the client did not verify the server's certificate"
@@ -56,11 +58,14 @@ def _server_side(levels: dict[str, str], opened: int, moved: Counters, exact: bo
         return None
     if moved.connections < opened:
         return f"the server counted {moved.connections} connections of {opened}"
-    if exact and moved.connections > opened + STRAY_CONNECTIONS:
+    if exact and not moved.shared and moved.connections > opened + STRAY_CONNECTIONS:
         return f"the server counted {moved.connections} connections, {opened} were opened"
     tls = sum(moved.tls_connections.values())
     if levels["transport"] == "plain":
-        return f"the server counted {tls} TLS connections" if tls > STRAY_CONNECTIONS else None
+        stray = moved.shared or tls <= STRAY_CONNECTIONS
+        return None if stray else f"the server counted {tls} TLS connections"
     version = levels.get("tls_version")
     counted = moved.tls_connections.get(f"TLSv{version}", 0) if version else tls
-    return f"the server counted {counted} connections with TLS {version or ''} of {opened}" if counted < opened else None
+    return (
+        f"the server counted {counted} connections with TLS {version or ''} of {opened}" if counted < opened else None
+    )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from costof.environment import describe_machine, steal_seconds
 from costof.errors import Caution, CostofError, Problem
 from costof.evidence import mismatch
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, Ready, SliceAnswer, application, engine
+from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, Ready, application, engine
 from costof.ledger import (
     CautionRecord,
     EndRecord,
@@ -33,6 +33,16 @@ LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
 FRUITLESS_ROUNDS = 2
+#: Classes of error that say the user's own input is wrong, rather than that a target does not offer something.
+MENDABLE = frozenset(
+    {
+        "tls_certificate_name",
+        "tls_certificate_expired",
+        "tls_certificate_untrusted",
+        "tls_configuration",
+        "authentication",
+    }
+)
 
 
 class Progress(Protocol):
@@ -86,6 +96,8 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
             _start_instruments(state, stack)
             _load(state)
             partial = _measure(state)
+            for text in service.cautions():
+                ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
     except CostofError as error:
@@ -102,13 +114,25 @@ def _start_instruments(state: _Run, stack: ExitStack) -> None:
     plan = state.plan
     state.progress.stage("proving the arms")
     ready = _introduce(state, "wire", stack.enter_context(engine()), plan.arms)
-    if not state.servers:
-        detail = "; ".join(dict.fromkeys(arm.error.detail for arm in ready.arms if arm.error))
-        raise CostofError(Problem.ARMS_CANNOT_RUN, detail=detail)
+    _refuse_what_cannot_answer(plan, ready)
     if any(workload.view == "app" for workload in plan.study.workloads.values()):
-        for environment, arms in _surroundings(plan.arms):
+        able = [arm for arm in plan.arms if ("wire", arm.name) in state.instruments]
+        for environment, arms in _surroundings(able):
             driver = stack.enter_context(application(plan.study.service, environment))
             _introduce(state, "app", driver, arms)
+
+
+def _refuse_what_cannot_answer(plan: Plan, ready: Ready) -> None:
+    """Raises `ARMS_CANNOT_RUN` when no arm can run, or when no protected one can and that is the user's to mend or was
+    asked for by name. A target that merely does not offer the protection still gets its control reported."""
+    errors = {arm.name: arm.error for arm in ready.arms if arm.error is not None}
+    protected = [arm.name for arm in plan.arms if not arm.control and not arm.twin]
+    stopped = [errors[name] for name in protected if name in errors]
+    none_left = len(errors) == len(plan.arms)
+    mendable = any(error.error_class in MENDABLE for error in stopped)
+    if none_left or (len(stopped) == len(protected) and (plan.protection_asked or mendable)):
+        told = stopped if len(stopped) == len(protected) else list(errors.values())
+        raise CostofError(Problem.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told)))
 
 
 def _surroundings(arms: list[PlannedArm]) -> list[tuple[dict[str, str], list[PlannedArm]]]:
@@ -182,6 +206,7 @@ def _measure(state: _Run) -> str | None:
         _round(state, workloads, number)
     state.progress.stage("measuring")
     started, longest, fruitless = time.monotonic() - before.seconds, 0.0, 0
+    reached: list[float | None] = []
     for number in range(before.rounds, plan.most_rounds):
         round_started = time.monotonic()
         succeeded = _round(state, workloads, number)
@@ -193,8 +218,8 @@ def _measure(state: _Run) -> str | None:
             return f"nothing succeeded in {FRUITLESS_ROUNDS} rounds in a row"
         longest = max(longest, time.monotonic() - round_started)
         elapsed = time.monotonic() - started
-        reached = precision(plan, before.samples)
-        state.progress.round(number + 1, elapsed, reached)
+        reached.append(precision(plan, before.samples))
+        state.progress.round(number + 1, elapsed, reached[-1])
         if enough(plan, number + 1, elapsed, reached, longest):
             break
     return None

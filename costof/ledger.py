@@ -87,6 +87,7 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._made: list[Path] = []
 
     @classmethod
     def create(cls, plan: Plan, out: Path | None) -> Ledger:
@@ -98,12 +99,14 @@ class Ledger:
         try:
             if folder.is_dir() and any(folder.iterdir()):
                 raise CostofError(Problem.OUTPUT_EXISTS, path=folder)
+            ledger = cls(folder)
+            ledger._made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps(redact(plan.model_dump(mode="json", by_alias=True)), indent=2)
             (folder / PLAN).write_text(text + "\n")
         except OSError as error:
             raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
-        return cls(folder)
+        return ledger
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:
@@ -129,11 +132,12 @@ class Ledger:
             raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
-        """Take a run back that came to nothing: its files, and the folder where nothing else is in it."""
+        """Take a run back that came to nothing: its files, and the folders it made where nothing else is in them."""
         for name in (PLAN, SLICES):
             (self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            self.folder.rmdir()
+            for folder in self._made:
+                folder.rmdir()
 
     def records(self) -> Iterator[AnyRecord]:
         """Every whole record, in order."""
@@ -161,4 +165,3 @@ def _unused(parent: Path, name: str) -> Path:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-

@@ -19,6 +19,8 @@ from costof.result import Published
 from costof.study import Profile, SliceSize, Study
 
 TWIN_SUFFIX = "-twin"
+#: The level of a lab-only factor when a target is asked: whatever its servers have.
+AS_SERVED = "as served"
 MOST_RECORDS = 100_000_000
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
@@ -36,7 +38,10 @@ class PlannedArm(Model):
 
 
 class Plan(Model):
-    """`study` is the whole study as it was, so that a run can be reported when the study has changed since."""
+    """`study` is the whole study as it was, so that a run can be reported when the study has changed since.
+
+    `protection_asked`: the user named levels of the main factor, so a run without them is no answer.
+    """
 
     study: Study
     profile: str
@@ -50,6 +55,7 @@ class Plan(Model):
     warm_up_rounds: int
     records: int
     target: str | None = None
+    protection_asked: bool = False
     published: Published | None = None
 
     @property
@@ -86,7 +92,9 @@ def resolve(study: Study, options: Options) -> Plan:
         if name == "records":
             records = _whole_number(name, text, 1, MOST_RECORDS)
         else:
-            chosen[name] = _levels(study, name, text)
+            chosen[name] = _levels(study, name, text, options.target is not None)
+    if options.target is not None:
+        chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     return Plan(
         study=study,
         profile=options.profile,
@@ -100,6 +108,7 @@ def resolve(study: Study, options: Options) -> Plan:
         warm_up_rounds=profile.warm_up_rounds,
         records=records,
         target=options.target,
+        protection_asked=study.main_factor in chosen,
         published=load_published(study.published) if study.published else None,
     )
 
@@ -124,7 +133,11 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
         if applying not in combinations and not _is_control(study, applying):
             combinations.append(applying)
     for name in chosen:
-        if study.factors[name].when and not any(name in combination for combination in combinations):
+        if (
+            chosen[name] != [AS_SERVED]
+            and study.factors[name].when
+            and not any(name in combination for combination in combinations)
+        ):
             condition = " and ".join(f"{other} = {level}" for other, level in study.factors[name].when.items())
             raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
     varied = [name for name in levels if name != study.main_factor and len(levels[name]) > 1]
@@ -167,7 +180,7 @@ def _assignment(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _levels(study: Study, name: str, text: str) -> list[str]:
+def _levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
     if name not in study.factors:
         allowed = [*study.factors, "records"]
         raise CostofError(
@@ -177,6 +190,8 @@ def _levels(study: Study, name: str, text: str) -> list[str]:
             nearest=nearest(name, allowed),
             allowed=", ".join(allowed),
         )
+    if on_target and study.factors[name].lab_only:
+        raise CostofError(Problem.LAB_ONLY_FACTOR, factor=name)
     known = study.factors[name].levels
     levels = [level.strip() for level in text.split(",")]
     for level in levels:

@@ -215,3 +215,11 @@ class Result(Model):
     errors: list[ErrorCount]
     warnings: list[str]
     environment: dict[str, Any]
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    json.dump(Result.model_json_schema(), sys.stdout, indent=2)
+    sys.stdout.write("\n")

@@ -21,11 +21,13 @@ LoadData = Callable[[PlannedArm], None]
 class Counters:
     """What the servers themselves have counted so far; `None` where they do not tell.
 
-    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}.
+    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}. `shared`: other clients move
+    them too.
     """
 
     connections: int | None = None
     tls_connections: dict[str, int] | None = None
+    shared: bool = False
 
     def since(self, earlier: Counters) -> Counters:
         """The difference: what moved between two readings."""
@@ -33,7 +35,7 @@ class Counters:
             return Counters()
         before = earlier.tls_connections or {}
         moved = {version: count - before.get(version, 0) for version, count in (self.tls_connections or {}).items()}
-        return Counters(self.connections - earlier.connections, moved)
+        return Counters(self.connections - earlier.connections, moved, self.shared)
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ class Service(ABC):
     def cpu_seconds(self) -> dict[str, float]:
         """CPU seconds used so far, by role."""
         return {}
+
+    def cautions(self) -> list[str]:
+        """What a reader must know of these servers, once the run is over."""
+        return []
 
     def lost(self) -> str | None:
         """Why the service can no longer answer, where it knows; None while it can."""

@@ -28,6 +28,7 @@ class Factor(Model):
     levels: list[str]
     default: list[str]
     when: dict[str, str] = {}
+    lab_only: bool = Field(default=False, description="The servers' own affair: a target is taken as it is.")
 
     @model_validator(mode="after")
     def _default_is_a_level(self) -> Self:

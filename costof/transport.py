@@ -25,7 +25,8 @@ def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]
 def application_environment(levels: dict[str, str]) -> dict[str, str]:
     """Environment variables for the application of an arm.
 
-    Drivers such as pymongo have no option for the TLS version; OpenSSL's own configuration file pins it for the process.
+    Drivers such as pymongo have no option for the TLS version; OpenSSL's own configuration file pins it for the
+    process.
     """
     version = levels.get("tls_version")
     if version is None:

@@ -164,4 +164,3 @@ def _measure_query(driver: ApplicationDriver, arm: dict[str, Any], recorders: di
     before = time.monotonic_ns()
     driver.query(arm)
     recorders.setdefault("operation", Recorder()).times.append(time.monotonic_ns() - before)
-

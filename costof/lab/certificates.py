@@ -63,9 +63,7 @@ class Authority:
         self.ca_file = self.folder / "ca.pem"
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(
-        self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR
-    ) -> Path:
+    def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
         """Write key and certificate of a server into one PEM file, mode 0600, and return its path.
 
         `names` are DNS names and IP addresses; the certificate serves as server and as client, since members of a

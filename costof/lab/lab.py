@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from costof.lab.host import Host
 
 READY_SECONDS = 60.0
+LONGEST_TEMPORARY_FOLDER = 60
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Lab:
         self._ended: dict[str, int] = {}
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.folder = Path(tempfile.mkdtemp(prefix="costof-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="costof-", dir=_temporary_folder()))
         self._tell(directory=str(self.folder))
         self._network = _free_loopback_network()
         return self
@@ -216,6 +217,11 @@ def _free_loopback_network() -> str:
         with socket.socket() as probe:
             if probe.connect_ex((f"{network}.1", 27017)) != 0:
                 return network
+
+
+def _temporary_folder() -> str | None:
+    """The user's TMPDIR, or /tmp where a Unix socket in the lab would be longer than unix(7) allows (108 bytes)."""
+    return None if len(tempfile.gettempdir()) <= LONGEST_TEMPORARY_FOLDER else "/tmp"  # noqa: S108
 
 
 def is_root() -> bool:

@@ -6,6 +6,7 @@ Every member takes plain and TLS on the same port (`preferTLS`), so that the arm
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,6 +45,7 @@ class MongodbLab(Service):
         self._lab = Lab()
         self._password = secrets.token_urlsafe(24)
         self._admins: dict[str, pymongo.MongoClient[dict[str, Any]]] = {}
+        self._key = ""
 
     def __enter__(self) -> Self:
         binary = find_mongod()
@@ -112,7 +114,9 @@ class MongodbLab(Service):
 
     def lost(self) -> str | None:
         dead = self._lab.dead()
-        return f"the lab's {dead[0].name} ended in the middle of the run (status {dead[0].exit_status})" if dead else None
+        return (
+            f"the lab's {dead[0].name} ended in the middle of the run (status {dead[0].exit_status})" if dead else None
+        )
 
     def describe(self) -> Description:
         return Description(
@@ -175,7 +179,7 @@ class MongodbLab(Service):
         # The Unix socket counts as localhost, which may make the first user before there is one.
         for role in ROLES:
             bootstrap = self._client(role)
-            self._lab.wait_until(f"starting the {role}", lambda client=bootstrap: _answers(client))
+            self._lab.wait_until(f"starting the {role}", partial(_answers, bootstrap))
             self._admins[role] = bootstrap
         members = [
             {"_id": 0, "host": self._address("primary"), "priority": 2},
@@ -218,7 +222,7 @@ class MongodbLab(Service):
 
     def _client(self, role: str, username: str | None = None) -> pymongo.MongoClient[dict[str, Any]]:
         socket = quote(str(self._lab.folder / role / f"mongodb-{PORT}.sock"), safe="")
-        login = {"username": username, "password": self._password} if username else {}
+        login: dict[str, Any] = {"username": username, "password": self._password} if username else {}
         return pymongo.MongoClient(
             f"mongodb://{socket}",
             directConnection=True,

@@ -21,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -71,7 +72,7 @@ class Warden:
 
     def spawn(self, name: str, argv: list[str], env: dict[str, str], log: str) -> None:
         try:
-            with open(log, "ab") as output:
+            with Path(log).open("ab") as output:
                 child = subprocess.Popen(
                     argv,
                     env={**os.environ, **env},

@@ -67,10 +67,12 @@ def number(value: float, decimals: int | None = None, *, signed: bool = False) -
 
 
 def with_unit(text: str, unit: str) -> str:
+    """'14.2 ms', with a blank that no line breaks at; the number alone where there is no unit."""
     return f"{text}{NBSP}{unit}" if unit else text
 
 
 def interval(low: float, high: float, decimals: int) -> str:
+    """'[13.8, 14.7]'."""
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 

@@ -31,19 +31,24 @@ class Section:
 
     @property
     def template(self) -> str:
+        """The partial's path under `templates/`."""
         return f"sections/{self.name}.html.j2"
 
 
 SECTIONS = [
-    Section("tables", "Figures", lambda reading, _: bool(reading.result.tables)),
+    Section("tables", "Figures", lambda reading, _: bool(reading.tables)),
     Section("costs", "What it costs"),
     Section("why", "Why", lambda reading, pictures: "phases" in pictures or bool(reading.sentences("explanation"))),
-    Section("break_even", "Break-even", lambda reading, pictures: bool(words.break_evens(reading)) or "break_even" in pictures),
+    Section("break_even", "Break-even", lambda reading, pictures: "break_even" in pictures or _said(reading)),
     Section("cpu", "CPU", lambda reading, pictures: "cpu" in pictures),
     Section("certainty", "How sure", lambda reading, _: bool(reading.views or reading.result.noise_floor)),
     Section("evidence", "Evidence"),
     Section("method", "Method"),
 ]  # fmt: skip
+
+
+def _said(reading: Reading) -> bool:
+    return bool(words.break_evens(reading))
 
 
 def render_html(result: Result) -> str:

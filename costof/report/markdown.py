@@ -12,7 +12,7 @@ from costof.report.reading import Reading, ViewRows
 from costof.result import Result
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
-"""What GitHub's Markdown would take as markup; brackets of an interval and `snake_case` are left as people read them."""
+"""What GitHub's Markdown takes as markup; an interval's brackets and `snake_case` are left as people read them."""
 TEXT_COLUMNS = ("verdict",)
 
 
@@ -35,6 +35,7 @@ def table(head: list[str], rows: list[list[str]], *, left: int = 1) -> str:
 
 
 def bullets(lines: list[str]) -> str:
+    """A list of sentences, each escaped."""
     return "\n".join(f"- {escape(line)}" for line in lines)
 
 
@@ -51,11 +52,11 @@ def _answer(reading: Reading) -> Iterator[str]:
     for sentence in reading.sentences("caution"):
         yield f"Caution: {escape(sentence.text)}"
     for arm in reading.arms_in_error:
-        yield f"Arm **{escape(arm.name)}** has no figures: {escape(arm.error or '')}"
+        yield f"**Arm in error.** {escape(reading.failure(arm))}"
 
 
 def _tables(reading: Reading) -> Iterator[str]:
-    for study_table in reading.result.tables:
+    for study_table in reading.tables:
         yield f"## {escape(study_table.title)}"
         rows = [[escape(cell.text) for cell in row] for row in study_table.rows]
         yield table([escape(column) for column in study_table.columns], rows)
@@ -77,7 +78,15 @@ def _tables(reading: Reading) -> Iterator[str]:
 def _view_table(reading: Reading, view: ViewRows) -> str:
     many, published = reading.many_arms, any(row.published for row in view.rows)
     arm_column = "arm" if many else reading.arms[0].name
-    head = ["metric", *(["with"] if many else []), reading.control_name, arm_column, "difference", "relative", "verdict"]
+    head = [
+        "metric",
+        *(["with"] if many else []),
+        reading.control_name,
+        arm_column,
+        "difference",
+        "relative",
+        "verdict",
+    ]
     rows = []
     for row in view.rows:
         name = f"{row.metric.label}, {row.metric.unit}"

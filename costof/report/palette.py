@@ -50,6 +50,7 @@ def arm_colour(index: int) -> str:
 
 
 def role_colour(index: int) -> str:
+    """Name of the colour of the role with this index."""
     return ROLES[index % len(ROLES)]
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from costof.report import format as fmt
 from costof.report.format import Shown
-from costof.result import Arm, Effect, Metric, NoiseFloor, PublishedFigure, Result, Sentence, Value, Verdict
+from costof.result import Arm, Effect, Metric, NoiseFloor, PublishedFigure, Result, Sentence, Table, Value, Verdict
 
 VIEW_TITLES = {"app": "As the application sees it", "wire": "On the wire", "server": "At the server"}
 CONNECTION_PHASES = ("tcp", "tls", "hello", "auth", "first_operation")
@@ -61,6 +61,7 @@ class Reading:
         self.twin: Arm | None = next((arm for arm in result.arms if arm.twin), None)
         self.arms = [arm for arm in result.arms if not arm.control and not arm.twin]
         """The arms with the protection, those in error included."""
+        self._measured = {value.arm for value in result.values} | {effect.arm for effect in result.effects}
         self.metrics = {metric.name: metric for metric in result.metrics}
         self._values = {(value.metric, value.arm): value for value in result.values}
         self._effects = {(effect.metric, effect.arm): effect for effect in result.effects}
@@ -68,15 +69,28 @@ class Reading:
     @property
     def shown_arms(self) -> list[Arm]:
         """Control first, then the protected arms that have figures; the twin is noise and never stands among them."""
-        control = [self.control] if self.control and not self.control.error else []
-        return control + [arm for arm in self.arms if not arm.error]
+        arms = [self.control, *self.arms] if self.control else self.arms
+        return [arm for arm in arms if arm.name in self._measured]
 
     @property
     def arms_in_error(self) -> list[Arm]:
+        """Arms that say why they have no figures, or not all."""
         return [arm for arm in self.result.arms if arm.error]
+
+    def failure(self, arm: Arm) -> str:
+        """What an arm in error is said to be: an arm may fail in one view and still have figures in the other."""
+        extent = "was measured in part only" if arm.name in self._measured else "has no figures"
+        return f"{arm.label} {extent}: {arm.error}"
+
+    @property
+    def tables(self) -> list[Table]:
+        """The study's own tables, but for those named like a view: the effects say the same and more."""
+        views = {view.view for view in self.views}
+        return [table for table in self.result.tables if table.name not in views]
 
     @property
     def control_name(self) -> str:
+        """The control's name; 'control' where the run has none."""
         return self.control.name if self.control else "control"
 
     def label(self, arm: str) -> str:
@@ -84,27 +98,34 @@ class Reading:
         return next((each.label for each in self.result.arms if each.name == arm), arm)
 
     def metric_label(self, name: str) -> str:
+        """The metric's label; its name where the result holds no such metric."""
         metric = self.metrics.get(name)
         return metric.label if metric else name
 
     def value(self, metric: str, arm: str) -> Value | None:
+        """What the arm measured in the metric, if it did."""
         return self._values.get((metric, arm))
 
     def effect(self, metric: str, arm: str) -> Effect | None:
+        """The arm's cost in the metric, if it could be compared."""
         return self._effects.get((metric, arm))
 
     def noise(self, metric: str) -> NoiseFloor | None:
+        """The twin's difference in the metric."""
         return next((floor for floor in self.result.noise_floor if floor.metric == metric), None)
 
     def sentences(self, *kinds: str) -> list[Sentence]:
+        """The statements of these kinds, in the order of the answer."""
         return [sentence for sentence in self.result.answer if sentence.kind in kinds]
 
     def published(self, metric: str, arm: str) -> PublishedFigure | None:
+        """The figure of the literature for this metric and arm."""
         figures = self.result.published.figures if self.result.published else []
         return next((figure for figure in figures if figure.metric == metric and figure.arm == arm), None)
 
     @property
     def headline_metrics(self) -> list[Metric]:
+        """The metrics that the question is answered by."""
         return [metric for metric in self.result.metrics if metric.headline]
 
     @cached_property
@@ -121,7 +142,6 @@ class Reading:
 
     def _row(self, metric: Metric, arm: Arm, effect: Effect) -> EffectRow:
         decimals = fmt.decimals_of(effect.difference)
-        base = effect.control_value > 0
         return EffectRow(
             metric=metric,
             arm=arm,
@@ -131,18 +151,15 @@ class Reading:
             else fmt.NONE,
             value=fmt.number(effect.value, _at_least_two_digits(effect.value, decimals)),
             difference=fmt.absolute(effect.difference, signed=True, decimals=decimals),
-            relative=fmt.relative(effect.ratio) if base else Shown(fmt.NONE),
+            relative=fmt.relative(effect.ratio) if effect.ratio else Shown(fmt.NONE),
             verdict=verdict_words(effect, metric),
             published=_published_row(self.published(metric.name, arm.name)),
         )
 
     @property
     def many_arms(self) -> bool:
+        """Whether a row has to say which arm it is."""
         return len(self.arms) > 1
-
-    @property
-    def units(self) -> list[str]:
-        return list(dict.fromkeys(metric.unit for metric in self.result.metrics))
 
     def phase_metrics(self) -> list[Metric]:
         """The metrics that are phases of a new connection, in the order they happen, of the view that has most."""
@@ -151,7 +168,7 @@ class Reading:
             of_view = [m for m in self.result.metrics if m.view == view and m.phase in CONNECTION_PHASES]
             ordered = sorted(of_view, key=lambda m: CONNECTION_PHASES.index(m.phase or ""))
             best = ordered if len(ordered) > len(best) else best
-        return best
+        return best if len(best) > 1 else []
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:

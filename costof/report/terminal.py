@@ -98,11 +98,11 @@ def _answer(reading: Reading, width: int) -> Iterator[RenderableType]:
     for sentence in reading.sentences("caution"):
         yield _prose(f"Caution: {sentence.text}", width, "yellow")
     for arm in reading.arms_in_error:
-        yield _prose(f"{arm.name} has no figures: {arm.error}", width, "red")
+        yield _prose(reading.failure(arm), width, "red")
 
 
 def _tables(reading: Reading, width: int) -> Iterator[RenderableType]:
-    for table in reading.result.tables:
+    for table in reading.tables:
         yield _study_table(table, width)
     reason = words.empty_reason(reading)
     if reason:
@@ -120,7 +120,9 @@ def _legend(reading: Reading) -> str:
 
 def _study_table(table: StudyTable, width: int) -> RenderableType:
     """A table of the study itself; its intervals are put in only where the console is wide."""
-    grid = Table(box=box.SIMPLE_HEAD, title=_text(table.title), title_justify="left", title_style="bold", pad_edge=False)
+    grid = Table(
+        box=box.SIMPLE_HEAD, title=_text(table.title), title_justify="left", title_style="bold", pad_edge=False
+    )
     for index, column in enumerate(table.columns):
         grid.add_column(_text(column), justify="left" if index == 0 else "right", overflow="fold")
     for row in table.rows:

@@ -53,10 +53,9 @@ def break_even(item: BreakEven, reading: Reading) -> str:
     """'TLS 1.3 costs under 5 % from 52 operations a connection on [48, 57] (wire)'."""
     subject = f"{reading.label(item.arm)} costs under {fmt.share(item.share)}"
     if item.operations is None:
-        return f"{subject} at no number of operations a connection, as measured ({item.view})."
-    if item.operations <= 1:
-        return f"{subject} already with one operation a connection ({item.view})."
-    low = "1" if item.low is None else operations(item.low)
+        earliest = f"; at the earliest from {operations(item.low)}" if item.low is not None else ""
+        return f"{subject} at no number of operations a connection, as measured{earliest} ({item.view})."
+    low = operations(item.low or 0)
     bounds = f"[{low}, {operations(item.high)}]" if item.high is not None else f"[{low}, no upper end in this run]"
     return f"{subject} from {operations(item.operations)} {bounds} operations a connection on ({item.view})."
 
@@ -95,6 +94,7 @@ def percent(relative: float) -> str:
 
 
 def published_source(reading: Reading) -> str | None:
+    """Where the published figures are from, when, and in which setting."""
     published = reading.result.published
     if published is None:
         return None
@@ -137,6 +137,7 @@ def bottlenecks(reading: Reading) -> list[str]:
 
 
 def error_lines(reading: Reading) -> list[str]:
+    """One line a class, arm and workload: how many, and the first of them."""
     return [
         f"{error.count:,} × {error.error_class} in {error.workload} on {error.arm}; the first: {error.detail}"
         for error in reading.result.errors
@@ -144,6 +145,7 @@ def error_lines(reading: Reading) -> list[str]:
 
 
 def thrown_out(reading: Reading) -> int:
+    """Slices in no figure because their evidence was not the arm's."""
     return sum(evidence.thrown_out for arm in reading.result.arms for evidence in arm.evidence)
 
 
@@ -154,8 +156,10 @@ def method(reading: Reading) -> list[str]:
     lines = [
         f"Each round holds one slice of every workload on each of {arms}, in a random order (seed {result.seed}), so "
         "that drift of a shared machine hits all arms alike.",
-        "An effect is the mean of the rounds' paired differences (relative effects: of log ratios); its 95 % interval "
-        "is taken over rounds, not over single operations.",
+        "An effect is the trimmed mean of the rounds' paired differences (relative effects: of log ratios); its 95 % "
+        "interval is taken over rounds, not over single operations.",
+        "A verdict is corrected for the number of effects that are judged, so it can stay “unresolved” where the "
+        "uncorrected interval printed here just leaves out zero.",
         "“No cost above x %” is the outcome of an equivalence test against that margin; “unresolved” means that this "
         "run cannot tell.",
     ]

@@ -1,7 +1,7 @@
 //! `costof-engine`: what `costof` starts to measure. One subcommand for each thing on the path of a measured byte.
 
 use clap::{Parser, Subcommand};
-use costof_engine::link;
+use costof_engine::{calibrate, drive, link, process};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -13,12 +13,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure slices: a plan and slice commands in on standard input, answers out, one JSON object a line
+    Drive,
+    /// Print what measuring itself costs on this machine, in nanoseconds, as JSON
+    Calibrate,
     /// Delay packets between network namespaces: links in on standard input, one JSON object a line
     Link,
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    process::report_panics_as_fatal_errors();
+    match arguments.command {
+        Command::Drive => drive::run(),
+        Command::Calibrate => calibrate::run(),
         Command::Link => link::run(),
     }
 }

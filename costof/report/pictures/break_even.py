@@ -35,13 +35,16 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Relative overhead and its bounds; the two effects' errors are taken as independent of each other."""
-        later = max(0.0, operations - 1)
+        """Relative overhead and its bounds where so many operations follow the first one.
+
+        The two effects' errors are taken as independent of each other; the run's own break-even points (dots) come
+        from its rounds and need no such assumption.
+        """
         first, each = self.connection.difference, self.operation.difference
-        base = self.connection.control_value + later * self.operation.control_value
-        value = first.value + later * each.value
-        above = hypot(first.high - first.value, later * (each.high - each.value))
-        below = hypot(first.value - first.low, later * (each.value - each.low))
+        base = self.connection.control_value + operations * self.operation.control_value
+        value = first.value + operations * each.value
+        above = hypot(first.high - first.value, operations * (each.high - each.value))
+        below = hypot(first.value - first.low, operations * (each.value - each.low))
         return value / base, (value - below) / base, (value + above) / base
 
 
@@ -79,22 +82,22 @@ def break_even(reading: Reading) -> Picture | None:
     )  # fmt: skip
 
 
-def caption(reading: Reading, found: list[Curve]) -> str:
+def caption(reading: Reading, found: list[Curve]) -> list[str]:
     """The ends of each curve, in numbers; the marks where the run has estimated them."""
     parts = []
     for curve in found:
-        first, at_hundred = curve.overhead(1)[0], curve.overhead(100)[0]
+        first, hundred, thousand = (words.signed_percent(curve.overhead(count)[0]) for count in (0, 100, 1000))
         parts.append(
-            f"{reading.label(curve.connection.arm)} ({curve.view}): {words.signed_percent(first)} where a connection "
-            f"serves one operation, {words.signed_percent(at_hundred)} where it serves 100."
+            f"{reading.label(curve.connection.arm)} ({curve.view}): {first} where a connection is used once, {hundred} "
+            f"where 100 operations follow on it, {thousand} where 1,000 do."
         )
-    return " ".join([*parts, "The band is the 95 % interval, dots mark where a curve falls under 5 % and 1 %."])
+    return [*parts, "The band is the 95 % interval; dots mark where the run puts a curve's fall under 5 % and 1 %."]
 
 
 def _reach(found: list[Curve], reading: Reading) -> float:
-    """The axis ends at the decade after the last mark, at 1,000 operations at the least and a million at the most."""
+    """The axis ends at the decade after the last mark, at 10,000 operations at the least and a million at the most."""
     marks = [item.high or item.operations or 1.0 for item in reading.result.break_even]
-    return float(10 ** min(6, max(3, ceil(log10(max([*marks, 1.0])) + 0.05))))
+    return float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
 
 
 def _draw(reading: Reading, found: list[Curve], views: list[str], width: int) -> Figure:
@@ -147,8 +150,10 @@ def _marks(axes: Axes, reading: Reading, curve: Curve, reach: float) -> None:
             continue
         low, high = max(1.0, item.low or 1.0), reach if item.high is None else item.high
         axes.plot([low, high], [item.share] * 2, color=light(curve.colour), linewidth=1.6, solid_capstyle="butt")
+        late = item.operations > reach**0.85
         axes.plot([item.operations], [item.share], "o", color=light(curve.colour), markersize=6)
         axes.annotate(
-            words.operations(item.operations), (item.operations, item.share), (7, 6), textcoords="offset points",
+            words.operations(item.operations), (item.operations, item.share), (-7 if late else 7, 6),
+            textcoords="offset points", ha="right" if late else "left",
             fontsize=11, fontweight="bold", color=light("ink"),
         )  # fmt: skip

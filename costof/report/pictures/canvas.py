@@ -60,11 +60,11 @@ class Legend:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture for the page: the same drawing for a wide and a narrow window, and a sentence that says what to see."""
+    """A picture for the page: the same drawing for a wide and a narrow window, and sentences that say what to see."""
 
     name: str
     title: str
-    caption: str
+    caption: list[str]
     wide: str
     narrow: str
     legend: list[Legend] = field(default_factory=list)
@@ -74,18 +74,19 @@ def drawing() -> AbstractContextManager[None]:
     """matplotlib's settings for the pictures; they are back to what they were afterwards."""
     import matplotlib
 
-    return matplotlib.rc_context(SETTINGS)
+    return matplotlib.rc_context(SETTINGS)  # type: ignore[arg-type]  # its keys are literals by type alone
 
 
 def picture(
-    name: str, title: str, caption: str, draw: Callable[[int], Figure], legend: list[Legend] | None = None
+    name: str, title: str, caption: list[str], draw: Callable[[int], Figure], legend: list[Legend] | None = None
 ) -> Picture:
     """Draw in both widths; `draw` gets the width in pixels and returns the figure."""
     with drawing():
-        svgs = [
-            _svg(draw(width), f"{name}-{kind}", title, caption) for kind, width in (("w", WIDE), ("n", NARROW))
-        ]
-    return Picture(name, title, caption, *svgs, legend or [])
+        wide, narrow = (
+            _svg(draw(width), f"{name}-{kind}", title, " ".join(caption))
+            for kind, width in (("wide", WIDE), ("narrow", NARROW))
+        )
+    return Picture(name, title, caption, wide, narrow, legend or [])
 
 
 def figure(width: int, height: int) -> Figure:
@@ -100,6 +101,7 @@ def panels(width: int, count: int, panel_height: int, *, columns: int = 2) -> tu
     across = 1 if width < WIDE else min(columns, count)
     rows = -(-count // across)
     made = figure(width, panel_height * rows)
+    made.get_layout_engine().set(hspace=0.1, wspace=0.04)  # type: ignore[union-attr, call-arg]
     axes = made.subplots(rows, across, squeeze=False)
     flat = [each for row in axes for each in row]
     for spare in flat[count:]:
@@ -111,14 +113,22 @@ def calm(axes: Axes, *, grid: str | None = "x", left: bool = False) -> None:
     """No frame, a faint grid along one axis, no tick marks."""
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(side == "bottom" or (left and side == "left"))
-    axes.tick_params(length=0, pad=6)
+    axes.tick_params(which="both", length=0, pad=6)
     axes.set_axisbelow(True)
     if grid:
         axes.grid(visible=True, axis=grid)  # type: ignore[arg-type]
 
 
 def panel_title(axes: Axes, text: str) -> None:
+    """A bold title over the left edge of the panel."""
     axes.set_title(text, loc="left", fontweight="bold", color=light("ink"), pad=10)
+
+
+def few_ticks(axes: Axes, most: int) -> None:
+    """At most so many steps along a linear x axis, at round numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 5, 10]))
 
 
 def plain_numbers(axis: Any) -> None:
@@ -130,6 +140,7 @@ def plain_numbers(axis: Any) -> None:
 
 
 def tick(value: float) -> str:
+    """A tick's number without trailing zeros."""
     text = f"{value:,.6f}".rstrip("0").rstrip(".")
     return text.replace("-", fmt.MINUS)
 

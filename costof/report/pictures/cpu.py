@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from costof.report import format as fmt
 from costof.report import words
 from costof.report.palette import light, role_colour
-from costof.report.pictures.canvas import Legend, Picture, calm, panel_title, panels, picture, plain_numbers
+from costof.report.pictures.canvas import Legend, Picture, calm, few_ticks, panel_title, panels, picture, plain_numbers
 from costof.report.reading import Reading
 from costof.result import Cpu
 
@@ -23,7 +23,7 @@ def cpu(reading: Reading) -> Picture | None:
         return None
     roles = words.cpu_roles(reading)
     return picture(
-        "cpu", "CPU by role", " ".join(caption(reading, name, bars) for name, bars in workloads.items()),
+        "cpu", "CPU by role", [caption(reading, name, bars) for name, bars in workloads.items()],
         lambda width: _draw(workloads, roles, width),
         [Legend(role_colour(index), role) for index, role in enumerate(roles)],
     )  # fmt: skip
@@ -76,7 +76,7 @@ def _panel(axes: Axes, workload: str, bars: list[Cpu], roles: list[str]) -> None
     axes.set_yticks(range(len(bars)), [bar.arm for bar in bars])
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, longest * 1.3)
-    axes.xaxis.get_major_locator().set_params(nbins=4)
+    few_ticks(axes, 4)
     calm(axes)
     plain_numbers(axes.xaxis)
     panel_title(axes, workload)

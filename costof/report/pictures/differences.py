@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from costof.report import format as fmt
 from costof.report.palette import arm_colour, light
-from costof.report.pictures.canvas import Legend, Picture, calm, panel_title, panels, picture, plain_numbers
+from costof.report.pictures.canvas import Legend, Picture, calm, few_ticks, panel_title, panels, picture, plain_numbers
 from costof.report.reading import Reading, verdict_words
 from costof.result import Effect, Estimate, Metric
 
@@ -27,8 +27,8 @@ def differences(reading: Reading) -> Picture | None:
         legend.append(Legend("control", "twin of the control: the run's own noise"))
     return picture(
         "differences", "Every round's difference from the control",
-        "One dot is one round; the band is the 95 % interval of their mean. "
-        + " ".join(caption(reading, metric) for metric in metrics),
+        ["One dot is one round, the first at the top; the band is the 95 % interval of the effect.",
+         *(caption(reading, metric) for metric in metrics)],
         lambda width: _draw(reading, metrics, width), legend,
     )  # fmt: skip
 
@@ -65,8 +65,7 @@ def _panel(axes: Axes, reading: Reading, metric: Metric) -> None:
     for row, (index, effect) in enumerate(effects):
         _row(axes, row, effect.difference, effect.differences, arm_colour(index))
     if floor is not None:
-        twin = reading.effect(metric.name, reading.twin.name) if reading.twin else None
-        _row(axes, len(effects), floor.difference, twin.differences if twin else [], "control")
+        _row(axes, len(effects), floor.difference, floor.differences, "control")
         names.append("twin")
     axes.axvline(0, color=light("ink"), linewidth=1)
     axes.set_ylim(len(names) - 0.45, -0.55)
@@ -74,14 +73,16 @@ def _panel(axes: Axes, reading: Reading, metric: Metric) -> None:
     axes.margins(x=0.06)
     calm(axes)
     plain_numbers(axes.xaxis)
-    axes.xaxis.get_major_locator().set_params(nbins=5)
+    few_ticks(axes, 5)
     panel_title(axes, f"{metric.label}, {metric.view}")
     axes.set_xlabel(f"difference from {reading.control_name}, {metric.unit}")
 
 
 def _row(axes: Axes, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:
     """Dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
-    axes.fill_betweenx([row - 0.4, row + 0.4], estimate.low, estimate.high, color=light(colour), alpha=0.22, linewidth=0)
+    axes.fill_betweenx(
+        [row - 0.4, row + 0.4], estimate.low, estimate.high, color=light(colour), alpha=0.22, linewidth=0
+    )
     axes.plot([estimate.value] * 2, [row - 0.4, row + 0.4], color=light(colour), linewidth=2)
     last = max(1, len(rounds) - 1)
     heights = [row - 0.32 + 0.64 * index / last for index in range(len(rounds))]

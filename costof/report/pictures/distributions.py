@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 CUT = 0.999
-"""The curves end here: a single slowest operation would squeeze all others into a corner (the caption names it)."""
+"""The curves end here: a single slowest operation would squeeze all others into a corner."""
+TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
+HOW_TO_READ = (
+    "The height is the share of operations done within a time; it stretches towards the slow end, as tails count."
+)
 
 
 def distributions(reading: Reading) -> Picture | None:
@@ -27,7 +31,7 @@ def distributions(reading: Reading) -> Picture | None:
     legend = [Legend(colour, reading.label(value.arm)) for colour, value in _curves(reading, metrics[0])]
     return picture(
         "distributions", "All operations, from the fastest to the slowest",
-        " ".join(caption(reading, metric) for metric in metrics),
+        [HOW_TO_READ, *(caption(reading, metric) for metric in metrics)],
         lambda width: _draw(reading, metrics, width), legend,
     )  # fmt: skip
 
@@ -47,12 +51,13 @@ def _points(value: Value) -> list[tuple[float, float]]:
     points = [(point.value, point.fraction) for point in value.distribution]
     if not points:
         points = [(value.percentiles[name], share) for name, share in SHARES.items() if name in value.percentiles]
-    return [(time, share) for time, share in points if time > 0 and share <= CUT]
+    return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
 
 def caption(reading: Reading, metric: Metric) -> str:
     """'Connect and first query (wire): half are done within 5.1 ms on plain, …; one in a hundred takes over …'."""
-    halves, tails = [], []
+    halves: list[str] = []
+    tails: list[str] = []
     for _, value in _curves(reading, metric):
         for name, into in (("p50", halves), ("p99", tails)):
             if name in value.percentiles:
@@ -75,20 +80,31 @@ def _panel(axes: Axes, reading: Reading, metric: Metric) -> None:
     axes.set_xscale("log")
     curves = _curves(reading, metric)
     for colour, value in curves:
-        times, shares = zip(*_points(value), strict=True)
-        axes.plot(times, [share * 100 for share in shares], color=light(colour), linewidth=2, solid_capstyle="round")
-        median = value.percentiles.get("p50")
-        if median:
-            axes.plot([median], [50], "o", color=light(colour), markersize=5)
-    axes.set_ylim(0, 102)
-    axes.set_yticks([0, 50, 90, 100], ["0 %", "50 %", "90 %", ""])
-    axes.annotate("100 %", (0, 100), (-6, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
-                  ha="right", va="center", fontsize=11, color=light("soft"))  # fmt: skip
-    times = [time for _, value in curves for time, _ in _points(value)]
-    _log_ticks(axes, min(times), max(times))
+        points = _points(value)
+        heights = [_height(share) for _, share in points]
+        # The control lies broader under the arms, so that it is still seen where the curves are the same.
+        width = 5.0 if colour == "control" else 1.8
+        axes.plot(
+            [time for time, _ in points],
+            heights,
+            color=light(colour),
+            linewidth=width,
+            alpha=0.55 if colour == "control" else 1.0,
+        )
+    axes.set_ylim(0, _height(CUT) * 1.04)
+    axes.set_yticks([_height(share) for share in TICKS], [fmt.share(share) for share in TICKS])
+    everything = [time for _, value in curves for time, _ in _points(value)]
+    _log_ticks(axes, min(everything), max(everything))
     calm(axes, grid="both")
     panel_title(axes, f"{metric.label}, {metric.view}")
     axes.set_xlabel(metric.unit)
+
+
+def _height(share: float) -> float:
+    """Each further nine as high as the one before: 90 % at 1, 99 % at 2 (as HdrHistogram's plots)."""
+    from math import log10
+
+    return -log10(1 - share)
 
 
 def _log_ticks(axes: Axes, low: float, high: float) -> None:
@@ -98,7 +114,7 @@ def _log_ticks(axes: Axes, low: float, high: float) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator
 
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    steps = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
+    steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:
         steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
     ticks = [step * 10.0**decade for decade in decades for step in steps]

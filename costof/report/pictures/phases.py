@@ -44,7 +44,7 @@ def _values(reading: Reading, metrics: list[Metric], arm: Arm) -> list[tuple[Met
     return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
 
 
-def caption(reading: Reading, metrics: list[Metric], arms: list[Arm]) -> str:
+def caption(reading: Reading, metrics: list[Metric], arms: list[Arm]) -> list[str]:
     """The totals, and the phase that tells each arm most apart from the control."""
     unit = metrics[0].unit
     totals = {arm.name: sum(value.mean.value for _, value in _values(reading, metrics, arm)) for arm in arms}
@@ -55,7 +55,7 @@ def caption(reading: Reading, metrics: list[Metric], arms: list[Arm]) -> str:
     control = arms[0]
     for arm in arms[1:] if control.control else []:
         text.append(_largest(reading, metrics, control, arm))
-    return " ".join(part for part in text if part)
+    return text
 
 
 def _trips(reading: Reading, metrics: list[Metric], arm: Arm) -> float | None:
@@ -95,9 +95,7 @@ def _draw(reading: Reading, metrics: list[Metric], arms: list[Arm], width: int) 
     return made
 
 
-def _bar(
-    axes: Axes, reading: Reading, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int
-) -> None:
+def _bar(axes: Axes, reading: Reading, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
     start = 0.0
     values = _values(reading, metrics, arm)
     for metric, value in values:

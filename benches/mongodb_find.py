@@ -1,0 +1,126 @@
+"""The engine against pymongo: `find_one` by key over one connection and over 32, plain and TLS.
+
+Both ask the same secondary of the same replica set for the same records; their turns alternate, and the medians are
+told. pymongo runs 32 threads on one client with a pool of 32, as an application server would.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from statistics import median
+from typing import Any
+
+from benches.table import Measured, print_table
+from costof.application.mongodb import PymongoDriver
+from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.lab.mongodb import service
+from costof.plan import Options, PlannedArm, resolve
+from costof.service import Service
+from costof.study import load_study
+
+RECORDS = 10_000
+TURNS = 5
+SECONDS = 2.0
+CONNECTIONS = (1, 32)
+
+
+def main() -> None:
+    """Measure and print."""
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=[f"records={RECORDS}"]))
+    with service(plan) as lab, engine() as wire:
+        arms = [arm for arm in plan.arms if not arm.twin]
+        border = _border_plan(lab, arms)
+        ready = wire.plan(border)
+        lab.prepare(arms[0], lambda arm: _load(wire, arm.name))
+        measured = []
+        for arm in arms:
+            for connections in CONNECTIONS:
+                turns = [
+                    (_engine(lab, wire, arm.name, connections), _pymongo(lab, border, arm.name, connections))
+                    for _ in range(TURNS)
+                ]
+                setting = f"{arm.name}, {connections} connection{'s' if connections > 1 else ''}"
+                measured += [
+                    _middle(setting, "costof-engine", [t[0] for t in turns]),
+                    _middle(setting, "pymongo", [t[1] for t in turns]),
+                ]
+    print_table("find_one by key, MongoDB replica set", measured, "costof-engine")
+    costs = ", ".join(f"{name} {nanoseconds:.0f} ns" for name, nanoseconds in ready.self_cost_ns.items())
+    sys.stdout.write(f"The engine's own cost for an operation: {costs}\n\n")
+
+
+def _border_plan(lab: Service, arms: list[PlannedArm]) -> dict[str, Any]:
+    workloads = [{"name": f"find{n}", "kind": "query", "workers": n} for n in CONNECTIONS]
+    return {
+        "seed": 1,
+        "threads": 1,
+        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
+        "data": {"records": RECORDS, "fields": 10, "field_length": 100},
+        "arms": [{"name": arm.name, **lab.endpoint(arm)} for arm in arms],
+        "workloads": [*workloads, {"name": "load", "kind": "load", "workers": 4}],
+    }
+
+
+def _load(wire: Instrument, arm: str) -> None:
+    wire.slice(0, arm, "load", RECORDS, 600)
+
+
+def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> tuple[float, float, float]:
+    before = lab.cpu_seconds()
+    answer = wire.slice(1, arm, f"find{connections}", 10_000_000, SECONDS)
+    seconds = answer.elapsed_ns / 1e9
+    used = lab.cpu_seconds()["secondary"] - before["secondary"]
+    assert not answer.errors, answer.errors
+    return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+
+
+def _pymongo(lab: Service, border: dict[str, Any], arm: str, connections: int) -> tuple[float, float, float]:
+    """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
+    before = lab.cpu_seconds()
+    argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
+    done = subprocess.run(argv, input=json.dumps(border), capture_output=True, text=True, check=True)
+    operations, seconds, cpu = (float(word) for word in done.stdout.split())
+    used = lab.cpu_seconds()["secondary"] - before["secondary"]
+    return operations / seconds, cpu * 1e6 / operations, used / seconds
+
+
+def _middle(setting: str, client: str, turns: list[tuple[float, float, float]]) -> Measured:
+    rate, cpu, server = (median(column) for column in zip(*turns, strict=True))
+    return Measured(setting, client, rate, cpu, server)
+
+
+def pymongo_client(border: dict[str, Any], arm_name: str, connections: int) -> None:
+    """`connections` threads calling `find_one` for `SECONDS`; their warm-up is outside the measured time."""
+    driver = PymongoDriver(border)
+    arm = next(arm for arm in border["arms"] if arm["name"] == arm_name)
+    driver.query(arm)
+    counts = [0] * connections
+    start = threading.Barrier(connections + 1)
+    deadline = [0.0]
+
+    def work(index: int) -> None:
+        driver.query(arm)
+        start.wait()
+        while time.monotonic() < deadline[0]:
+            driver.query(arm)
+            counts[index] += 1
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(connections)]
+    for thread in threads:
+        thread.start()
+    deadline[0] = time.monotonic() + SECONDS + 1
+    start.wait()
+    began, cpu = time.monotonic(), time.process_time()
+    deadline[0] = began + SECONDS
+    for thread in threads:
+        thread.join()
+    sys.stdout.write(f"{sum(counts)} {time.monotonic() - began} {time.process_time() - cpu}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    pymongo_client(json.load(sys.stdin), sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,16 @@
+"""`make bench`: every benchmark, one table each. Speed is told as a ratio against a peer, never asserted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benches import mongodb_find
+
+BENCHES = [mongodb_find]
+
+if __name__ == "__main__":
+    for bench in BENCHES:
+        bench.main()

@@ -1,0 +1,63 @@
+//! `drive`: lines in, measurements out. A plan once, then slices, one after the other.
+
+mod crew;
+mod fleet;
+mod input;
+mod seat;
+mod worker;
+
+pub use seat::{Order, Seat, Window};
+pub use worker::work;
+
+use crate::border::{Answer, Command, Plan};
+use crate::calibrate;
+use crate::error::{Class, Failure, Result};
+use crate::process;
+use fleet::Fleet;
+use std::process::ExitCode;
+use std::sync::mpsc::Receiver;
+
+/// Read commands from standard input until its end, and answer them on standard output.
+pub fn run() -> ExitCode {
+    process::die_with_parent();
+    match follow(&input::lines()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            process::say(&Answer::Error(failure));
+            ExitCode::from(process::EXIT_USAGE)
+        }
+    }
+}
+
+fn follow(lines: &Receiver<String>) -> Result<()> {
+    let Some(plan) = lines.recv().ok() else { return Ok(()) };
+    let mut fleet = Fleet::start(expect_plan(&plan)?, calibrate::quick())?;
+    process::say(&Answer::Ready(fleet.ready()));
+    for line in lines {
+        match parse(&line)? {
+            Command::Plan(_) => return Err(wrong("a second plan")),
+            Command::Slice(slice) => process::say(&Answer::Slice(Box::new(fleet.measure(&slice)?))),
+        }
+    }
+    Ok(())
+}
+
+fn expect_plan(line: &str) -> Result<Plan> {
+    let Command::Plan(plan) = parse(line)? else { return Err(wrong("a slice before the plan")) };
+    if plan.threads == 0 || plan.operation_timeout_ms == 0 {
+        return Err(wrong("threads and operation_timeout_ms are at least 1"));
+    }
+    match plan.workloads.iter().find(|workload| workload.workers == 0) {
+        Some(idle) => Err(wrong(&format!("workload '{}' has no workers", idle.name))),
+        None => Ok(plan),
+    }
+}
+
+fn parse(line: &str) -> Result<Command> {
+    // serde's message names the field and the column, and quotes no value of ours but an unknown word.
+    serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
+}

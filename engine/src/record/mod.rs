@@ -1,0 +1,15 @@
+//! What a slice leaves: times of phases, errors by class, evidence.
+
+mod errors;
+mod evidence;
+mod log;
+mod phase;
+mod recorder;
+mod trail;
+
+pub use errors::ErrorTally;
+pub use evidence::{Connection, Evidence, Security};
+pub use log::SliceLog;
+pub use phase::Phase;
+pub use recorder::Recorder;
+pub use trail::{Traffic, Trail};

@@ -1,0 +1,199 @@
+//! Phases' times, added up exactly and as histograms. One recorder a thread, used again in every slice.
+
+use super::Phase;
+use super::trail::{Lap, Traffic, Trail};
+use crate::border::PhaseAnswer;
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use std::collections::BTreeMap;
+
+/// Longer than any operation may take; what is longer is recorded as this in the histogram, and exactly in the sum.
+const LONGEST_NS: u64 = 600_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// All phases' times of a slice.
+pub struct Recorder {
+    phases: [PhaseRecord; Phase::ALL.len()],
+}
+
+struct PhaseRecord {
+    totals: Totals,
+    histogram: Histogram<u64>,
+}
+
+/// What is exact.
+#[derive(Default)]
+struct Totals {
+    count: u64,
+    sum_ns: u64,
+    sum_squares_ns2: f64,
+    min_ns: u64,
+    max_ns: u64,
+    traffic: Traffic,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Recorder { phases: std::array::from_fn(|_| PhaseRecord::new()) }
+    }
+}
+
+impl Recorder {
+    /// Write down an operation that succeeded. Of a connection's trail, its totals are derived here, from the very laps
+    /// that are recorded.
+    pub fn record(&mut self, trail: &Trail) {
+        let mut connect: Option<Lap> = None;
+        for lap in trail.laps() {
+            self.phases[lap.phase as usize].add(lap);
+            match &mut connect {
+                None if lap.phase.is_in_connect() => connect = Some(Lap { phase: Phase::Connect, ..*lap }),
+                Some(total) => {
+                    if lap.phase == Phase::FirstOperation {
+                        self.phases[Phase::Connect as usize].add(total);
+                    }
+                    total.nanos += lap.nanos;
+                    total.traffic += lap.traffic;
+                }
+                None => {}
+            }
+        }
+        if let Some(total) = connect {
+            self.phases[Phase::ConnectAndFirstOperation as usize].add(&total);
+        }
+    }
+
+    /// Add another thread's.
+    pub fn merge(&mut self, other: &Recorder) {
+        for (ours, theirs) in self.phases.iter_mut().zip(&other.phases) {
+            ours.merge(theirs);
+        }
+    }
+
+    /// Empty it, and keep its memory.
+    pub fn reset(&mut self) {
+        self.phases.iter_mut().for_each(PhaseRecord::reset);
+    }
+
+    /// For the border: the phases that happened.
+    pub fn answer(&self) -> BTreeMap<&'static str, PhaseAnswer> {
+        let happened = Phase::ALL.iter().zip(&self.phases).filter(|(_, record)| record.totals.count > 0);
+        happened.map(|(phase, record)| (phase.name(), record.answer())).collect()
+    }
+}
+
+impl PhaseRecord {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).expect("the bounds are valid");
+        PhaseRecord { totals: Totals::default(), histogram }
+    }
+
+    fn add(&mut self, lap: &Lap) {
+        self.totals.merge(&Totals {
+            count: 1,
+            sum_ns: lap.nanos,
+            sum_squares_ns2: lap.nanos as f64 * lap.nanos as f64,
+            min_ns: lap.nanos,
+            max_ns: lap.nanos,
+            traffic: lap.traffic,
+        });
+        self.histogram.saturating_record(lap.nanos);
+    }
+
+    fn merge(&mut self, other: &PhaseRecord) {
+        if other.totals.count > 0 {
+            self.totals.merge(&other.totals);
+            self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+        }
+    }
+
+    fn reset(&mut self) {
+        // A phase that did not happen has untouched memory; clearing it would make it resident.
+        if self.totals.count > 0 {
+            self.totals = Totals::default();
+            self.histogram.reset();
+        }
+    }
+
+    fn answer(&self) -> PhaseAnswer {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes).expect("writing to memory does not fail");
+        let Totals { count, sum_ns, sum_squares_ns2, min_ns, max_ns, traffic } = self.totals;
+        PhaseAnswer {
+            count,
+            sum_ns,
+            sum_squares_ns2,
+            min_ns,
+            max_ns,
+            round_trips: traffic.round_trips,
+            bytes_sent: traffic.bytes_sent,
+            bytes_received: traffic.bytes_received,
+            histogram: base64::engine::general_purpose::STANDARD.encode(bytes),
+        }
+    }
+}
+
+impl Totals {
+    fn merge(&mut self, other: &Totals) {
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.sum_squares_ns2 += other.sum_squares_ns2;
+        self.traffic += other.traffic;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection with a query, on a connection that counts a round trip a phase.
+    fn trail() -> Trail {
+        let mut trail = Trail::default();
+        trail.start(Traffic::default());
+        let phases = [Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation];
+        for (round_trips, phase) in phases.into_iter().enumerate() {
+            trail.lap(phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
+        }
+        trail
+    }
+
+    #[test]
+    fn the_phases_add_up_to_the_nanosecond() {
+        let mut recorder = Recorder::default();
+        (0..100).for_each(|_| recorder.record(&trail()));
+        let phases = recorder.answer();
+        let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
+        assert_eq!(phases["connect"].sum_ns, sum(&["tcp", "tls", "hello", "auth"]));
+        assert_eq!(phases["connect_and_first_operation"].sum_ns, sum(&["connect", "first_operation"]));
+        assert_eq!(phases["connect"].round_trips, 400);
+        assert_eq!(phases["connect_and_first_operation"].round_trips, 500);
+        assert!(!phases.contains_key("operation"));
+    }
+
+    #[test]
+    fn threads_merge_and_a_reset_recorder_is_empty() {
+        let (mut one, mut other) = (Recorder::default(), Recorder::default());
+        one.record(&trail());
+        other.record(&trail());
+        let expected = one.answer()["tcp"].sum_ns + other.answer()["tcp"].sum_ns;
+        let shortest = one.answer()["tcp"].min_ns.min(other.answer()["tcp"].min_ns);
+        one.merge(&other);
+        let merged = &one.answer()["tcp"];
+        assert_eq!((merged.count, merged.sum_ns, merged.min_ns), (2, expected, shortest));
+        one.reset();
+        assert!(one.answer().is_empty());
+        one.record(&trail());
+        assert_eq!(one.answer()["tcp"].count, 1);
+    }
+
+    #[test]
+    fn what_is_longer_than_the_histogram_keeps_its_exact_sum() {
+        let mut record = PhaseRecord::new();
+        record.add(&Lap { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
+        let answer = record.answer();
+        assert_eq!((answer.count, answer.sum_ns, answer.max_ns), (1, LONGEST_NS * 3, LONGEST_NS * 3));
+        assert_eq!(record.histogram.len(), 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! Protocols. Each is one folder here that knows how to open a session and what can be asked over one; workloads are
+//! written against the traits below and do not know which protocol they run over.
+
+pub mod mongodb;
+
+use crate::border;
+use crate::error::Result;
+use crate::record::{Connection, Traffic, Trail};
+use crate::runtime::Reactor;
+use crate::workload::ycsb::Table;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An arm's service once it is known which of its servers do what: shared by all threads, changed by none.
+#[derive(Clone)]
+pub enum Service {
+    /// A replica set or a single `mongod`.
+    Mongodb(Arc<mongodb::Service>),
+}
+
+impl Service {
+    /// Find out which servers there are, and connect once to the one that will be measured. Each
+    /// connection may take `patience` nanoseconds.
+    ///
+    /// # Errors
+    /// Whatever keeps this arm from running.
+    pub async fn discover(arm: &border::Arm, reactor: &Rc<Reactor>, patience: u64) -> Result<Self> {
+        match &arm.service {
+            border::Service::Mongodb(settings) => {
+                let service = mongodb::Service::discover(settings, &arm.transport, reactor, patience).await?;
+                Ok(Service::Mongodb(Arc::new(service)))
+            }
+        }
+    }
+
+    /// The member that the first worker reads.
+    pub fn first_reader(&self) -> String {
+        match self {
+            Service::Mongodb(service) => service.reader(0).to_string(),
+        }
+    }
+}
+
+/// To which of a service's servers a session goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Target {
+    /// One that fits the read preference; workers, by number, are spread over all that do.
+    Reader(usize),
+    /// The one that takes writes.
+    Writer,
+}
+
+/// Opens sessions.
+pub trait Client: 'static {
+    /// A connection that is ready for operations.
+    type Session: Session;
+
+    /// Open a session, from the name's resolution to the proof of who we are, and mark each phase in the trail.
+    async fn open(&self, target: Target, trail: &mut Trail) -> Result<Self::Session>;
+}
+
+/// A connection that is ready for operations.
+pub trait Session {
+    /// What has gone over it so far, on the wire.
+    fn traffic(&self) -> Traffic;
+
+    /// What it turned out to be. Not for the measured path.
+    fn connection(&self) -> Connection;
+
+    /// End it as the protocol asks, without waiting.
+    fn close(self);
+}
+
+/// A session over which YCSB's records are read and written.
+pub trait KeyValue: Session {
+    /// Read one record by its key. That there is none is an error: the record was loaded.
+    async fn read(&mut self, table: &Table, record: u64) -> Result<()>;
+
+    /// Write these records, in one go.
+    async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()>;
+}

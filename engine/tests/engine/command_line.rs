@@ -1,0 +1,132 @@
+//! The program itself, by its standard streams.
+
+use crate::support::server::{self, Manner};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+struct Engine {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Engine {
+    fn start() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_costof-engine"));
+        let mut child = command.arg("drive").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Engine { child, input, output }
+    }
+
+    fn say(&mut self, line: &Value) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn ask(&mut self, line: &Value) -> Value {
+        self.say(line);
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn slice(&mut self, arm: &str, workload: &str, operations: u64, seconds: f64) -> Value {
+        let slice = json!({"id": 1, "arm": arm, "workload": workload, "operations": operations, "seconds": seconds});
+        self.ask(&json!({ "slice": slice }))["slice"].take()
+    }
+}
+
+fn plan(address: &str) -> Value {
+    let service = |address: &str| {
+        json!({"protocol": "mongodb", "addresses": [address], "replica_set": null, "read_preference": "primary",
+            "username": null, "password": null, "auth_source": "admin", "database": "d", "collection": "c"})
+    };
+    json!({"plan": {
+        "seed": 1, "threads": 2, "operation_timeout_ms": 10000,
+        "data": {"records": 1000, "fields": 10, "field_length": 100},
+        "arms": [{"name": "plain", "service": service(address), "transport": {"kind": "plain"}},
+                 {"name": "dead", "service": service("127.0.0.1:1"), "transport": {"kind": "plain"}}],
+        "workloads": [{"name": "connect", "kind": "connect", "workers": 2},
+                      {"name": "query", "kind": "query", "workers": 3},
+                      {"name": "load", "kind": "load", "workers": 4}]}})
+}
+
+#[test]
+fn answers_every_kind_of_slice() {
+    let mut engine = Engine::start();
+    let ready = engine.ask(&plan(&server::start(Manner::Plain)))["ready"].take();
+    assert_eq!(ready["arms"][0]["error"], Value::Null);
+    assert_eq!(ready["arms"][1]["error"]["class"], "refused");
+
+    let load = engine.slice("plain", "load", 1050, 60.0);
+    assert_eq!((&load["operations"], &load["phases"]["operation"]["count"]), (&json!(1050), &json!(11)));
+
+    let connect = engine.slice("plain", "connect", 20, 60.0);
+    let phases = &connect["phases"];
+    let sum = |name: &str| phases[name]["sum_ns"].as_u64().unwrap();
+    assert_eq!(connect["evidence"]["connections"], 20);
+    assert_eq!(sum("connect"), sum("tcp") + sum("hello"));
+    assert_eq!(sum("connect_and_first_operation"), sum("connect") + sum("first_operation"));
+    assert_eq!(phases["connect_and_first_operation"]["round_trips"], 60);
+    assert_eq!(phases["auth"], Value::Null, "what did not happen is not there");
+
+    for _ in 0..2 {
+        let query = engine.slice("plain", "query", 500, 60.0);
+        assert_eq!((&query["operations"], &query["errors"]), (&json!(500), &json!([])));
+        assert!(query["phases"]["operation"]["histogram"].as_str().unwrap().starts_with("HISTFAAA"));
+    }
+    let standing = engine.slice("plain", "query", 10, 60.0);
+    assert_eq!(standing["evidence"]["connections"], 0, "connections stand between slices");
+
+    let dead = engine.slice("dead", "query", 10, 60.0);
+    assert_eq!((&dead["operations"], &dead["errors"][0]["class"]), (&json!(0), &json!("refused")));
+    assert_eq!(engine.slice("plain", "query", u64::MAX, 0.01)["errors"], json!([]), "time ends a slice without error");
+    drop(engine.input);
+    assert!(engine.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_server_that_never_answers_is_a_timeout() {
+    let mut plan = plan(&server::start(Manner::Silent));
+    plan["plan"]["operation_timeout_ms"] = json!(50);
+    let ready = Engine::start().ask(&plan)["ready"].take();
+    assert_eq!(ready["arms"][0]["error"]["class"], "timeout");
+}
+
+#[test]
+fn the_end_of_input_ends_a_slice_in_the_middle() {
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server::start(Manner::Plain)));
+    engine
+        .say(&json!({"slice": {"id": 1, "arm": "plain", "workload": "query", "operations": u64::MAX, "seconds": 1e6}}));
+    drop(engine.input);
+    assert!(engine.child.wait().unwrap().success());
+}
+
+#[test]
+fn what_cannot_be_followed_is_one_fatal_line() {
+    let good = plan("127.0.0.1:1");
+    let mut unknown_field = good.clone();
+    unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);
+    let mut no_threads = good.clone();
+    no_threads["plan"]["threads"] = json!(0);
+    let slice = json!({"slice": {"id": 1, "arm": "x", "workload": "query", "operations": 1, "seconds": 1}});
+    for bad in [unknown_field, no_threads, slice, json!("plan"), json!({"plan": {}})] {
+        let mut engine = Engine::start();
+        assert_eq!(engine.ask(&bad)["error"]["class"], "plan", "{bad}");
+        assert_eq!(engine.child.wait().unwrap().code(), Some(2));
+    }
+}
+
+#[test]
+fn a_password_is_in_no_line_of_output() {
+    let mut plan = plan(&server::start(Manner::Plain));
+    for arm in 0..2 {
+        plan["plan"]["arms"][arm]["service"]["username"] = json!("somebody");
+        plan["plan"]["arms"][arm]["service"]["password"] = json!("s3cret-Password");
+    }
+    let mut engine = Engine::start();
+    let ready = engine.ask(&plan).to_string();
+    assert!(ready.contains("authentication") && !ready.contains("s3cret"), "{ready}");
+}

@@ -1,0 +1,8 @@
+//! The engine against servers of these tests' own, in this process, on loopback: what cannot be seen beside the code.
+
+mod allocation;
+mod certificates;
+mod command_line;
+mod failures;
+mod round_trips;
+mod support;

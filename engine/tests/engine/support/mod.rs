@@ -1,0 +1,67 @@
+//! Servers, certificates, and the runtime to meet them on.
+
+pub mod authority;
+pub mod counting;
+pub mod server;
+
+use costof_engine::border::{self, Verify};
+use costof_engine::clock;
+use costof_engine::error::Result;
+use costof_engine::record::Trail;
+use costof_engine::runtime::{Executor, Reactor};
+use costof_engine::wire::{Client, Session, Target, mongodb};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Long enough for any machine; no test waits for it.
+pub const PATIENCE: u64 = 60_000_000_000;
+
+/// Run a future to its end on a runtime of its own.
+pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
+    let mut executor = Executor::new().unwrap();
+    let reactor = executor.reactor().clone();
+    let outcome = Rc::new(RefCell::new(None));
+    let place = outcome.clone();
+    executor.spawn(async move {
+        reactor.set_deadline(clock::now() + PATIENCE);
+        let ended = start(reactor).await;
+        *place.borrow_mut() = Some(ended);
+    });
+    executor.run_to_end().unwrap();
+    outcome.take().unwrap()
+}
+
+/// The service of one server, without a user.
+pub fn service(address: &str) -> border::MongodbService {
+    border::MongodbService {
+        addresses: vec![address.into()],
+        replica_set: None,
+        read_preference: border::ReadPreference::Primary,
+        username: None,
+        password: None,
+        auth_source: "admin".into(),
+        database: "ycsb".into(),
+        collection: "usertable".into(),
+    }
+}
+
+/// TLS to a server whose authority this is.
+pub fn tls(ca_file: &Path, version: Option<border::TlsVersion>, verify: Verify) -> border::Transport {
+    border::Transport::Tls { ca_file: Some(ca_file.into()), version, verify, resumption: false }
+}
+
+/// Discover the service and open one measured session to it.
+pub fn open(address: &str, transport: border::Transport) -> Result<(Trail, costof_engine::record::Connection)> {
+    let settings = service(address);
+    on_runtime(move |reactor| async move {
+        let service = mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
+        let client = mongodb::Client::new(Arc::new(service), reactor);
+        let mut trail = Trail::default();
+        let session = client.open(Target::Reader(0), &mut trail).await?;
+        let connection = session.connection();
+        session.close();
+        Ok((trail, connection))
+    })
+}

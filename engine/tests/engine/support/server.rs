@@ -1,0 +1,106 @@
+//! A server that speaks just enough: hello, find and insert over OP_MSG, plain or under TLS, one thread a connection.
+
+use super::authority::Identity;
+use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use openssl::ssl::{SslAcceptor, SslMethod, SslVersion};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+/// How connections are answered.
+#[derive(Clone)]
+pub enum Manner {
+    Plain,
+    Tls(Arc<SslAcceptor>),
+    /// Reads, and never answers.
+    Silent,
+    /// Reads a little, and closes.
+    Closes,
+    /// Answers anything with these bytes.
+    Says(&'static [u8]),
+}
+
+/// TLS with this identity, of this version alone where one is given.
+pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Manner {
+    let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
+    builder.set_private_key(&identity.key).unwrap();
+    builder.set_certificate(&identity.certificate).unwrap();
+    builder.set_max_proto_version(version).unwrap();
+    Manner::Tls(Arc::new(builder.build()))
+}
+
+/// Serve until the process ends; the address.
+pub fn start(manner: Manner) -> String {
+    start_on("127.0.0.1", manner)
+}
+
+/// As `start`, on another of loopback's addresses.
+pub fn start_on(host: &str, manner: Manner) -> String {
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let manner = manner.clone();
+            std::thread::spawn(move || serve(stream, manner));
+        }
+    });
+    address.to_string()
+}
+
+fn serve(mut stream: TcpStream, manner: Manner) {
+    stream.set_nodelay(true).unwrap();
+    match manner {
+        Manner::Plain => converse(stream),
+        Manner::Tls(acceptor) => {
+            if let Ok(stream) = acceptor.accept(stream) {
+                converse(stream);
+            }
+        }
+        Manner::Silent => while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {},
+        Manner::Closes => drop(stream.read(&mut [0; 4096])),
+        Manner::Says(bytes) => {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(bytes);
+            // Let the client read it: closing with unread bytes would reset the connection.
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    }
+}
+
+fn converse(mut stream: impl Read + Write) {
+    let mut header = [0; 21];
+    while stream.read_exact(&mut header).is_ok() {
+        let length = i32::from_le_bytes(header[..4].try_into().unwrap()) as usize;
+        let mut rest = vec![0; length - header.len()];
+        stream.read_exact(&mut rest).unwrap();
+        let body_length = i32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
+        let reply = answer(RawDocument::from_bytes(&rest[..body_length]).unwrap());
+        if stream.write_all(&message(&header[4..8], &reply)).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(command: &RawDocument) -> RawDocumentBuf {
+    let name = command.iter().next().unwrap().unwrap().0;
+    match name.as_str() {
+        "hello" => rawdoc! { "isWritablePrimary": true, "ok": 1.0 },
+        "find" => {
+            let key = command.get_document("filter").unwrap().get_str("_id").unwrap();
+            rawdoc! { "cursor": { "firstBatch": [{ "_id": key }], "id": 0_i64, "ns": "ycsb.usertable" }, "ok": 1.0 }
+        }
+        "insert" => rawdoc! { "n": 1, "ok": 1.0 },
+        other => rawdoc! { "ok": 0.0, "errmsg": other, "code": 59, "codeName": "CommandNotFound" },
+    }
+}
+
+fn message(request_id: &[u8], body: &RawDocumentBuf) -> Vec<u8> {
+    let mut message = Vec::new();
+    message.extend_from_slice(&(21 + body.as_bytes().len() as i32).to_le_bytes());
+    message.extend_from_slice(&[0; 4]);
+    message.extend_from_slice(request_id);
+    message.extend_from_slice(&2013_i32.to_le_bytes());
+    message.extend_from_slice(&[0; 5]);
+    message.extend_from_slice(body.as_bytes());
+    message
+}

@@ -1,0 +1,180 @@
+"""What the tests on real servers share: the command as a user calls it, and servers with a fault to point it at."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pymongo
+import pytest
+from cryptography import x509
+from pymongo.errors import PyMongoError
+
+from costof.lab.certificates import Authority, write_private
+from costof.lab.lab import Lab
+from costof.lab.mongod_binary import find_mongod
+from costof.ledger import SLICES
+
+COSTOF = [sys.executable, "-m", "costof"]
+EXPIRES_SECONDS = 6
+SMALL = ["--profile", "quick", "--set", "records=500"]
+PASSWORD = "correct-horse-battery"  # a word that no log, ledger, report or process list may hold
+
+
+@dataclass
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def told(self) -> list[str]:
+        """Lines of standard error that are not progress."""
+        return [line for line in self.err.splitlines() if line.startswith("costof:")]
+
+
+def costof(*arguments: str, cwd: Path, timeout: float = 100, **env: str) -> Outcome:
+    """The command, run to its end."""
+    done = subprocess.run(
+        [*COSTOF, *arguments],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def eventually(what: str, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a condition, not for a time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come about within {seconds:.0f} s"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A TMPDIR of the test's own by which its servers are known. Short, since Unix sockets will lie in it."""
+    folder = Path(tempfile.mkdtemp(prefix="ct-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def costof_running(run: Path, temporary: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in the background."""
+    process = subprocess.Popen(
+        [*COSTOF, "run", *arguments, "--out", str(run)],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+def slices_measured(run: Path) -> int:
+    path = run / SLICES
+    return path.read_bytes().count(b'"record": "slice"') if path.exists() else 0
+
+
+def processes_of(folder: Path) -> dict[int, list[str]]:
+    """Living processes whose command line names the folder: servers of a lab whose TMPDIR it was."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if any(str(folder) in word for word in words[:1] + words[2:]) and int(entry.name) != os.getpid():
+                    found[int(entry.name)] = words
+    return found
+
+
+@dataclass
+class Standalone:
+    """A single `mongod` with a user, at `address`."""
+
+    address: str
+    ca_file: Path
+
+    @property
+    def url(self) -> str:
+        return f"mongodb://tester:{PASSWORD}@{self.address}/?authSource=admin"
+
+    def client(self) -> pymongo.MongoClient[dict[str, object]]:
+        return pymongo.MongoClient(self.url, tls=True, tlsCAFile=str(self.ca_file), tlsAllowInvalidHostnames=True)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as standing:
+        yield standing
+
+
+@pytest.fixture(scope="module")
+def authority(lab: Lab) -> Authority:
+    return Authority(lab.folder / "certificates")
+
+
+@pytest.fixture(scope="module")
+def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
+    """Start a `mongod` that does TLS as asked; `names` None gives its certificate the right ones."""
+
+    def start(number: int, tls: str = "preferTLS", names: list[str] | None = None, expired: bool = False) -> Standalone:
+        host, name = lab.address(number), f"mongod-{number}"
+        folder = lab.folder / name
+        folder.mkdir()
+        argv = [str(find_mongod()), "--auth", "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
+        argv += ["--unixSocketPrefix", str(folder), "--tlsMode", tls, "--wiredTigerCacheSizeGB", "0.25"]
+        if tls != "disabled":
+            valid = datetime.timedelta(seconds=EXPIRES_SECONDS) if expired else datetime.timedelta(days=1)
+            issued = authority.issue(name, "ecdsa-p256", names or [host], valid)
+            (certificate,) = x509.load_pem_x509_certificates(issued.read_bytes().split(b"-----END PRIVATE KEY-----")[1])
+            private = lab.folder / f"{name}.pem"
+            write_private(private, issued.read_bytes())
+            argv += ["--tlsCertificateKeyFile", str(private), "--tlsCAFile", str(authority.ca_file)]
+            argv += ["--tlsAllowConnectionsWithoutCertificates"]
+        lab.spawn(name, "server", argv)
+        socket = quote(str(folder / "mongodb-27017.sock"), safe="")
+        secure = {"tls": True, "tlsAllowInvalidCertificates": True} if tls == "requireTLS" else {}
+        bootstrap: pymongo.MongoClient[dict[str, object]]
+        with pymongo.MongoClient(
+            f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **secure
+        ) as bootstrap:
+
+            def answers() -> bool:
+                try:
+                    bootstrap.admin.command("ping")
+                except PyMongoError:
+                    return False
+                return True
+
+            lab.wait_until(name, answers)
+            bootstrap.admin.command("createUser", "tester", pwd=PASSWORD, roles=["root"])
+        if expired:
+            # mongod does not start with an expired certificate, but goes on when its certificate expires.
+            end = certificate.not_valid_after_utc
+            eventually("the expiry", lambda: datetime.datetime.now(datetime.UTC) > end)
+        return Standalone(f"{host}:27017", authority.ca_file)
+
+    return start

@@ -1,0 +1,104 @@
+"""An arm that was not what it says is thrown out, whichever end notices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from costof.evidence import mismatch
+from costof.instrument import SliceAnswer
+from costof.service import Counters
+
+PLAIN = {"transport": "plain"}
+TLS = {"transport": "tls", "tls_version": "1.3", "key": "rsa-2048", "verify": "full", "resumption": "off"}
+SEEN = {"connections": 50, "handshakes": 50, "resumed": 0, "protocol": "TLSv1.3", "key": "rsa-2048", "verified": True}
+
+
+def answer(operations: int = 50, **evidence: Any) -> SliceAnswer:
+    return SliceAnswer(
+        id=1,
+        arm="tls",
+        workload="wire_connect",
+        started_unix_ns=0,
+        elapsed_ns=1,
+        operations=operations,
+        errors=[],
+        phases={},
+        cpu_ns={},
+        peak_memory_bytes=0,
+        evidence=evidence,
+    )
+
+
+def moved(connections: int, shared: bool = False, **tls: int) -> Counters:
+    return Counters(connections, {f"TLSv1.{name[1:]}": count for name, count in tls.items()}, shared)
+
+
+def test_an_arm_that_is_what_it_says_passes() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(51, v3=51)) is None
+    assert mismatch(PLAIN, "wire", answer(connections=50, protocol=None), moved(50, v3=1)) is None
+    assert mismatch(TLS, "app", answer(clients=12), moved(40, v3=40)) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"protocol": None}, "did not speak TLS"),
+        ({"protocol": "TLSv1.2"}, "TLSv1.2"),
+        ({"key": "rsa-4096"}, "rsa-4096"),
+        ({"verified": False}, "did not verify"),
+        ({"resumed": 3}, "3 handshakes were resumed"),
+    ],
+)
+def test_the_client_notices(change: dict[str, Any], told: str) -> None:
+    found = mismatch(TLS, "wire", answer(**{**SEEN, **change}), moved(50, v3=50))
+    assert found is not None
+    assert told in found
+
+
+def test_a_plain_arm_that_spoke_tls_is_thrown_out() -> None:
+    assert mismatch(PLAIN, "wire", answer(connections=50, protocol="TLSv1.3"), moved(50)) is not None
+    assert mismatch(PLAIN, "wire", answer(connections=50, protocol=None), moved(50, v3=50)) is not None
+
+
+def test_resumption_must_have_happened() -> None:
+    on = {**TLS, "resumption": "on"}
+    assert mismatch(on, "wire", answer(**{**SEEN, "resumed": 50}), moved(50, v3=50)) is None
+    assert (
+        mismatch(on, "wire", answer(**{**SEEN, "resumed": 49}), moved(50, v3=50)) == "49 of 50 handshakes were resumed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        (moved(20, v3=20), "20 connections of 50"),
+        (moved(90, v3=90), "50 were opened"),
+        (moved(50, v2=50), "0 connections with TLS 1.3"),
+    ],
+)
+def test_the_server_notices(counters: Counters, told: str) -> None:
+    found = mismatch(TLS, "wire", answer(**SEEN), counters)
+    assert found is not None
+    assert told in found
+
+
+def test_other_clients_of_a_target_may_move_its_counters_too() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(90, shared=True, v3=90)) is None
+    assert mismatch(PLAIN, "wire", answer(connections=50, protocol=None), moved(90, shared=True, v3=40)) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(20, shared=True, v3=20)) is not None
+
+
+def test_a_server_that_does_not_tell_leaves_the_clients_side() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters()) is None
+
+
+def test_a_slice_without_success_refutes_nothing() -> None:
+    assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
+
+
+def test_counters_since() -> None:
+    before, after = moved(5, v3=2), moved(9, v3=4)
+    assert after.since(before) == moved(4, v3=2)
+    assert Counters().since(before) == Counters()

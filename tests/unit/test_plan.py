@@ -1,0 +1,126 @@
+"""From a study and options to a plan; and one clear line for whatever a user gets wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.errors import EXIT_USAGE, CostofError, Problem
+from costof.plan import AS_SERVED, Options, parse_duration, parse_precision, resolve
+from costof.rounds import enough, turns_of_round
+from costof.study import Study, load_study, study_names
+
+
+@pytest.fixture
+def study() -> Study:
+    return load_study("mongodb-tls")
+
+
+def test_every_study_is_valid_and_plans_in_every_profile() -> None:
+    for name in study_names():
+        for profile in load_study(name).profiles:
+            plan = resolve(load_study(name), Options(profile=profile))
+            assert [arm.control for arm in plan.arms].count(True) == 1
+            assert [arm.twin for arm in plan.arms].count(True) == 1
+            assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3
+
+
+def test_control_and_twin_differ_in_the_name_alone(study: Study) -> None:
+    plan = resolve(study, Options())
+    assert plan.control.levels == plan.twin.levels == {"transport": "plain"}
+
+
+def test_arms_are_the_combinations_that_make_sense(study: Study) -> None:
+    plan = resolve(study, Options(settings=["key=rsa-2048,ecdsa-p256", "tls_version=1.2,1.3"]))
+    names = [arm.name for arm in plan.arms]
+    assert names == [
+        "plain",
+        "plain-twin",
+        "tls-1.2-rsa-2048",
+        "tls-1.2-ecdsa-p256",
+        "tls-1.3-rsa-2048",
+        "tls-1.3-ecdsa-p256",
+    ]
+    assert plan.arms[2].label == "TLS 1.2, rsa-2048"
+
+
+def test_the_control_is_there_even_when_not_asked_for(study: Study) -> None:
+    plan = resolve(study, Options(settings=["transport=tls"]))
+    assert [arm.name for arm in plan.arms] == ["plain", "plain-twin", "tls"]
+    assert plan.protection_asked
+
+
+def test_a_target_keeps_its_own_key(study: Study) -> None:
+    plan = resolve(study, Options(target="mongodb://h"))
+    assert plan.arms[2].levels["key"] == AS_SERVED
+    assert not plan.protection_asked
+
+
+def test_the_published_profile_repeats_the_published_sizes(study: Study) -> None:
+    plan = resolve(study, Options(profile="published"))
+    assert plan.records == 1_000_000
+    assert plan.slices["app_connect"].operations * plan.most_rounds == 5_000
+    assert plan.slices["app_query"].operations * plan.most_rounds == 5_000
+    assert plan.arms[2].levels["verify"] == "ca-only"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "told"),
+    [
+        (Options(settings=["keys=rsa-2048"]), Problem.UNKNOWN_FACTOR, "did you mean 'key'?"),
+        (Options(settings=["key=rsa-1"]), Problem.UNKNOWN_LEVEL, "rsa-2048, rsa-4096, ecdsa-p256"),
+        (Options(settings=["transport=plain", "key=rsa-2048"]), Problem.LEVEL_APPLIES_NOWHERE, "transport = tls"),
+        (Options(settings=["key"]), Problem.NOT_AN_ASSIGNMENT, "--set"),
+        (Options(settings=["records=-1"]), Problem.BAD_NUMBER, "from 1 to"),
+        (Options(settings=["records=many"]), Problem.BAD_NUMBER, "many"),
+        (Options(budget="soon"), Problem.BAD_DURATION, "1h30m"),
+        (Options(budget="0s"), Problem.BAD_DURATION, "0s"),
+        (Options(precision="2"), Problem.BAD_PRECISION, "2%"),
+        (Options(precision="-2%"), Problem.BAD_PRECISION, "above 0"),
+        (Options(profile="fast"), Problem.UNKNOWN_PROFILE, "quick, default, published"),
+        (Options(settings=["key=rsa-2048"], target="mongodb://h"), Problem.LAB_ONLY_FACTOR, "key"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(study: Study, options: Options, problem: Problem, told: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        resolve(study, options)
+    assert caught.value.problem is problem
+    assert caught.value.exit_status == EXIT_USAGE
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_study_names_the_nearest() -> None:
+    with pytest.raises(CostofError, match="did you mean 'mongodb-tls'"):
+        load_study("mongo-tls")
+
+
+def test_durations_and_precisions() -> None:
+    assert parse_duration("1h30m") == 5400
+    assert parse_duration("45s") == 45
+    assert parse_precision("2%") == pytest.approx(0.02)
+
+
+def test_a_round_has_one_slice_of_every_arm_and_its_order_is_the_seeds(study: Study) -> None:
+    plan = resolve(study, Options(seed=5))
+    arms = [arm.name for arm in plan.arms]
+    workloads = dict.fromkeys(study.workloads, arms)
+    first, again, second = (turns_of_round(plan, number, workloads) for number in (0, 0, 1))
+    assert first == again
+    assert first != second
+    assert sorted(first) == sorted((workload, arm) for workload in workloads for arm in arms)
+    # The arms of a workload follow each other: a pair is as close in time as it can be.
+    assert [turn.workload for turn in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in arms]
+    orders = {tuple(t.arm for t in turns_of_round(plan, n, workloads) if t.workload == "app_query") for n in range(60)}
+    assert len(orders) == 6
+
+
+def test_the_stop_rule(study: Study) -> None:
+    plan = resolve(study, Options(profile="quick", budget="50s", precision="5%"))
+    good, bad = [0.05] * 3, [0.01, 0.06, 0.01]
+    assert not enough(plan, 9, 10.0, good, 1.0), "the fewest rounds are not there yet"
+    assert enough(plan, 10, 10.0, good, 1.0), "precise enough"
+    assert not enough(plan, 10, 10.0, bad, 1.0), "one lucky round is not enough"
+    assert not enough(plan, 10, 10.0, [None] * 3, 1.0)
+    assert not enough(plan, 10, 10.0, good[:2], 1.0)
+    assert enough(plan, 10, 49.5, bad, 1.0), "the next round would end after the budget"
+    assert enough(plan, plan.most_rounds, 10.0, bad, 1.0)
