@@ -16,9 +16,12 @@ from pydantic import BaseModel, ConfigDict
 from costof.errors import CostofError, Problem, nearest
 from costof.published import load_published
 from costof.result import Published
-from costof.study import Profile, SliceSize, Study
+from costof.study import FAR, LONGEST_ROUND_TRIP_MS, Profile, SliceSize, Study
 
 TWIN_SUFFIX = "-twin"
+CONTEXT_SIGN = "@"
+#: Round trips from which slices are sized for a far client.
+FAR_FROM_MS = 5.0
 #: The level of a lab-only factor when a target is asked: whatever its servers have.
 AS_SERVED = "as served"
 MOST_RECORDS = 100_000_000
@@ -35,6 +38,13 @@ class PlannedArm(Model):
     levels: dict[str, str]
     control: bool = False
     twin: bool = False
+    baseline: str | None = None
+    context: str = ""
+
+    @property
+    def protection(self) -> str:
+        """The arm's name without its context."""
+        return self.name.split(CONTEXT_SIGN)[0]
 
 
 class Plan(Model):
@@ -59,12 +69,28 @@ class Plan(Model):
     published: Published | None = None
 
     @property
-    def control(self) -> PlannedArm:
-        return next(arm for arm in self.arms if arm.control)
+    def controls(self) -> list[PlannedArm]:
+        """One for each context."""
+        return [arm for arm in self.arms if arm.control]
 
     @property
-    def twin(self) -> PlannedArm:
-        return next(arm for arm in self.arms if arm.twin)
+    def protected(self) -> list[PlannedArm]:
+        """The arms whose cost is asked for."""
+        return [arm for arm in self.arms if not arm.control and not arm.twin]
+
+    def arm(self, name: str) -> PlannedArm:
+        return next(arm for arm in self.arms if arm.name == name)
+
+    def twin_of(self, control: PlannedArm) -> PlannedArm:
+        return next(arm for arm in self.arms if arm.twin and arm.baseline == control.name)
+
+    def size(self, workload: str, arm: PlannedArm) -> SliceSize:
+        """The slice of a workload on an arm: a far client does less in it, or side by side."""
+        far = self.slices.get(workload + FAR)
+        return far if far and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS else self.slices[workload]
+
+    def workers(self, workload: str, arm: PlannedArm) -> int:
+        return self.size(workload, arm).workers or self.study.workloads[workload].workers
 
 
 @dataclass(frozen=True)
@@ -114,15 +140,34 @@ def resolve(study: Study, options: Options) -> Plan:
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
-    """The control, its twin, and one arm for each combination of the chosen levels that makes sense.
+    """The control, its twin, and one arm for each combination of the chosen levels that makes sense; all of it once
+    for each context (a distance).
 
     The control is always there: without it nothing has a cost. A factor that does not apply to an arm (a key size
-    without TLS) is left out of its levels. An arm's name is its main level and every level that varies in this run.
+    without TLS) is left out of its levels. An arm's name is its main level and every level that varies in this run,
+    and its context where there are several.
     """
     levels = {
         name: chosen.get(name) or profile.factors.get(name) or factor.default for name, factor in study.factors.items()
     }
-    combinations: list[dict[str, str]] = []
+    settings = {name: levels[name] for name, factor in study.factors.items() if factor.context}
+    combinations = _combinations(study, {name: each for name, each in levels.items() if name not in settings})
+    for name in chosen:
+        if chosen[name] != [AS_SERVED] and study.factors[name].when and not any(name in c for c in combinations):
+            condition = " and ".join(f"{other} = {level}" for other, level in study.factors[name].when.items())
+            raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
+    varied = [name for name in levels if name != study.main_factor and name not in settings and len(levels[name]) > 1]
+    arms = []
+    for setting in itertools.product(*settings.values()):
+        shared = dict(zip(settings, setting, strict=True))
+        context = ", ".join(level for name, level in shared.items() if len(settings[name]) > 1)
+        arms += _arms_of_context(study, combinations, varied, shared, context)
+    return arms
+
+
+def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
+    """Every set of levels that applies and is not excluded, the control's left out."""
+    found: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
         applying = {
@@ -130,25 +175,49 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
             for name, level in every.items()
             if all(every[other] == wanted for other, wanted in study.factors[name].when.items())
         }
-        if applying not in combinations and not _is_control(study, applying):
-            combinations.append(applying)
-    for name in chosen:
-        if (
-            chosen[name] != [AS_SERVED]
-            and study.factors[name].when
-            and not any(name in combination for combination in combinations)
-        ):
-            condition = " and ".join(f"{other} = {level}" for other, level in study.factors[name].when.items())
-            raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
-    varied = [name for name in levels if name != study.main_factor and len(levels[name]) > 1]
-    control_level = study.control[study.main_factor]
+        excluded = any(all(applying.get(n) == level for n, level in pair.items()) for pair in study.excludes)
+        if applying not in found and not excluded and not _is_control(study, applying):
+            found.append(applying)
+    return found
+
+
+def _arms_of_context(
+    study: Study, combinations: list[dict[str, str]], varied: list[str], shared: dict[str, str], context: str
+) -> list[PlannedArm]:
+    where = CONTEXT_SIGN + context if context else ""
+    plain = study.control[study.main_factor]
     control = PlannedArm(
-        name=control_level, label=_label(study, study.control), levels=dict(study.control), control=True
+        name=plain + where,
+        label=study.labels[plain].format(**study.control),
+        levels={**study.control, **shared},
+        control=True,
+        context=context,
     )
-    twin = PlannedArm(
-        name=control_level + TWIN_SUFFIX, label=f"{control.label} (twin)", levels=control.levels, twin=True
+    twin = control.model_copy(
+        update={
+            "name": plain + TWIN_SUFFIX + where,
+            "label": f"{control.label} (twin)",
+            "control": False,
+            "twin": True,
+            "baseline": control.name,
+        }
     )
-    return [control, twin, *(_arm(study, combination, varied) for combination in combinations)]
+    arms = [_arm(study, combination, varied) for combination in combinations]
+    return [
+        control,
+        twin,
+        *(
+            arm.model_copy(
+                update={
+                    "name": arm.name + where,
+                    "levels": {**arm.levels, **shared},
+                    "baseline": control.name,
+                    "context": context,
+                }
+            )
+            for arm in arms
+        ),
+    ]
 
 
 def _is_control(study: Study, levels: dict[str, str]) -> bool:
@@ -195,8 +264,11 @@ def _levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
     known = study.factors[name].levels
     levels = [level.strip() for level in text.split(",")]
     for level in levels:
-        if level not in known:
-            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=", ".join(known))
+        if not study.factors[name].allows(level):
+            allowed = ", ".join(known)
+            if study.factors[name].milliseconds:
+                allowed += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
+            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=allowed)
     return list(dict.fromkeys(levels))
 
 

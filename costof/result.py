@@ -59,6 +59,10 @@ class Arm(Model):
     label: str = Field(description="For people, such as 'TLS 1.3, ecdsa-p256'.")
     control: bool
     twin: bool = Field(default=False, description="The second copy of the control.")
+    baseline: str | None = Field(default=None, description="The control it is compared with; None for a control.")
+    context: str = Field(
+        default="", description="The setting it shares with its control, such as 'us-us'; '' where the run has but one."
+    )
     factors: list[Factor]
     evidence: list[Evidence]
     error: str | None = Field(default=None, description="Why the arm has no figures, in one line.")
@@ -69,7 +73,7 @@ class Metric(Model):
     label: str
     description: str
     view: str
-    unit: str
+    unit: str = Field(description="'ms', 'us' or 'per_second'.")
     headline: bool = Field(description="The run goes on until its effects are as precise as asked.")
     better: Literal["lower", "higher"]
     workload: str
@@ -116,9 +120,11 @@ class PublishedFigure(Model):
     """A figure from the literature, shown beside ours and never mixed into it."""
 
     metric: str
-    control_value: Finite
-    value: Finite
-    arm: str
+    levels: dict[str, str] = Field(description="The arms it belongs to: those that have all of these levels.")
+    series: str = Field(default="", description="Where a source has several, such as 'MySQL 5.6.13'.")
+    control_value: Finite | None = None
+    value: Finite | None = None
+    ratio: Finite | None = Field(default=None, description="With it over without it, where only that was published.")
 
 
 class Published(Model):
@@ -143,6 +149,7 @@ class NoiseFloor(Model):
     """The twin against the control: a difference within it is the run's own noise."""
 
     metric: str
+    context: str = ""
     difference: Estimate
     ratio: Estimate
     absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
@@ -158,6 +165,68 @@ class Cpu(Model):
     operations: int
     seconds_per_1000: dict[str, Finite]
     busiest: str | None = Field(description="The role that used most of one core, where any was near it.")
+
+
+class OperationCost(Model):
+    """What one operation of an arm takes by itself: the cost model's parameters, from the arm's local rounds.
+
+    Time of an operation = own time + round trips x round-trip time (+ bytes / bandwidth).
+    """
+
+    protection: str = Field(description="The arm's name without its context: the same protection at any distance.")
+    label: str
+    control: bool
+    operation: Literal["connection", "operation"]
+    metric: str
+    own_ms: Estimate
+    round_trips: Finite = Field(description="Over the link, for each operation; counted.")
+    bytes: Finite = Field(description="Both directions, for each operation; counted.")
+    cpu_ms: dict[str, Finite] = Field(description="CPU time for each operation, by role.")
+
+
+class ExtraCost(Model):
+    """What a protection adds to one operation, with its uncertainty: what the calculator multiplies."""
+
+    protection: str
+    label: str
+    operation: Literal["connection", "operation"]
+    own_ms: Estimate
+    round_trips: Finite
+    bytes: Finite
+    cpu_ms: Estimate = Field(description="CPU time of all roles together.")
+
+
+class Prediction(Model):
+    """The cost model's answer for a distance, beside what was measured there."""
+
+    arm: str
+    metric: str
+    unit: str
+    round_trip_ms: Finite
+    predicted: Estimate
+    measured: Estimate | None = None
+    error: Finite | None = Field(default=None, description="Predicted over measured, minus 1; 0.01 is 1 %.")
+    local: bool = Field(default=False, description="The model's parameters come from this very arm.")
+
+
+class CostModel(Model):
+    """Time and CPU of an operation as a function of the distance, and how well it predicts what was measured."""
+
+    operations: list[OperationCost]
+    extras: list[ExtraCost]
+    predictions: list[Prediction]
+    distances: dict[str, Finite] = Field(description="Round-trip times the run measured at, ms, by context.")
+
+
+class LinkEvidence(Model):
+    """What was measured on a link of the lab: milliseconds."""
+
+    name: str
+    asked_ms: Finite
+    method: str = Field(description="'ICMP' or 'TCP_INFO'.")
+    median_ms: Finite
+    p99_ms: Finite
+    probes: int
 
 
 class ErrorCount(Model):
@@ -209,6 +278,8 @@ class Result(Model):
     effects: list[Effect]
     tables: list[Table]
     break_even: list[BreakEven]
+    cost_model: CostModel | None = None
+    links: list[LinkEvidence] = []
     published: Published | None = None
     noise_floor: list[NoiseFloor]
     cpu: list[Cpu]

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from costof.plan import PlannedArm
+from costof.result import LinkEvidence
 
 LoadData = Callable[[PlannedArm], None]
 
@@ -82,6 +83,22 @@ class Service(ABC):
 
     def arrange(self, arm: PlannedArm) -> None:
         """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        """Argv prefix that starts a program on the client's host of an arm (a network namespace); [] for this one."""
+        return []
+
+    def links(self) -> list[LinkEvidence]:
+        """What was measured on the lab's links, where it has some."""
+        return []
+
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What the service itself can prove of an arm before it is measured, such as a tunnel's negotiated cipher."""
+        return {}
+
+    def lost_arm(self, arm: PlannedArm) -> str | None:
+        """Why one arm can no longer be measured though the others can (its tunnel died); None while it can."""
+        return None
 
     def counters(self, server: str) -> Counters:
         """The counters of the member at `server` ('address:port')."""

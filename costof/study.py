@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from costof.errors import CostofError, Problem, nearest
 
 Unit = Literal["ms", "us", "per_second"]
+LONGEST_ROUND_TRIP_MS = 10_000.0
+FAR = "@far"
 
 
 class Model(BaseModel):
@@ -29,13 +31,32 @@ class Factor(Model):
     default: list[str]
     when: dict[str, str] = {}
     lab_only: bool = Field(default=False, description="The servers' own affair: a target is taken as it is.")
+    context: bool = Field(
+        default=False, description="A setting, such as the distance, that the control has too: effects lie within it."
+    )
+    milliseconds: dict[str, float] = Field(
+        default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
+    )
 
     @model_validator(mode="after")
     def _default_is_a_level(self) -> Self:
-        unknown = [level for level in self.default if level not in self.levels]
+        unknown = [level for level in self.default if not self.allows(level)]
         if unknown or not self.default:
             raise ValueError(f"default {self.default} is not among the levels {self.levels}")
         return self
+
+    def allows(self, level: str) -> bool:
+        """Whether `level` may be chosen."""
+        return level in self.levels or (bool(self.milliseconds) and round_trip_ms(level) is not None)
+
+
+def round_trip_ms(level: str) -> float | None:
+    """A level that is a number of milliseconds, from 0 to 10,000; None for anything else."""
+    try:
+        value = float(level)
+    except ValueError:
+        return None
+    return value if 0 <= value <= LONGEST_ROUND_TRIP_MS else None
 
 
 class Workload(Model):
@@ -45,10 +66,14 @@ class Workload(Model):
     view: Literal["wire", "app"]
     kind: str
     workers: int = 1
+    first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
 
 
 class Metric(Model):
-    """A figure: the mean time of one phase of one workload, in `unit`."""
+    """A figure: the mean time of one phase of one workload, in `unit`.
+
+    'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`.
+    """
 
     label: str
     description: str
@@ -57,6 +82,7 @@ class Metric(Model):
     unit: Unit = "ms"
     headline: bool = False
     better: Literal["lower", "higher"] = "lower"
+    all_workers: bool = False
     margin: float = Field(gt=0, lt=1)
 
 
@@ -65,6 +91,7 @@ class SliceSize(Model):
 
     operations: int = Field(gt=0)
     seconds: float = Field(gt=0)
+    workers: int | None = Field(default=None, gt=0, description="Instead of the workload's own number.")
 
 
 class Profile(Model):
@@ -88,6 +115,14 @@ class BreakEven(Model):
     operation: str
 
 
+class Operation(Model):
+    """The metric, a time, from which the cost model takes an operation's parameters."""
+
+    operation: Literal["connection", "operation"]
+    metric: str
+    predicts: list[str] = Field(description="Metrics, of the same phase, that it foretells for each distance.")
+
+
 class Explanation(Model):
     """The metric of the application that a metric of the wire explains a part of."""
 
@@ -108,9 +143,10 @@ class Study(Model):
     workloads: dict[str, Workload]
     metrics: dict[str, Metric]
     profiles: dict[str, Profile]
+    excludes: list[dict[str, str]] = Field(default=[], description="Levels that do not go together.")
+    cost_model: list[Operation] = []
     break_even: list[BreakEven] = []
     explanations: list[Explanation] = []
-    phases_of_a_connection: list[str] = []
     published: str | None = None
 
     @model_validator(mode="after")
@@ -119,10 +155,11 @@ class Study(Model):
             if metric.workload not in self.workloads:
                 raise ValueError(f"metric {name} asks for the unknown workload {metric.workload}")
         for name, profile in self.profiles.items():
-            if set(profile.slices) != set(self.workloads):
+            if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
         used = [m for b in self.break_even for m in (b.connection, b.operation)]
-        used += [m for e in self.explanations for m in (e.application, e.wire)] + self.phases_of_a_connection
+        used += [m for e in self.explanations for m in (e.application, e.wire)]
+        used += [m for o in self.cost_model for m in (o.metric, *o.predicts)]
         unknown = [name for name in used if name not in self.metrics]
         if unknown:
             raise ValueError(f"unknown metrics {unknown}")
@@ -132,6 +169,19 @@ class Study(Model):
     def main_factor(self) -> str:
         """The factor whose level makes an arm the control or not: the first."""
         return next(iter(self.factors))
+
+    @property
+    def distance_factor(self) -> str | None:
+        """The factor that says how far the client is, where the study has one."""
+        return next((name for name, factor in self.factors.items() if factor.milliseconds), None)
+
+    def round_trip_ms(self, levels: dict[str, str]) -> float:
+        """Round-trip time that an arm's levels ask for; 0 where the study knows no distance."""
+        name = self.distance_factor
+        if name is None:
+            return 0.0
+        known = self.factors[name].milliseconds
+        return known[levels[name]] if levels[name] in known else float(levels[name])
 
 
 def study_names() -> list[str]:
