@@ -181,7 +181,8 @@ class Study(Model):
         if name is None:
             return 0.0
         known = self.factors[name].milliseconds
-        return known[levels[name]] if levels[name] in known else float(levels[name])
+        # A target is as far as it is: nothing is added to its own round trip.
+        return known[levels[name]] if levels[name] in known else round_trip_ms(levels[name]) or 0.0
 
 
 def study_names() -> list[str]:
