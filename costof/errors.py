@@ -43,7 +43,8 @@ class Problem(Enum):
     )
     PROGRAM_MISSING = (
         EXIT_FAILED,
-        "no {program} to run the lab with ({detail}); install it (Debian: apt-get install {package}), or set {variable} to its path",
+        "no {program} to run the lab with ({detail}); install it (Debian: apt-get install {package}), "
+        "or set {variable} to its path",
     )
     NEEDS_ROOT = (EXIT_FAILED, "{what} needs root: {detail}; run costof as root, or leave it out")
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
@@ -76,6 +77,7 @@ class Caution(Enum):
     APP_CANNOT = "{arm} has no application view: {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
     STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"
+    ARM_LOST = "{arm} was lost in the middle of the run: {detail}"
     BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
     SERVER_COUNTERS_HIDDEN = (
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+#: Levels of `transport` that are an SSH tunnel begin so.
+TUNNEL = "ssh-"
+
 
 def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]:
     """The `transport` object of an arm (docs/architecture.md). Levels that a study has not are left to the defaults."""

@@ -74,7 +74,7 @@ class Lab:
 
     def new_folder(self) -> Path:
         """A folder right under /tmp that goes with the lab, for what must be short (sockets) or within another's reach."""
-        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # noqa: S108  # mkdtemp: nobody can be there first
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # mkdtemp: nobody can be there first
         self._tell(directory=str(folder))
         return folder
 
