@@ -73,7 +73,7 @@ class Lab:
         self._warden.stdout.close()
 
     def new_folder(self) -> Path:
-        """A folder right under /tmp that goes with the lab, for what must be short (sockets) or within another's reach."""
+        """A folder right under /tmp that goes with the lab: for what must be short, or within another user's reach."""
         folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # mkdtemp: nobody can be there first
         self._tell(directory=str(folder))
         return folder
