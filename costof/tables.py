@@ -23,7 +23,8 @@ def study_tables(result: Result) -> list[Table]:
 
 def _row(result: Result, effect: Effect) -> list[Cell]:
     figures = result.published.figures if result.published else []
-    published = next((f for f in figures if f.metric == effect.metric and f.arm == effect.arm), None)
+    levels = {factor.name: factor.level for arm in result.arms if arm.name == effect.arm for factor in arm.factors}
+    published = next((f for f in figures if f.metric == effect.metric and f.levels.items() <= levels.items()), None)
     return [
         Cell(text=effect.arm),
         Cell(text=effect.metric),
@@ -32,8 +33,8 @@ def _row(result: Result, effect: Effect) -> list[Cell]:
         Cell(text=str(fmt.absolute(effect.difference, effect.unit, signed=True)), estimate=effect.difference),
         Cell(text=str(fmt.relative(effect.ratio)) if effect.ratio else fmt.NONE, estimate=effect.ratio),
         Cell(text=effect.verdict.value),
-        Cell(text=fmt.number(published.control_value) if published else fmt.NONE),
-        Cell(text=fmt.number(published.value) if published else fmt.NONE),
+        Cell(text=fmt.number(published.control_value) if published and published.control_value else fmt.NONE),
+        Cell(text=fmt.number(published.value) if published and published.value else fmt.NONE),
     ]
 
 
