@@ -37,12 +37,12 @@ def _die_with_the_warden() -> None:
 def parents() -> dict[int, int]:
     """The parent of every process of the machine, from /proc: not every kernel lists the children."""
     found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
             # A process may end while it is looked at.
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+            with contextlib.suppress(OSError), (entry / "stat").open("rb") as file:
                 # The name, in parentheses, may hold anything; after it come the state and the parent.
-                found[int(entry)] = int(file.read().rpartition(b")")[2].split()[1])
+                found[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
     return found
 
 
