@@ -142,16 +142,48 @@ pub enum Transport {
     /// As they are.
     Plain {},
     /// Under TLS.
-    Tls {
-        /// PEM; the system's authorities where absent.
-        ca_file: Option<PathBuf>,
-        /// What both ends agree on where absent.
-        version: Option<TlsVersion>,
-        /// What of the certificate is checked.
-        verify: Verify,
-        /// Whether a new connection may resume an earlier one's session.
-        resumption: bool,
-    },
+    Tls(Tls),
+}
+
+/// The settings of a TLS arm.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// PEM; the system's authorities where absent.
+    pub ca_file: Option<PathBuf>,
+    /// What both ends agree on where absent.
+    pub version: Option<TlsVersion>,
+    /// What of the certificate is checked.
+    pub verify: Verify,
+    /// Whether a new connection may resume an earlier one's session.
+    pub resumption: bool,
+    /// The one suite that is offered, by OpenSSL's name, with TLS 1.2 at most; OpenSSL's own choice where absent.
+    pub cipher: Option<String>,
+    /// OpenSSL's: what it refuses as too weak. Where absent 0 with a `cipher`, else the library's.
+    pub security_level: Option<SecurityLevel>,
+}
+
+/// OpenSSL's security levels that still meet servers of today (SSL_CTX_set_security_level(3)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u32")]
+pub struct SecurityLevel(u32);
+
+impl SecurityLevel {
+    /// Nothing is refused.
+    pub const ANYTHING: SecurityLevel = SecurityLevel(0);
+
+    /// As OpenSSL counts them.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for SecurityLevel {
+    type Error = &'static str;
+
+    fn try_from(number: u32) -> Result<Self, Self::Error> {
+        if number <= 2 { Ok(SecurityLevel(number)) } else { Err("security_level is 0, 1 or 2") }
+    }
 }
 
 /// A version that is pinned.
@@ -188,6 +220,8 @@ pub struct Workload {
     /// Operations under way at the same time, each on a connection of its own.
     #[serde(default = "one")]
     pub workers: usize,
+    /// Of `connect` alone: whether a new connection is asked a query; it is where absent.
+    pub first_operation: Option<bool>,
 }
 
 fn one() -> usize {
@@ -198,7 +232,7 @@ fn one() -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A new connection, its first query, and its end.
+    /// A new connection, its first query unless the workload goes without, and its end.
     Connect,
     /// A query over a standing connection.
     Query,
@@ -370,8 +404,9 @@ mod tests {
     #[test]
     fn reads_the_plan_of_the_architecture() {
         let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
-        let Transport::Tls { version, verify, resumption, .. } = &plan.arms[0].transport else { panic!("TLS") };
-        assert_eq!((*version, *verify, *resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
+        let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
+        assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
+        assert_eq!((&tls.cipher, tls.security_level), (&None, None));
         assert_eq!(plan.workloads[1].workers, 1);
         assert!(!format!("{plan:?}").contains("s3cret"));
     }
@@ -383,6 +418,8 @@ mod tests {
             (r#""fields": 10"#, r#""fields": 10, "f": 1"#),
             (r#""database": "ycsb""#, r#""database": "ycsb", "db": 1"#),
             (r#""kind": "plain""#, r#""kind": "plain", "verify": "full""#),
+            (r#""verify": "full""#, r#""verify": "full", "shiny": 1"#),
+            (r#""verify": "full""#, r#""verify": "full", "security_level": 3"#),
             (r#""kind": "query""#, r#""kind": "query", "pace": 1"#),
             (r#""protocol": "mongodb""#, r#""protocol": "smtp""#),
         ] {

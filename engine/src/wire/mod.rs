@@ -7,7 +7,7 @@ use crate::border;
 use crate::error::Result;
 use crate::record::{Connection, Traffic, Trail};
 use crate::runtime::Reactor;
-use crate::workload::ycsb::Table;
+use crate::workload::Records;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,15 +68,27 @@ pub trait Session {
     /// What it turned out to be. Not for the measured path.
     fn connection(&self) -> Connection;
 
+    /// Do now, unmeasured, what the first of many operations would have to do: what a pool does when it opens a
+    /// connection.
+    async fn prepare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// End it as the protocol asks, without waiting.
     fn close(self);
 }
 
-/// A session over which YCSB's records are read and written.
+/// A session over which records are read and written, one at a time and in batches.
 pub trait KeyValue: Session {
+    /// What the records are: YCSB's, or sysbench's.
+    type Table: Records;
+
     /// Read one record by its key. That there is none is an error: the record was loaded.
-    async fn read(&mut self, table: &Table, record: u64) -> Result<()>;
+    async fn read(&mut self, table: &Self::Table, record: u64) -> Result<()>;
 
     /// Write these records, in one go.
-    async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()>;
+    async fn insert(&mut self, table: &Self::Table, records: Range<u64>) -> Result<()>;
 }
+
+/// The table of a client's sessions.
+pub type TableOf<C> = <<C as Client>::Session as KeyValue>::Table;
