@@ -34,16 +34,26 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
 }
 
-/// The size of YCSB's `usertable`.
+/// The size of the table: YCSB's `usertable`, or sysbench's, of which only the number of records is free.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
     /// Records; keys are made of the numbers below it.
     pub records: u64,
-    /// Fields of a record.
+    /// Fields of one of YCSB's records.
+    #[serde(default = "ten")]
     pub fields: u32,
-    /// Bytes of a field.
+    /// Bytes of one of YCSB's fields.
+    #[serde(default = "a_hundred")]
     pub field_length: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn a_hundred() -> u32 {
+    100
 }
 
 /// One combination of levels.
@@ -64,6 +74,8 @@ pub struct Arm {
 pub enum Service {
     /// A replica set or a single `mongod`.
     Mongodb(MongodbService),
+    /// A MySQL or MariaDB server.
+    Mysql(MysqlService),
 }
 
 /// Where a MongoDB service is and how it is read.
@@ -109,6 +121,36 @@ pub enum ReadPreference {
     SecondaryPreferred,
     /// All of them.
     Nearest,
+}
+
+/// Where a MySQL service is and how it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MysqlService {
+    /// `host:port`; the first that can be reached is measured.
+    pub addresses: Vec<String>,
+    /// Null: MySQL's anonymous user.
+    pub username: Option<String>,
+    /// Null: none.
+    pub password: Option<Secret>,
+    /// The database of the table.
+    pub database: String,
+    /// The table of the records, with sysbench's columns.
+    pub table: String,
+    /// How queries are asked.
+    #[serde(default)]
+    pub statements: Statements,
+}
+
+/// How queries are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statements {
+    /// Prepared once a connection, then executed with the binary protocol.
+    #[default]
+    Prepared,
+    /// As text, each time anew.
+    Text,
 }
 
 /// A password: read from a plan, and shown nowhere.
@@ -409,6 +451,17 @@ mod tests {
         assert_eq!((&tls.cipher, tls.security_level), (&None, None));
         assert_eq!(plan.workloads[1].workers, 1);
         assert!(!format!("{plan:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn reads_a_mysql_service() {
+        let service = r#"{"protocol": "mysql", "addresses": ["127.0.0.1:3306"], "username": "u", "password": "s3cret",
+            "database": "sbtest", "table": "sbtest1"}"#;
+        let Service::Mysql(settings) = serde_json::from_str(service).unwrap() else { panic!("MySQL") };
+        assert_eq!(settings.statements, Statements::Prepared);
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
+        assert!(serde_json::from_str::<Service>(&unknown).is_err());
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
 use crate::runtime::{Executor, TaskId};
-use crate::wire::{Client, KeyValue, Service, TableOf, Target, mongodb};
-use crate::workload::{Connect, Load, Query, Random, ycsb};
+use crate::wire::{Client, KeyValue, Service, TableOf, Target, mongodb, mysql};
+use crate::workload::{Connect, Load, Query, Random, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -134,6 +134,10 @@ impl Job<'_> {
             Service::Mongodb(service) => {
                 let client = mongodb::Client::new(service.clone(), reactor);
                 self.start_key_value(client, ycsb::Table::new(data, seed), executor, seat)
+            }
+            Service::Mysql(service) => {
+                let client = mysql::Client::new(service.clone(), reactor);
+                self.start_key_value(client, sysbench::Table::new(data.records, seed), executor, seat)
             }
         }
     }

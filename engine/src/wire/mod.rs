@@ -2,6 +2,7 @@
 //! written against the traits below and do not know which protocol they run over.
 
 pub mod mongodb;
+pub mod mysql;
 
 use crate::border;
 use crate::error::Result;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 pub enum Service {
     /// A replica set or a single `mongod`.
     Mongodb(Arc<mongodb::Service>),
+    /// A MySQL or MariaDB server.
+    Mysql(Arc<mysql::Service>),
 }
 
 impl Service {
@@ -31,6 +34,10 @@ impl Service {
                 let service = mongodb::Service::discover(settings, &arm.transport, reactor, patience).await?;
                 Ok(Service::Mongodb(Arc::new(service)))
             }
+            border::Service::Mysql(settings) => {
+                let service = mysql::Service::discover(settings, &arm.transport, reactor, patience).await?;
+                Ok(Service::Mysql(Arc::new(service)))
+            }
         }
     }
 
@@ -38,6 +45,7 @@ impl Service {
     pub fn first_reader(&self) -> String {
         match self {
             Service::Mongodb(service) => service.reader(0).to_string(),
+            Service::Mysql(service) => service.address().to_string(),
         }
     }
 }

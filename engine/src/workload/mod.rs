@@ -6,6 +6,7 @@ mod load;
 mod query;
 mod random;
 mod standing;
+pub mod sysbench;
 pub mod ycsb;
 
 pub use connect::Connect;
