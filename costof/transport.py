@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-#: Levels of `transport` that are an SSH tunnel begin so.
-TUNNEL = "ssh-"
+#: A client's tunnel: the bytes that it itself sends and receives are plain.
+TUNNEL_PREFIX = "ssh-"
+#: OpenSSL's names of the suites that a study's levels ask for; any other level is OpenSSL's own choice.
+SUITES = {"dhe-rsa-aes256-sha": "DHE-RSA-AES256-SHA", "aes256-sha": "AES256-SHA"}
+#: Keys that OpenSSL's default security level refuses.
+WEAK_KEYS = frozenset({"rsa-1024"})
 
 
 def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]:
     """The `transport` object of an arm (docs/architecture.md). Levels that a study has not are left to the defaults."""
-    if levels["transport"] == "plain":
+    if levels["transport"] == "plain" or levels["transport"].startswith(TUNNEL_PREFIX):
         return {"kind": "plain"}
     transport: dict[str, Any] = {
         "kind": "tls",
@@ -22,6 +26,11 @@ def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]
         transport["ca_file"] = str(ca_file)
     if "tls_version" in levels:
         transport["version"] = levels["tls_version"]
+    if levels.get("suite") in SUITES:
+        transport["cipher"] = SUITES[levels["suite"]]
+    if "cipher" in transport or levels.get("key") in WEAK_KEYS:
+        # What is weak by today's measure is what the arm asks for.
+        transport["security_level"] = 0
     return transport
 
 

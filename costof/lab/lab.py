@@ -73,8 +73,8 @@ class Lab:
         self._warden.stdout.close()
 
     def new_folder(self) -> Path:
-        """A folder right under /tmp that goes with the lab: for what must be short, or within another user's reach."""
-        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # mkdtemp: nobody can be there first
+        """A folder right under /tmp that goes with the lab: for what must be short (sockets) or in another's reach."""
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # nobody can be there first
         self._tell(directory=str(folder))
         return folder
 
@@ -137,12 +137,16 @@ class Lab:
         """Processes that have ended though nobody asked them to."""
         return [process for process in self.processes.values() if process.exit_status is not None]
 
-    def wait_until(self, what: str, ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
-        """Poll `ready` until it is true. Raises `LAB_FAILED` naming `what`, or the program that died meanwhile."""
+    def wait_until(
+        self, what: str, ready: Callable[[], bool], seconds: float = READY_SECONDS, of: Process | None = None
+    ) -> None:
+        """Poll `ready` until it is true. Raises `LAB_FAILED` naming `what`, or the program that died meanwhile: any of
+        the lab, or none but `of`."""
         deadline = time.monotonic() + seconds
         while not ready():
             for process in self.dead():
-                raise CostofError(Problem.LAB_FAILED, detail=f"{process.name} ended: {last_line(process.log)}")
+                if of is None or process is of:
+                    raise CostofError(Problem.LAB_FAILED, detail=f"{process.name} ended: {last_line(process.log)}")
             if time.monotonic() > deadline:
                 raise CostofError(Problem.LAB_FAILED, detail=f"{what} took more than {seconds:.0f} s")
             time.sleep(0.02)

@@ -13,7 +13,9 @@ from costof.lab.host import QUEUE_PACKETS, Host, Link
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-NETWORKS = 1 << (PREFIX - 16)
+# The highest 256 addresses of the /16 are for what a host serves on no link of its own.
+NETWORKS = (1 << (PREFIX - 16)) - 64
+SERVED = 254
 
 
 def link_addresses(run: str, number: int) -> tuple[str, str]:
@@ -26,6 +28,13 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
         raise CostofError(Problem.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
     network = IPv4Address("10.0.0.0") + (int(run, 16) % 256 << 16) + (number << (32 - PREFIX))
     return str(network + 1), str(network + 2)
+
+
+def served_address(run: str, number: int) -> str:
+    """Address `number` (from 0) of the run's /16 that belongs to a host rather than to a link."""
+    if not 0 <= number < SERVED:
+        raise CostofError(Problem.LAB_FAILED, detail=f"a network has room for {SERVED} addresses beside its links'")
+    return str(IPv4Address("10.0.255.1") + (int(run, 16) % 256 << 16) + number)
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:

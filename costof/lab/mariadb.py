@@ -14,8 +14,7 @@ import secrets
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -25,73 +24,35 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.programs import UNPACKED, find_program, first_words
-from costof.plan import Plan, PlannedArm
-from costof.service import Counters, Description, LoadData, Service
-from costof.transport import transport_of
+from costof.lab.mariadb_program import (
+    OPENSSL_CONFIGURATION,
+    SETTINGS,
+    SYSTEM_TABLES,
+    TLS_VERSIONS,
+    base_folder,
+    find_mariadbd,
+    mariadbd_version,
+    plugin_options,
+    sql_folder,
+)
+from costof.sbtest import TABLE, after_load, create_table
+from costof.service import Counters
 
-PACKAGE = "mariadb-server-core"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
 ED25519_USER = "costof_ed25519"
-ED25519_PLUGIN = "auth_ed25519.so"
 DEFAULT_KEY = "rsa-2048"
+ROLE = "server"
 PROBE_SECONDS = 5.0
-
-# What differs from MariaDB's defaults, and why. No binary log, performance schema or query cache are its defaults.
-SETTINGS = {
-    # No reverse look-up of the client's address within a measured connection.
-    "skip-name-resolve": "ON",
-    # Enough for hundreds of one-thread sequences side by side over far links.
-    "max-connections": "1000",
-    # Room for the data of a study, in a lab that shares the machine; pages are taken as they are used.
-    "innodb-buffer-pool-size": "256M",
-    # Written whole when the server is made: the default of 96M only takes time.
-    "innodb-log-file-size": "32M",
-    # Kernel-wide limits on asynchronous I/O are shared with other runs; a read from the buffer pool needs none.
-    "innodb-use-native-aio": "OFF",
-    # From 2 on, each client that hangs up without a COM_QUIT costs a line in the log.
-    "log-warnings": "1",
-    # The pool is the run's own and goes with it.
-    "innodb-buffer-pool-dump-at-shutdown": "OFF",
-    "innodb-buffer-pool-load-at-startup": "OFF",
-}
-TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
-
-# Of this process alone (OPENSSL_CONF). Security level 0 lets keys of 1024 bits and SHA-1 signatures of TLS 1.0 through.
-OPENSSL_CONFIGURATION = """\
-openssl_conf = openssl_init
-
-[openssl_init]
-ssl_conf = ssl_configuration
-
-[ssl_configuration]
-system_default = lenient
-
-[lenient]
-MinProtocol = TLSv1
-CipherString = DEFAULT:@SECLEVEL=0
-"""
-
-
-def find_mariadbd() -> Path:
-    """COSTOF_MARIADBD, or the distribution's. Raises `PROGRAM_MISSING`."""
-    return find_program("mariadbd", PACKAGE)
-
-
-def mariadbd_version(binary: Path) -> str:
-    """Such as '10.11.19-MariaDB-0+deb12u1'. Raises `PROGRAM_MISSING` when it does not run."""
-    words = first_words([str(binary), "--no-defaults", "--version"], PACKAGE).split()
-    return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
 
 
 class MariadbServer:
     """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
 
-    `addresses` are where clients reach it, one for each link of its `host`, and are in its certificates; `bind` is what
-    it listens on (the first address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show,
-    the first one from the start.
+    `addresses` are where clients reach it, and are in its certificates; `bind` is what it listens on (the first
+    address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show, the first one from the
+    start.
     """
 
     def __init__(
@@ -138,7 +99,7 @@ class MariadbServer:
         self._bootstrap(binary)
         (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
         environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
-        log = self._lab.spawn(self.name, self.name, self.command_line(binary), environment, host=self._host).log
+        log = self._lab.spawn(self.name, ROLE, self.command_line(binary), environment, host=self._host).log
         ready = b"ready for connections"
         self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._log_in()
@@ -184,7 +145,21 @@ class MariadbServer:
             "username": USER,
             "password": self.password,
             "database": DATABASE,
+            "table": TABLE,
+            "statements": "prepared",
         }
+
+    def create_table(self) -> None:
+        """The table for the data, empty. Raises `LAB_FAILED`."""
+        self._query(create_table(DATABASE))
+
+    def settle(self) -> None:
+        """What sysbench does after it has loaded the table, and what makes its first queries like its later ones.
+
+        Raises `LAB_FAILED`.
+        """
+        for statement in after_load(DATABASE):
+            self._query(statement)
 
     def show_key(self, kind: str) -> None:
         """Show another key from the next connection on; those that stand live on.
@@ -239,10 +214,10 @@ class MariadbServer:
             # First, or it is not understood: no configuration of the system's instance is read.
             str(binary),
             "--no-defaults",
-            f"--basedir={_base(binary)}",
+            f"--basedir={base_folder(binary)}",
             f"--datadir={self._folder / 'data'}",
             f"--user={_os_user()}",
-            *_plugin_options(binary),
+            *plugin_options(binary),
             *(f"--{name}={value}" for name, value in SETTINGS.items()),
         ]
 
@@ -262,7 +237,7 @@ class MariadbServer:
         statements.unlink()
 
     def _bootstrap_statements(self, binary: Path) -> str:
-        tables = "\n".join((_sql_folder(binary) / name).read_text() for name in SYSTEM_TABLES)
+        tables = "\n".join((sql_folder(binary) / name).read_text() for name in SYSTEM_TABLES)
         return (
             f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={_quoted(_os_user())};\n{tables}\n"
             # Until then, bootstrapping knows no users.
@@ -313,79 +288,6 @@ class MariadbServer:
             return cursor.fetchall()
 
 
-class MariadbLab(Service):
-    """One `mariadbd` on a loopback address; plain and TLS."""
-
-    measures_cpu = True
-
-    def __init__(self, plan: Plan) -> None:
-        self._arms = plan.arms
-        self._lab = Lab()
-
-    def __enter__(self) -> Self:
-        self._lab.__enter__()
-        try:
-            kinds = list(dict.fromkeys(arm.levels["key"] for arm in self._arms if "key" in arm.levels))
-            self._authority = Authority(self._lab.folder / "certificates")
-            self._server = MariadbServer(
-                self._lab, self._authority, [self._lab.address(1)], keys=kinds or [DEFAULT_KEY]
-            )
-            self._server.start()
-        except BaseException as error:
-            self._lab.__exit__(type(error), error, error.__traceback__)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.close()
-        self._lab.__exit__(kind, error, trace)
-
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        return {
-            "service": self._server.endpoint(),
-            "transport": transport_of(arm.levels, self._authority.ca_file),
-        }
-
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        load(arm)
-
-    def writes(self) -> list[str]:
-        return [f"the lab's own server: database {DATABASE}, removed with the lab"]
-
-    def arrange(self, arm: PlannedArm) -> None:
-        if "key" in arm.levels:
-            self._server.show_key(arm.levels["key"])
-
-    def counters(self, server: str) -> Counters:
-        return self._server.counters()
-
-    def cpu_seconds(self) -> dict[str, float]:
-        return self._lab.cpu_seconds()
-
-    def lost(self) -> str | None:
-        for process in self._lab.dead():
-            return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
-        return None
-
-    def describe(self) -> Description:
-        return Description(
-            versions={"mariadbd": self._server.version},
-            topology="one server on loopback",
-            facts=self._server.facts(),
-        )
-
-    @property
-    def process_ids(self) -> dict[str, int]:
-        """Pids of the servers by role."""
-        return {process.role: process.pid for process in self._lab.processes.values()}
-
-
-def service(plan: Plan) -> Service:
-    return MariadbLab(plan)
-
-
 def greets(address: str, port: int, host: Host | None = None) -> bool:
     """Whether a MySQL server says its greeting there, asked from `host`: the condition on which a tunnel stands."""
     try:
@@ -396,34 +298,6 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
             return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
     except OSError:
         return False
-
-
-# Only what a server needs to start; the help, the sys schema and the test database take time and serve nobody here.
-SYSTEM_TABLES = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
-
-
-def _sql_folder(binary: Path) -> Path:
-    share = _base(binary) / "share"
-    for folder in (share / "mysql", share / "mariadb", share):
-        if (folder / SYSTEM_TABLES[0]).is_file():
-            return folder
-    detail = f"{SYSTEM_TABLES[0]}, which makes its system tables, is nowhere under {share}"
-    raise CostofError(
-        Problem.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
-    )
-
-
-def _base(binary: Path) -> Path:
-    """Where it is installed: the folder above bin or sbin."""
-    return binary.resolve().parent.parent
-
-
-def _plugin_options(binary: Path) -> list[str]:
-    """client_ed25519 needs a plugin of the server that comes in another package: see scripts/system-packages."""
-    installed = _base(binary) / "lib/mysql/plugin" / ED25519_PLUGIN
-    if installed.is_file() or not (UNPACKED / ED25519_PLUGIN).is_file():
-        return []
-    return [f"--plugin-dir={UNPACKED}"]
 
 
 def _os_user() -> str:

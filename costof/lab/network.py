@@ -20,7 +20,7 @@ from costof.errors import CostofError, Problem
 from costof.lab.cpu_share import CpuShare
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_plan import engine_plan, link_addresses, netem_commands, queue_for, veth_commands
+from costof.lab.link_plan import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
 from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady
 from costof.lab.namespace import FOLDER
 from costof.lab.programs import find_program
@@ -50,6 +50,7 @@ class Network:
         self._processes = ExitStack()
         self._waiting: list[Link] = []
         self._carriers: dict[str, LinkProcess] = {}
+        self._served = 0
         self._run = secrets.token_hex(3)
         while list(FOLDER.glob(f"costof-{self._run}-*")):
             self._run = secrets.token_hex(3)
@@ -104,6 +105,18 @@ class Network:
         self.links[name] = link
         return link
 
+    def served_address(self, host: Host) -> str:
+        """One more address of a namespace, on no link: clients of every link reach the host there by a `route`."""
+        address = served_address(self._run, self._served)
+        self._served += 1
+        self._ip(f"address {address}", host, "address", "add", f"{address}/32", "dev", "lo")
+        return address
+
+    def route(self, host: Host, address: str, link: Link) -> None:
+        """From `host` to an address of the link's other end. The link stands already: `start` comes before."""
+        other = link.b if host == link.a else link.a
+        self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
+
     def start(self) -> LinkReady | None:
         """Bring up the engine's links since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""
         if not self._waiting:
@@ -148,6 +161,11 @@ class Network:
         self._do(f"link {link.name}", veth_commands(_ip(), link))
         if link.kind == "netem":
             self._do(f"netem {link.name}", netem_commands(_ip(), str(find_program("tc", "iproute2")), link))
+
+    def _ip(self, what: str, host: Host, *words: str) -> None:
+        """What is done within a namespace goes with it, so that it needs no undoing."""
+        assert host.namespace is not None
+        self._do(what, [[_ip(), "-n", host.namespace, *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
         """In the warden's hands from the first moment: what it has begun, it ends before it undoes."""

@@ -178,32 +178,50 @@ class SshServer:
         via: str | None = None,
         session: bool = True,
     ) -> Tunnel:
-        """Stand a tunnel up from `listen` on `host`, the client's, to `target` as the server's host sees it.
+        """Begin a tunnel and wait until it stands; see `begin_tunnel` and `stand`. Raises `LAB_FAILED`."""
+        tunnel = self.begin_tunnel(name, cipher, listen, target, host=host, via=via)
+        self.stand(tunnel, carries, session=session)
+        return tunnel
 
-        `via` is the address to reach the server's host at: that of one link of several.
+    def begin_tunnel(
+        self,
+        name: str,
+        cipher: str,
+        listen: tuple[str, int],
+        target: tuple[str, int],
+        *,
+        host: Host | None = None,
+        via: str | None = None,
+    ) -> Tunnel:
+        """Begin a tunnel from `listen` on `host`, the client's, to `target` as the server's host sees it, so that
+        several may exchange their keys at once.
 
-        Returns when `carries()` says that the service behind it answers through it. Raises `LAB_FAILED` with the
-        client's own last words.
+        `via` is the address to reach the server's host at, where it is not the server's own.
+        """
+        argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name), via)
+        return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
+
+    def stand(self, tunnel: Tunnel, carries: Callable[[], bool], *, session: bool = True) -> None:
+        """Wait until `carries()` says that the service behind a tunnel answers through it.
+
+        Raises `LAB_FAILED` with the client's own last words, or when it did not negotiate what was asked for.
 
         `session` opens one session beside the tunnel and closes it. sshd turns Nagle's algorithm off for a connection
         when a session is opened on it, and never for a bare `ssh -N`. A server that speaks first (MySQL) then waits,
         in every new connection through the tunnel, until the client has acknowledged that the channel is open: 40 ms,
         and one more round trip on a far link.
         """
-        # It comes when the key exchange, the log-in and the forwarding are done.
-        control = self._client_folder / name
-        argv = self.tunnel_command_line(self._client, cipher, listen, target, control, via)
-        process = self._lab.spawn(name, CLIENT_ROLE, argv, host=host)
-        tunnel = Tunnel(name, cipher, *listen, process)
-        self._lab.wait_until(f"opening the tunnel {name}", lambda: control.exists() and carries())
+        # Its control socket comes when the key exchange, the log-in and the forwarding are done.
+        control = self._control(tunnel.name)
+        opening = f"opening the tunnel {tunnel.name}"
+        self._lab.wait_until(opening, lambda: control.exists() and carries(), of=tunnel.process)
         ciphers, compressions = tunnel.negotiated()
-        if ciphers != {cipher} or compressions != {"none"}:
-            detail = f"the tunnel {name} negotiated {ciphers} with compression {compressions}"
+        if ciphers != {tunnel.cipher} or compressions != {"none"}:
+            detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"
             raise CostofError(Problem.LAB_FAILED, detail=detail)
         if session:
             beside = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
-            self._lab.run(f"{name}-session", beside)
-        return tunnel
+            self._lab.run(f"{tunnel.name}-session", beside)
 
     def close_tunnel(self, tunnel: Tunnel) -> None:
         """End it on purpose."""
@@ -250,6 +268,9 @@ class SshServer:
     def facts(self) -> dict[str, str]:
         """What of its settings matters to a reader of a result."""
         return {"SSH tunnel": "ssh -N -L, compression off, standing before the first slice"}
+
+    def _control(self, name: str) -> Path:
+        return self._client_folder / name
 
     def _make_folders(self) -> None:
         self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()

@@ -40,9 +40,9 @@ def parents() -> dict[int, int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             # A process may end while it is looked at.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), (entry / "stat").open("rb") as file:
                 # The name, in parentheses, may hold anything; after it come the state and the parent.
-                found[int(entry.name)] = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
+                found[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
     return found
 
 

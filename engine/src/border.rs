@@ -34,16 +34,26 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
 }
 
-/// The size of YCSB's `usertable`.
+/// The size of the table: YCSB's `usertable`, or sysbench's, of which only the number of records is free.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
     /// Records; keys are made of the numbers below it.
     pub records: u64,
-    /// Fields of a record.
+    /// Fields of one of YCSB's records.
+    #[serde(default = "ten")]
     pub fields: u32,
-    /// Bytes of a field.
+    /// Bytes of one of YCSB's fields.
+    #[serde(default = "a_hundred")]
     pub field_length: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn a_hundred() -> u32 {
+    100
 }
 
 /// One combination of levels.
@@ -64,6 +74,8 @@ pub struct Arm {
 pub enum Service {
     /// A replica set or a single `mongod`.
     Mongodb(MongodbService),
+    /// A MySQL or MariaDB server.
+    Mysql(MysqlService),
 }
 
 /// Where a MongoDB service is and how it is read.
@@ -111,6 +123,36 @@ pub enum ReadPreference {
     Nearest,
 }
 
+/// Where a MySQL service is and how it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MysqlService {
+    /// `host:port`; the first that can be reached is measured.
+    pub addresses: Vec<String>,
+    /// Null: MySQL's anonymous user.
+    pub username: Option<String>,
+    /// Null: none.
+    pub password: Option<Secret>,
+    /// The database of the table.
+    pub database: String,
+    /// The table of the records, with sysbench's columns.
+    pub table: String,
+    /// How queries are asked.
+    #[serde(default)]
+    pub statements: Statements,
+}
+
+/// How queries are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statements {
+    /// Prepared once a connection, then executed with the binary protocol.
+    #[default]
+    Prepared,
+    /// As text, each time anew.
+    Text,
+}
+
 /// A password: read from a plan, and shown nowhere.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
@@ -142,16 +184,48 @@ pub enum Transport {
     /// As they are.
     Plain {},
     /// Under TLS.
-    Tls {
-        /// PEM; the system's authorities where absent.
-        ca_file: Option<PathBuf>,
-        /// What both ends agree on where absent.
-        version: Option<TlsVersion>,
-        /// What of the certificate is checked.
-        verify: Verify,
-        /// Whether a new connection may resume an earlier one's session.
-        resumption: bool,
-    },
+    Tls(Tls),
+}
+
+/// The settings of a TLS arm.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// PEM; the system's authorities where absent.
+    pub ca_file: Option<PathBuf>,
+    /// What both ends agree on where absent.
+    pub version: Option<TlsVersion>,
+    /// What of the certificate is checked.
+    pub verify: Verify,
+    /// Whether a new connection may resume an earlier one's session.
+    pub resumption: bool,
+    /// The one suite that is offered, by OpenSSL's name, with TLS 1.2 at most; OpenSSL's own choice where absent.
+    pub cipher: Option<String>,
+    /// OpenSSL's: what it refuses as too weak. Where absent 0 with a `cipher`, else the library's.
+    pub security_level: Option<SecurityLevel>,
+}
+
+/// OpenSSL's security levels that still meet servers of today (SSL_CTX_set_security_level(3)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u32")]
+pub struct SecurityLevel(u32);
+
+impl SecurityLevel {
+    /// Nothing is refused.
+    pub const ANYTHING: SecurityLevel = SecurityLevel(0);
+
+    /// As OpenSSL counts them.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for SecurityLevel {
+    type Error = &'static str;
+
+    fn try_from(number: u32) -> Result<Self, Self::Error> {
+        if number <= 2 { Ok(SecurityLevel(number)) } else { Err("security_level is 0, 1 or 2") }
+    }
 }
 
 /// A version that is pinned.
@@ -188,6 +262,8 @@ pub struct Workload {
     /// Operations under way at the same time, each on a connection of its own.
     #[serde(default = "one")]
     pub workers: usize,
+    /// Of `connect` alone: whether a new connection is asked a query; it is where absent.
+    pub first_operation: Option<bool>,
 }
 
 fn one() -> usize {
@@ -198,7 +274,7 @@ fn one() -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A new connection, its first query, and its end.
+    /// A new connection, its first query unless the workload goes without, and its end.
     Connect,
     /// A query over a standing connection.
     Query,
@@ -370,10 +446,22 @@ mod tests {
     #[test]
     fn reads_the_plan_of_the_architecture() {
         let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
-        let Transport::Tls { version, verify, resumption, .. } = &plan.arms[0].transport else { panic!("TLS") };
-        assert_eq!((*version, *verify, *resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
+        let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
+        assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
+        assert_eq!((&tls.cipher, tls.security_level), (&None, None));
         assert_eq!(plan.workloads[1].workers, 1);
         assert!(!format!("{plan:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn reads_a_mysql_service() {
+        let service = r#"{"protocol": "mysql", "addresses": ["127.0.0.1:3306"], "username": "u", "password": "s3cret",
+            "database": "sbtest", "table": "sbtest1"}"#;
+        let Service::Mysql(settings) = serde_json::from_str(service).unwrap() else { panic!("MySQL") };
+        assert_eq!(settings.statements, Statements::Prepared);
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
+        assert!(serde_json::from_str::<Service>(&unknown).is_err());
     }
 
     #[test]
@@ -383,6 +471,8 @@ mod tests {
             (r#""fields": 10"#, r#""fields": 10, "f": 1"#),
             (r#""database": "ycsb""#, r#""database": "ycsb", "db": 1"#),
             (r#""kind": "plain""#, r#""kind": "plain", "verify": "full""#),
+            (r#""verify": "full""#, r#""verify": "full", "shiny": 1"#),
+            (r#""verify": "full""#, r#""verify": "full", "security_level": 3"#),
             (r#""kind": "query""#, r#""kind": "query", "pace": 1"#),
             (r#""protocol": "mongodb""#, r#""protocol": "smtp""#),
         ] {

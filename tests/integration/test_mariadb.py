@@ -16,9 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, ED25519_USER, USER, MariadbLab, MariadbServer, greets
-from costof.plan import Options, resolve
-from costof.study import load_study
+from costof.lab.mariadb import DATABASE, ED25519_USER, USER, MariadbServer, greets
 from tests.lab_programs import ask, log_in, query, running_mariadb, start_tls
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
@@ -194,21 +192,3 @@ def test_a_server_that_cannot_start_says_why(lab: Lab, server: MariadbServer) ->
     ):
         second.start()
     lab.processes.pop("second")
-
-
-def test_the_service_arranges_and_counts() -> None:
-    settings = ["transport=plain,tls", "key=rsa-2048,ecdsa-p256"]
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=settings))
-    with MariadbLab(plan) as service:
-        server = service._server
-        for arm in plan.arms:
-            service.arrange(arm)
-            endpoint = service.endpoint(arm)
-            assert endpoint["service"]["addresses"] == [f"{server.address}:{server.port}"]
-            if "key" in arm.levels:
-                assert key_shown(server) == arm.levels["key"]
-        assert service.describe().versions["mariadbd"] == server.version
-        assert service.lost() is None
-        assert set(service.cpu_seconds()) == {"mariadb"}
-        tls = service.counters(f"{server.address}:{server.port}").tls_connections
-        assert tls == {"TLS": 2}

@@ -2,13 +2,12 @@
 
 use super::seat::{Order, Seat};
 use super::worker::work;
-use crate::border::{Kind, Plan};
+use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
 use crate::runtime::{Executor, TaskId};
-use crate::wire::{Client, KeyValue, Service, Target, mongodb};
-use crate::workload::ycsb::{Random, Table};
-use crate::workload::{Connect, Load, Query};
+use crate::wire::{Client, KeyValue, Service, TableOf, Target, mongodb, mysql};
+use crate::workload::{Connect, Load, Query, Random, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -100,10 +99,9 @@ impl Crew {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                let table = Table::new(plan.data, plan.seed);
                 // The same sequence of keys on every arm: arms must differ in nothing but the factor.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
-                let job = Job { kind: workload.kind, worker, table, random };
+                let job = Job { plan, workload, worker, random };
                 (job.start(service, &mut self.executor, seat.clone()), seat)
             };
             teams.push(ours.map(hire).collect());
@@ -121,31 +119,40 @@ impl Crew {
 }
 
 /// What one worker is hired for.
-struct Job {
-    kind: Kind,
+struct Job<'a> {
+    plan: &'a Plan,
+    workload: &'a border::Workload,
     worker: usize,
-    table: Table,
     random: Random,
 }
 
-impl Job {
+impl Job<'_> {
     fn start(self, service: &Service, executor: &mut Executor, seat: Rc<Seat>) -> TaskId {
+        let Plan { data, seed, .. } = *self.plan;
+        let reactor = executor.reactor().clone();
         match service {
             Service::Mongodb(service) => {
-                let client = mongodb::Client::new(service.clone(), executor.reactor().clone());
-                self.start_key_value(client, executor, seat)
+                let client = mongodb::Client::new(service.clone(), reactor);
+                self.start_key_value(client, ycsb::Table::new(data, seed), executor, seat)
+            }
+            Service::Mysql(service) => {
+                let client = mysql::Client::new(service.clone(), reactor);
+                self.start_key_value(client, sysbench::Table::new(data.records, seed), executor, seat)
             }
         }
     }
 
-    fn start_key_value<C>(self, client: C, executor: &mut Executor, seat: Rc<Seat>) -> TaskId
+    fn start_key_value<C>(self, client: C, table: TableOf<C>, executor: &mut Executor, seat: Rc<Seat>) -> TaskId
     where
         C: Client<Session: KeyValue>,
     {
-        let Job { kind, worker, table, random } = self;
+        let Job { workload, worker, random, .. } = self;
         let reader = Target::Reader(worker);
-        match kind {
-            Kind::Connect => executor.spawn(work(Connect::new(client, reader, table, random), seat)),
+        match workload.kind {
+            Kind::Connect => {
+                let first_operation = workload.first_operation.unwrap_or(true);
+                executor.spawn(work(Connect::new(client, reader, table, random, first_operation), seat))
+            }
             Kind::Query => executor.spawn(work(Query::new(client, reader, table, random), seat)),
             Kind::Load => executor.spawn(work(Load::new(client, table), seat)),
         }

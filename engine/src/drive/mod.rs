@@ -9,7 +9,7 @@ mod worker;
 pub use seat::{Order, Seat, Window};
 pub use worker::work;
 
-use crate::border::{Answer, Command, Plan};
+use crate::border::{Answer, Command, Kind, Plan, Workload};
 use crate::calibrate;
 use crate::error::{Class, Failure, Result};
 use crate::process;
@@ -47,10 +47,19 @@ fn expect_plan(line: &str) -> Result<Plan> {
     if plan.threads == 0 || plan.operation_timeout_ms == 0 {
         return Err(wrong("threads and operation_timeout_ms are at least 1"));
     }
-    match plan.workloads.iter().find(|workload| workload.workers == 0) {
-        Some(idle) => Err(wrong(&format!("workload '{}' has no workers", idle.name))),
-        None => Ok(plan),
+    plan.workloads.iter().try_for_each(check)?;
+    Ok(plan)
+}
+
+fn check(workload: &Workload) -> Result<()> {
+    let name = &workload.name;
+    if workload.workers == 0 {
+        return Err(wrong(&format!("workload '{name}' has no workers")));
     }
+    if workload.first_operation.is_some() && workload.kind != Kind::Connect {
+        return Err(wrong(&format!("workload '{name}': first_operation is a matter of connect alone")));
+    }
+    Ok(())
 }
 
 fn parse(line: &str) -> Result<Command> {

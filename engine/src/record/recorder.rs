@@ -43,14 +43,15 @@ impl Recorder {
     /// Write down an operation that succeeded. Of a connection's trail, its totals are derived here, from the very laps
     /// that are recorded.
     pub fn record(&mut self, trail: &Trail) {
-        let mut connect: Option<Lap> = None;
+        let mut total: Option<Lap> = None;
         for lap in trail.laps() {
             self.phases[lap.phase as usize].add(lap);
-            match &mut connect {
-                None if lap.phase.is_in_connect() => connect = Some(Lap { phase: Phase::Connect, ..*lap }),
+            match &mut total {
+                None if lap.phase.is_in_connect() => total = Some(Lap { phase: Phase::Connect, ..*lap }),
                 Some(total) => {
                     if lap.phase == Phase::FirstOperation {
                         self.phases[Phase::Connect as usize].add(total);
+                        total.phase = Phase::ConnectAndFirstOperation;
                     }
                     total.nanos += lap.nanos;
                     total.traffic += lap.traffic;
@@ -58,8 +59,8 @@ impl Recorder {
                 None => {}
             }
         }
-        if let Some(total) = connect {
-            self.phases[Phase::ConnectAndFirstOperation as usize].add(&total);
+        if let Some(total) = total {
+            self.phases[total.phase as usize].add(&total);
         }
     }
 
@@ -150,11 +151,14 @@ mod tests {
 
     /// A connection with a query, on a connection that counts a round trip a phase.
     fn trail() -> Trail {
+        through(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
+    }
+
+    fn through(phases: &[Phase]) -> Trail {
         let mut trail = Trail::default();
         trail.start(Traffic::default());
-        let phases = [Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation];
-        for (round_trips, phase) in phases.into_iter().enumerate() {
-            trail.lap(phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
+        for (round_trips, phase) in phases.iter().enumerate() {
+            trail.lap(*phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
         }
         trail
     }
@@ -170,6 +174,16 @@ mod tests {
         assert_eq!(phases["connect"].round_trips, 400);
         assert_eq!(phases["connect_and_first_operation"].round_trips, 500);
         assert!(!phases.contains_key("operation"));
+    }
+
+    #[test]
+    fn a_connection_without_a_query_has_one_total() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Tcp, Phase::Greeting, Phase::Auth]));
+        let phases = recorder.answer();
+        let sum: u64 = ["tcp", "greeting", "auth"].iter().map(|name| phases[*name].sum_ns).sum();
+        assert_eq!(phases["connect"].sum_ns, sum);
+        assert!(!phases.contains_key("connect_and_first_operation"));
     }
 
     #[test]

@@ -33,10 +33,7 @@ impl Transport {
     pub fn new(settings: &border::Transport) -> Result<Self> {
         match settings {
             border::Transport::Plain {} => Ok(Transport::Plain),
-            border::Transport::Tls { ca_file, version, verify, resumption } => {
-                let client = TlsClient::new(ca_file.as_deref(), *version, *verify, *resumption)?;
-                Ok(Transport::Tls(Arc::new(client)))
-            }
+            border::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::new(settings)?))),
         }
     }
 }
@@ -149,6 +146,12 @@ impl Stream {
         if let Layer::Tls(mut stream) = self.layer {
             let _ = stream.shutdown();
         }
+    }
+
+    /// As `close`, after these few last bytes of the protocol's own. They are tried once: nobody waits for them to fit.
+    pub fn close_with(mut self, farewell: &[u8]) {
+        let _ = self.layer.write(farewell);
+        self.close();
     }
 
     async fn wait(&self, attempt: Attempt) -> Result<()> {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub struct Tcp {
     watched: Watched,
     traffic: Traffic,
-    /// Bytes were sent since the last arrival, so the next arrival ends a round trip.
+    /// Something was sent since the last arrival, so the next arrival ends a round trip.
     awaiting: bool,
 }
 
@@ -35,7 +35,8 @@ impl Tcp {
         let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
-        Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: false })
+        // The handshake's last packet was ours too: what a server says upon it, unasked, comes a round trip later.
+        Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 
     /// What has gone over it so far.

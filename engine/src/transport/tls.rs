@@ -2,7 +2,7 @@
 
 use super::certificate;
 use super::{Address, Tcp};
-use crate::border::{TlsVersion, Verify};
+use crate::border::{self, SecurityLevel, TlsVersion, Verify};
 use crate::error::{Class, Failure, Result};
 use crate::record::Security;
 use openssl::error::ErrorStack;
@@ -14,7 +14,6 @@ use openssl::ssl::{
 use openssl::x509::X509VerifyResult;
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The TLS settings of an arm, and the sessions it may resume.
@@ -39,19 +38,20 @@ impl fmt::Debug for TlsClient {
 impl TlsClient {
     /// # Errors
     /// `tls_configuration`.
-    pub fn new(
-        ca_file: Option<&Path>,
-        version: Option<TlsVersion>,
-        verify: Verify,
-        resumption: bool,
-    ) -> Result<TlsClient> {
-        let mut builder = context(version, verify).map_err(|error| misconfigured(&error))?;
-        match ca_file {
+    pub fn new(settings: &border::Tls) -> Result<TlsClient> {
+        let mut builder = context(settings.version, settings.verify).map_err(|error| misconfigured(&error))?;
+        if let Some(level) = settings.security_level.or(settings.cipher.as_ref().map(|_| SecurityLevel::ANYTHING)) {
+            builder.set_security_level(level.number());
+        }
+        if let Some(suite) = &settings.cipher {
+            offer_alone(&mut builder, suite, settings.version)?;
+        }
+        match &settings.ca_file {
             Some(path) => certificate::trust_file(&mut builder, path)?,
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
-        let resumption = if resumption { Some(Resumption::new(&mut builder)?) } else { None };
-        Ok(TlsClient { context: builder.build(), verify, resumption })
+        let resumption = if settings.resumption { Some(Resumption::new(&mut builder)?) } else { None };
+        Ok(TlsClient { context: builder.build(), verify: settings.verify, resumption })
     }
 
     /// Take a connection through the handshake, as a client of this server.
@@ -123,6 +123,25 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
     builder.set_read_ahead(true);
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     Ok(builder)
+}
+
+/// Offer one suite and no other, with TLS 1.2 at most: later versions name their suites differently, and earlier ones
+/// are what such suites were published with.
+fn offer_alone(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
+    let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
+    if version == Some(TlsVersion::V1_3) {
+        return Err(unusable("cannot be asked for with TLS 1.3, whose suites are its own"));
+    }
+    // OpenSSL's words for groups of suites have no hyphen within, names of suites have; anything else is its syntax.
+    let is_name = suite.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if !is_name || !suite.trim_matches('-').contains('-') || suite.starts_with('-') {
+        return Err(unusable("is not a name such as DHE-RSA-AES256-SHA"));
+    }
+    builder.set_cipher_list(suite).map_err(|_| unusable("is not one that this OpenSSL has for TLS 1.2"))?;
+    if version.is_none() {
+        builder.set_min_proto_version(None).map_err(|error| misconfigured(&error))?;
+    }
+    builder.set_max_proto_version(Some(SslVersion::TLS1_2)).map_err(|error| misconfigured(&error))
 }
 
 impl Resumption {
@@ -199,4 +218,32 @@ fn in_words(stack: &ErrorStack) -> String {
 
 fn misconfigured(stack: &ErrorStack) -> Failure {
     Failure::new(Class::TlsConfiguration, format!("this OpenSSL cannot do what is asked: {}", in_words(stack)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(cipher: &str, version: Option<TlsVersion>) -> Result<TlsClient> {
+        let cipher = Some(cipher.to_owned());
+        let (verify, resumption) = (Verify::None, false);
+        TlsClient::new(&border::Tls { ca_file: None, version, verify, resumption, cipher, security_level: None })
+    }
+
+    #[test]
+    fn the_published_suites_can_be_offered() {
+        for suite in ["DHE-RSA-AES256-SHA", "AES256-SHA"] {
+            client(suite, None).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_suite_of_this_openssl_is_named() {
+        for suite in ["NO-SUCH-SUITE", "TLS_AES_256_GCM_SHA384", "HIGH", "AES256-SHA:ALL", "-AES256-SHA", "AES-", ""] {
+            let failure = client(suite, None).unwrap_err();
+            assert_eq!(failure.class, Class::TlsConfiguration, "{suite}");
+            assert!(failure.detail.contains(&format!("'{suite}'")), "{failure}");
+        }
+        assert_eq!(client("AES256-SHA", Some(TlsVersion::V1_3)).unwrap_err().class, Class::TlsConfiguration);
+    }
 }

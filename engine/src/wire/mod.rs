@@ -2,12 +2,13 @@
 //! written against the traits below and do not know which protocol they run over.
 
 pub mod mongodb;
+pub mod mysql;
 
 use crate::border;
 use crate::error::Result;
 use crate::record::{Connection, Traffic, Trail};
 use crate::runtime::Reactor;
-use crate::workload::ycsb::Table;
+use crate::workload::Records;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 pub enum Service {
     /// A replica set or a single `mongod`.
     Mongodb(Arc<mongodb::Service>),
+    /// A MySQL or MariaDB server.
+    Mysql(Arc<mysql::Service>),
 }
 
 impl Service {
@@ -31,6 +34,10 @@ impl Service {
                 let service = mongodb::Service::discover(settings, &arm.transport, reactor, patience).await?;
                 Ok(Service::Mongodb(Arc::new(service)))
             }
+            border::Service::Mysql(settings) => {
+                let service = mysql::Service::discover(settings, &arm.transport, reactor, patience).await?;
+                Ok(Service::Mysql(Arc::new(service)))
+            }
         }
     }
 
@@ -38,6 +45,7 @@ impl Service {
     pub fn first_reader(&self) -> String {
         match self {
             Service::Mongodb(service) => service.reader(0).to_string(),
+            Service::Mysql(service) => service.address().to_string(),
         }
     }
 }
@@ -68,15 +76,27 @@ pub trait Session {
     /// What it turned out to be. Not for the measured path.
     fn connection(&self) -> Connection;
 
+    /// Do now, unmeasured, what the first of many operations would have to do: what a pool does when it opens a
+    /// connection.
+    async fn prepare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// End it as the protocol asks, without waiting.
     fn close(self);
 }
 
-/// A session over which YCSB's records are read and written.
+/// A session over which records are read and written, one at a time and in batches.
 pub trait KeyValue: Session {
+    /// What the records are: YCSB's, or sysbench's.
+    type Table: Records;
+
     /// Read one record by its key. That there is none is an error: the record was loaded.
-    async fn read(&mut self, table: &Table, record: u64) -> Result<()>;
+    async fn read(&mut self, table: &Self::Table, record: u64) -> Result<()>;
 
     /// Write these records, in one go.
-    async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()>;
+    async fn insert(&mut self, table: &Self::Table, records: Range<u64>) -> Result<()>;
 }
+
+/// The table of a client's sessions.
+pub type TableOf<C> = <<C as Client>::Session as KeyValue>::Table;

@@ -1,25 +1,25 @@
-//! `connect`: what a client without a pool does. A trial is a new connection, its first query, and its end; the end is
-//! not measured.
+//! `connect`: what a client without a pool does. A trial is a new connection, its first query unless it goes without, and its
+//! end. The end is in the slice's time and in no phase.
 
-use super::Workload;
-use super::ycsb::{Random, Table};
+use super::{Random, Records, Workload};
 use crate::error::Result;
 use crate::record::{Evidence, Phase, Trail};
-use crate::wire::{Client, KeyValue, Session, Target};
+use crate::wire::{Client, KeyValue, Session, TableOf, Target};
 use std::ops::Range;
 
 /// One worker's trials, one after the other.
-pub struct Connect<C: Client> {
+pub struct Connect<C: Client<Session: KeyValue>> {
     client: C,
     target: Target,
-    table: Table,
+    table: TableOf<C>,
     random: Random,
+    first_operation: bool,
 }
 
 impl<C: Client<Session: KeyValue>> Connect<C> {
-    /// `random` chooses the keys.
-    pub fn new(client: C, target: Target, table: Table, random: Random) -> Self {
-        Connect { client, target, table, random }
+    /// `random` chooses the keys. Without `first_operation` a connection is ended as soon as it is ready for one.
+    pub fn new(client: C, target: Target, table: TableOf<C>, random: Random, first_operation: bool) -> Self {
+        Connect { client, target, table, random, first_operation }
     }
 }
 
@@ -31,8 +31,11 @@ impl<C: Client<Session: KeyValue>> Workload for Connect<C> {
     async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
         let record = self.random.below(self.table.records());
         let mut session = self.client.open(self.target, trail).await?;
-        let first = session.read(&self.table, record).await;
-        trail.lap(Phase::FirstOperation, session.traffic());
+        let mut first = Ok(());
+        if self.first_operation {
+            first = session.read(&self.table, record).await;
+            trail.lap(Phase::FirstOperation, session.traffic());
+        }
         evidence.opened(session.connection());
         session.close();
         first

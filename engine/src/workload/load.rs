@@ -1,29 +1,28 @@
-//! `load`: writing YCSB's records in batches, to the server that takes writes. An operation is a record; the phase
+//! `load`: writing the table's records in batches, to the server that takes writes. An operation is a record; the phase
 //! `operation` is a batch.
 
 use super::Workload;
 use super::standing::Standing;
-use super::ycsb::Table;
 use crate::error::Result;
 use crate::record::{Evidence, Phase, Trail};
-use crate::wire::{Client, KeyValue, Session, Target};
+use crate::wire::{Client, KeyValue, Session, TableOf, Target};
 use std::ops::Range;
 
 /// One worker's batches, one after the other.
-pub struct Load<C: Client> {
+pub struct Load<C: Client<Session: KeyValue>> {
     standing: Standing<C>,
-    table: Table,
+    table: TableOf<C>,
 }
 
 impl<C: Client<Session: KeyValue>> Load<C> {
     /// The records of this table.
-    pub fn new(client: C, table: Table) -> Self {
+    pub fn new(client: C, table: TableOf<C>) -> Self {
         Load { standing: Standing::new(client, Target::Writer), table }
     }
 }
 
 impl<C: Client<Session: KeyValue>> Workload for Load<C> {
-    /// About 110 KB of YCSB's records: enough to make a round trip's share small, little enough to show progress.
+    /// About 110 KB of YCSB's records, 20 KB of sysbench's: enough to make a round trip's share small, little enough to show progress.
     const BATCH: u64 = 100;
 
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {

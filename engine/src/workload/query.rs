@@ -1,23 +1,22 @@
 //! `query`: reading records by uniformly random keys over a standing connection.
 
-use super::Workload;
 use super::standing::Standing;
-use super::ycsb::{Random, Table};
+use super::{Random, Records, Workload};
 use crate::error::Result;
 use crate::record::{Evidence, Phase, Trail};
-use crate::wire::{Client, KeyValue, Session, Target};
+use crate::wire::{Client, KeyValue, Session, TableOf, Target};
 use std::ops::Range;
 
 /// One worker's queries, one after the other.
-pub struct Query<C: Client> {
+pub struct Query<C: Client<Session: KeyValue>> {
     standing: Standing<C>,
-    table: Table,
+    table: TableOf<C>,
     random: Random,
 }
 
 impl<C: Client<Session: KeyValue>> Query<C> {
     /// `random` chooses the keys.
-    pub fn new(client: C, target: Target, table: Table, random: Random) -> Self {
+    pub fn new(client: C, target: Target, table: TableOf<C>, random: Random) -> Self {
         Query { standing: Standing::new(client, target), table, random }
     }
 }

@@ -25,7 +25,8 @@ impl<C: Client> Standing<C> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),
             None => {
-                let session = self.client.open(self.target, &mut Trail::default()).await?;
+                let mut session = self.client.open(self.target, &mut Trail::default()).await?;
+                session.prepare().await?;
                 evidence.opened(session.connection());
                 self.session = Some(session);
             }

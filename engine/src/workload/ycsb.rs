@@ -1,6 +1,7 @@
 //! YCSB's data: keys and fields of `usertable`, the same for the same seed (Cooper et al., "Benchmarking Cloud Serving
 //! Systems with YCSB", SoCC 2010; site.ycsb.Utils and CoreWorkload).
 
+use super::{Random, Records};
 use crate::border::Data;
 use std::io::Write;
 
@@ -9,8 +10,6 @@ const LONGEST_KEY: usize = 4 + 19;
 /// FNV-1a's, as `site.ycsb.Utils` has them.
 const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const FNV_PRIME: u64 = 1_099_511_628_211;
-/// Printable, as YCSB's random strings: 64 characters from the space on, so that six random bits choose one.
-const FIRST_PRINTABLE: u8 = b' ';
 
 /// The table of a run.
 #[derive(Debug, Clone)]
@@ -26,11 +25,6 @@ impl Table {
         Table { data, seed, names: (0..data.fields).map(|field| format!("field{field}")).collect() }
     }
 
-    /// How many records it has.
-    pub fn records(&self) -> u64 {
-        self.data.records
-    }
-
     /// The key of a record.
     pub fn key(&self, record: u64) -> Key {
         Key::new(record)
@@ -44,6 +38,12 @@ impl Table {
             random.fill_printable(&mut value);
             each(name, &value);
         }
+    }
+}
+
+impl Records for Table {
+    fn records(&self) -> u64 {
+        self.data.records
     }
 }
 
@@ -79,46 +79,6 @@ pub fn fnv_hash(number: u64) -> u64 {
     (hash as i64).wrapping_abs() as u64
 }
 
-/// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014): a few instructions,
-/// and the same numbers on every machine and in every version.
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of this seed.
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    /// A sequence of its own for each number: workers of one run must not ask for the same keys in step.
-    pub fn for_stream(seed: u64, stream: u64) -> Self {
-        Random(Random(seed ^ Random(stream).bits()).bits())
-    }
-
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Uniform in `0..limit` (Lemire's multiplication; its bias is below one in 2^64 / limit).
-    pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
-    }
-
-    fn fill_printable(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(10) {
-            let mut bits = self.bits();
-            for byte in chunk {
-                *byte = FIRST_PRINTABLE + (bits & 63) as u8;
-                bits >>= 6;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,13 +106,5 @@ mod tests {
         assert_eq!(first.len(), 10);
         assert_eq!(first[9].0, "field9");
         assert!(first.iter().all(|(_, value)| value.len() == 100 && value.iter().all(|byte| (32..127).contains(byte))));
-    }
-
-    #[test]
-    fn random_stays_below_and_reaches_everything() {
-        let mut random = Random::for_stream(7, 3);
-        let mut seen = [0; 10];
-        (0..10_000).for_each(|_| seen[random.below(10) as usize] += 1);
-        assert!(seen.iter().all(|count| (800..1200).contains(count)), "{seen:?}");
     }
 }

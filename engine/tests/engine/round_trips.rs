@@ -3,7 +3,7 @@
 use crate::support::authority::{Authority, VALID};
 use crate::support::server::{self, Manner};
 use crate::support::{open, tls};
-use costof_engine::border::{TlsVersion, Transport, Verify};
+use costof_engine::border::{self, TlsVersion, Transport, Verify};
 use costof_engine::record::{Phase, Trail};
 use openssl::ssl::SslVersion;
 
@@ -45,8 +45,8 @@ fn a_session_is_resumed_where_it_is_asked_for_alone() {
     let ca_file = authority.file("resumption");
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     for (resumption, version) in [(true, TlsVersion::V1_3), (true, TlsVersion::V1_2), (false, TlsVersion::V1_3)] {
-        let transport =
-            Transport::Tls { ca_file: Some(ca_file.clone()), version: Some(version), verify: Verify::Full, resumption };
+        let Transport::Tls(settings) = tls(&ca_file, Some(version), Verify::Full) else { panic!("TLS") };
+        let transport = Transport::Tls(border::Tls { resumption, ..settings });
         // Discovery's connections come first: the one measured here is never the first.
         let (_, connection) = open(&address, transport).unwrap();
         assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");

@@ -165,6 +165,8 @@ impl super::Session for Session {
 }
 
 impl KeyValue for Session {
+    type Table = Table;
+
     async fn read(&mut self, table: &Table, record: u64) -> Result<()> {
         self.service.find.encode(self.channel.request(), &table.key(record));
         let reply = self.channel.exchange().await?;

@@ -49,7 +49,9 @@ pub fn service(address: &str) -> border::MongodbService {
 
 /// TLS to a server whose authority this is.
 pub fn tls(ca_file: &Path, version: Option<border::TlsVersion>, verify: Verify) -> border::Transport {
-    border::Transport::Tls { ca_file: Some(ca_file.into()), version, verify, resumption: false }
+    let ca_file = Some(ca_file.into());
+    let settings = border::Tls { ca_file, version, verify, resumption: false, cipher: None, security_level: None };
+    border::Transport::Tls(settings)
 }
 
 /// Discover the service and open one measured session to it.

@@ -1,0 +1,114 @@
+"""The lab of a MySQL study: one MariaDB, reached plainly, by its TLS and by SSH tunnels, from near and far."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE, DEFAULT_KEY, PORT, ROLE, MariadbServer
+from costof.lab.site import Site
+from costof.lab.tunnels import Tunnels
+from costof.plan import Plan, PlannedArm
+from costof.result import LinkEvidence
+from costof.sbtest import TABLE
+from costof.service import Counters, Description, LoadData, Service
+from costof.transport import transport_of
+
+
+class MysqlLab(Service):
+    """All arms use one server process. A tunnel that ends costs its arm alone; the server or a link, the run."""
+
+    measures_cpu = True
+
+    def __init__(self, plan: Plan) -> None:
+        keys = dict.fromkeys(arm.levels["key"] for arm in plan.arms if "key" in arm.levels)
+        self._keys = list(keys) or [DEFAULT_KEY]
+        self._lab = Lab()
+        # Near clients have a host of their own too, where root allows it: near is the same beside far ones and alone.
+        self._site = Site(self._lab, plan, apart=True)
+        self._tunnels = Tunnels(self._lab, self._site, plan.arms)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._lab)
+            stack.enter_context(self._site)
+            self._authority = Authority(self._lab.folder / "certificates")
+            self._server = MariadbServer(
+                self._lab, self._authority, self._site.addresses, keys=self._keys, host=self._site.server
+            )
+            stack.callback(self._server.close)
+            self._server.start()
+            # Here and not when it is filled: what measures may look at the table as soon as it connects.
+            self._server.create_table()
+            self._tunnels.start((self._server.address, PORT))
+            self._site.measure()
+            self._leave = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave.close()
+
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        entrance = self._tunnels.entrance(arm) or (self._server.address, PORT)
+        return {
+            "service": self._server.endpoint(*entrance),
+            "transport": transport_of(arm.levels, self._authority.ca_file),
+        }
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        return self._site.client(arm).prefix
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        load(arm)
+        self._server.settle()
+
+    def writes(self) -> list[str]:
+        return [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+
+    def arrange(self, arm: PlannedArm) -> None:
+        if "key" in arm.levels:
+            self._server.show_key(arm.levels["key"])
+
+    def links(self) -> list[LinkEvidence]:
+        return self._site.links()
+
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        return self._tunnels.proofs(arm)
+
+    def lost_arm(self, arm: PlannedArm) -> str | None:
+        return self._tunnels.why_lost(arm)
+
+    def counters(self, server: str) -> Counters:
+        # At every distance and behind every tunnel it is the same one.
+        return self._server.counters()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return self._lab.cpu_seconds() | self._site.cpu_seconds()
+
+    def lost(self) -> str | None:
+        # A tunnel is `lost_arm`'s business; and tunnels that stand do without the sshd that let them in.
+        for process in self._lab.dead():
+            if process.role == ROLE:
+                return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
+        return self._site.lost()
+
+    def describe(self) -> Description:
+        return Description(
+            versions={"mariadbd": self._server.version, **self._tunnels.versions()},
+            topology=f"one server {self._site.topology()}",
+            facts=self._server.facts() | self._tunnels.facts(),
+        )
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """Pids of what the lab has started, by name."""
+        return {process.name: process.pid for process in self._lab.processes.values()}
+
+
+def service(plan: Plan) -> Service:
+    return MysqlLab(plan)

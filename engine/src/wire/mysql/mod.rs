@@ -1,0 +1,158 @@
+//! MySQL's wire protocol (4.1), as MySQL and MariaDB speak it: the greeting, TLS on the same connection, the proofs of
+//! who we are, and the commands of a key-value workload, as text or prepared. What clients do and can be seen in a
+//! measurement, this does: the TLS handshake follows our request for it without waiting, the first proof goes with the
+//! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
+
+mod auth;
+mod bytes;
+mod channel;
+mod handshake;
+mod insert;
+mod login;
+mod packet;
+mod query;
+
+use super::{KeyValue, Target};
+use crate::border::{self, MysqlService};
+use crate::clock;
+use crate::error::{Class, Failure, Result};
+use crate::record::{Connection, Phase, Traffic, Trail};
+use crate::runtime::Reactor;
+use crate::transport::{Address, Transport};
+use crate::workload::sysbench::Table;
+use auth::Credentials;
+use insert::BulkInsert;
+use login::LoggedIn;
+use query::{COM_QUIT, PointSelect, Prepared};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The port of an address that names none.
+const DEFAULT_PORT: u16 = 3306;
+
+/// An arm's server.
+pub struct Service {
+    transport: Transport,
+    credentials: Credentials,
+    select: PointSelect,
+    insert: BulkInsert,
+    address: Address,
+}
+
+impl Service {
+    /// Open one session to the first address that can be reached; that one will be measured.
+    ///
+    /// # Errors
+    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
+    pub async fn discover(
+        settings: &MysqlService,
+        transport: &border::Transport,
+        reactor: &Rc<Reactor>,
+        patience: u64,
+    ) -> Result<Self> {
+        let mut service = Service {
+            transport: Transport::new(transport)?,
+            credentials: Credentials::new(settings)?,
+            select: PointSelect::new(settings),
+            insert: BulkInsert::new(settings),
+            address: Address::parse("none", DEFAULT_PORT)?,
+        };
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for address in &settings.addresses {
+            service.address = Address::parse(address, DEFAULT_PORT)?;
+            reactor.set_deadline(clock::now() + patience);
+            let mut trail = Trail::default();
+            match service.log_in(reactor, &mut trail).await {
+                Ok(logged_in) => {
+                    logged_in.channel.close_with(COM_QUIT);
+                    return Ok(service);
+                }
+                Err(failure) => outcome = Err(failure.with(&service.address)),
+            }
+            // One that was reached is the one that is meant, whatever it said.
+            if trail.laps().any(|lap| lap.phase == Phase::Tcp) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// The server that is measured.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn log_in(&self, reactor: &Rc<Reactor>, trail: &mut Trail) -> Result<LoggedIn> {
+        login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await
+    }
+}
+
+/// One worker's way to open sessions.
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
+        Client { service, reactor }
+    }
+}
+
+impl super::Client for Client {
+    type Session = Session;
+
+    async fn open(&self, _target: Target, trail: &mut Trail) -> Result<Session> {
+        let opened = self.service.log_in(&self.reactor, trail).await;
+        let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
+        let LoggedIn { channel, without_eof } = logged_in;
+        Ok(Session { service: self.service.clone(), channel, without_eof, prepared: None })
+    }
+}
+
+/// A connection whose user was accepted.
+pub struct Session {
+    service: Arc<Service>,
+    channel: channel::Channel,
+    without_eof: bool,
+    prepared: Option<Prepared>,
+}
+
+impl super::Session for Session {
+    fn traffic(&self) -> Traffic {
+        self.channel.traffic()
+    }
+
+    fn connection(&self) -> Connection {
+        Connection {
+            server: self.service.address.to_string(),
+            security: self.channel.stream().security(&self.service.transport),
+        }
+    }
+
+    async fn prepare(&mut self) -> Result<()> {
+        if self.service.select.is_prepared() && self.prepared.is_none() {
+            self.prepared = Some(self.service.select.prepare(&mut self.channel, self.without_eof).await?);
+        }
+        Ok(())
+    }
+
+    fn close(self) {
+        self.channel.close_with(COM_QUIT);
+    }
+}
+
+impl KeyValue for Session {
+    type Table = Table;
+
+    async fn read(&mut self, table: &Table, record: u64) -> Result<()> {
+        super::Session::prepare(self).await?;
+        self.service.select.read(&mut self.channel, table.id(record), self.prepared, self.without_eof).await
+    }
+
+    async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
+        self.service.insert.write(&mut self.channel, table, records).await
+    }
+}

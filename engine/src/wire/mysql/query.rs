@@ -1,0 +1,260 @@
+//! Reading one row by its key, as sysbench's `oltp_point_select` does: as text, or by a prepared statement; and an answer
+//! that is looked through where it lies.
+
+use super::bytes::{NULL, Reader};
+use super::channel::Channel;
+use super::packet;
+use crate::border::{MysqlService, Statements};
+use crate::error::{Class, Failure, Result};
+use std::io::Write;
+
+/// Commands.
+pub const COM_QUIT: u8 = 0x01;
+pub const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+/// `MYSQL_TYPE_LONGLONG`, signed.
+const BIGINT: [u8; 2] = [0x08, 0x00];
+/// First byte of a row of a prepared statement, and of the answer to the statement's preparation.
+const BINARY_ROW: u8 = 0x00;
+const PREPARED: u8 = 0x00;
+/// In a bitmap of NULLs the first column has bit 2.
+const FIRST_COLUMN: u8 = 1 << 2;
+
+/// The statement without its key.
+pub struct PointSelect {
+    statements: Statements,
+    text: Vec<u8>,
+}
+
+/// A statement that one connection has prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared(u32);
+
+/// How an answer is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// A prepared statement's rows are binary.
+    pub binary: bool,
+    /// Lists end without an EOF of their own.
+    pub without_eof: bool,
+}
+
+impl PointSelect {
+    /// From this table.
+    pub fn new(settings: &MysqlService) -> Self {
+        let text = format!("SELECT c FROM {} WHERE id=", quoted(&settings.table));
+        PointSelect { statements: settings.statements, text: text.into_bytes() }
+    }
+
+    /// Whether it is to be prepared before it is asked.
+    pub fn is_prepared(&self) -> bool {
+        self.statements == Statements::Prepared
+    }
+
+    /// Ask the server to prepare it: one round trip.
+    ///
+    /// # Errors
+    /// `protocol`, the server's own, those of a broken connection.
+    pub async fn prepare(&self, channel: &mut Channel, without_eof: bool) -> Result<Prepared> {
+        let request = channel.command(COM_STMT_PREPARE);
+        request.extend_from_slice(&self.text);
+        request.push(b'?');
+        channel.send().await?;
+        let prepared = read_prepared(channel.receive().await?)?;
+        // A definition of the parameter, one of the column.
+        for _ in 0..2 {
+            packet::not_an_error(channel.receive().await?)?;
+            if !without_eof {
+                expect_eof(channel.receive().await?)?;
+            }
+        }
+        channel.check_idle()?;
+        Ok(prepared)
+    }
+
+    /// Read the row with this key, without allocating: one round trip.
+    ///
+    /// # Errors
+    /// `server` where there is none; and as `prepare`.
+    pub async fn read(
+        &self,
+        channel: &mut Channel,
+        id: u64,
+        prepared: Option<Prepared>,
+        without_eof: bool,
+    ) -> Result<()> {
+        match prepared {
+            Some(prepared) => append_execute(prepared, id, channel.command(COM_STMT_EXECUTE)),
+            None => self.append_text(id, channel.command(COM_QUERY)),
+        }
+        channel.send().await?;
+        one_row(channel, Layout { binary: prepared.is_some(), without_eof }).await
+    }
+
+    fn append_text(&self, id: u64, request: &mut Vec<u8>) {
+        request.extend_from_slice(&self.text);
+        write!(request, "{id}").expect("memory takes what is written");
+    }
+}
+
+/// A name as SQL has it, whatever is in it.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// MySQL Internals, "COM_STMT_EXECUTE".
+fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
+    request.extend_from_slice(&statement.to_le_bytes());
+    // No cursor; once; no NULL; types follow.
+    request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
+    request.extend_from_slice(&BIGINT);
+    request.extend_from_slice(&id.to_le_bytes());
+}
+
+fn read_prepared(packet: &[u8]) -> Result<Prepared> {
+    let mut reader = Reader::new(packet::not_an_error(packet)?);
+    if reader.u8()? != PREPARED {
+        return Err(Failure::protocol("the answer to a preparation is none"));
+    }
+    let statement = reader.u32()?;
+    let (columns, parameters) = (reader.u16()?, reader.u16()?);
+    if (columns, parameters) != (1, 1) {
+        return Err(Failure::protocol(format!("{columns} columns and {parameters} parameters, where one is each")));
+    }
+    Ok(Prepared(statement))
+}
+
+/// A result set of one column with exactly one row that is not NULL.
+async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
+    let columns = read_column_count(channel.receive().await?)?;
+    if columns != 1 {
+        return Err(Failure::protocol(format!("{columns} columns, where one was asked for")));
+    }
+    packet::not_an_error(channel.receive().await?)?;
+    if !layout.without_eof {
+        expect_eof(channel.receive().await?)?;
+    }
+    let mut rows = 0;
+    loop {
+        let packet = packet::not_an_error(channel.receive().await?)?;
+        if packet::is_end(packet, layout.without_eof) {
+            packet::check_end(packet, layout.without_eof)?;
+            break;
+        }
+        check_row(packet, layout.binary)?;
+        rows += 1;
+        if rows > 1 {
+            return Err(Failure::protocol("more than one row for one key"));
+        }
+    }
+    channel.check_idle()?;
+    match rows {
+        0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
+        _ => Ok(()),
+    }
+}
+
+fn read_column_count(packet: &[u8]) -> Result<u64> {
+    let mut reader = Reader::new(packet::not_an_error(packet)?);
+    let columns = reader.length()?;
+    if reader.is_empty() { Ok(columns) } else { Err(Failure::protocol("the answer to a query is no result set")) }
+}
+
+fn expect_eof(packet: &[u8]) -> Result<()> {
+    if packet::is_end(packet, false) { Ok(()) } else { Err(Failure::protocol("a list does not end where it should")) }
+}
+
+fn check_row(packet: &[u8], binary: bool) -> Result<()> {
+    let mut reader = Reader::new(packet);
+    let is_null = if binary {
+        if reader.u8()? != BINARY_ROW {
+            return Err(Failure::protocol("a row is not binary"));
+        }
+        reader.u8()? & FIRST_COLUMN != 0
+    } else {
+        reader.peek() == Some(NULL)
+    };
+    if is_null {
+        return Err(Failure::new(Class::Server, "the row holds NULL: is the table sysbench's?"));
+    }
+    reader.text()?;
+    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row holds more than one string")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::StmtPacket;
+    use mysql_common::proto::MyDeserialize;
+    use proptest::prelude::*;
+
+    fn select(table: &str, statements: Statements) -> PointSelect {
+        PointSelect::new(&MysqlService {
+            addresses: Vec::new(),
+            username: None,
+            password: None,
+            database: "sbtest".into(),
+            table: table.into(),
+            statements,
+        })
+    }
+
+    #[test]
+    fn asks_as_sysbench_does_and_quotes_names() {
+        let mut text = Vec::new();
+        select("sbtest1", Statements::Text).append_text(42, &mut text);
+        assert_eq!(text, b"SELECT c FROM `sbtest1` WHERE id=42");
+        assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
+    }
+
+    /// MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types, values.
+    #[test]
+    fn executes_with_the_key_as_a_big_integer() {
+        let mut request = Vec::new();
+        append_execute(Prepared(0x0102_0304), 0x1_0000_0005, &mut request);
+        assert_eq!(request, b"\x04\x03\x02\x01\x00\x01\0\0\0\x00\x01\x08\x00\x05\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn what_was_prepared_must_be_what_was_asked() {
+        let packet = b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0";
+        assert_eq!(read_prepared(packet).unwrap(), Prepared(7));
+        assert_eq!(StmtPacket::deserialize((), &mut ParseBuf(packet)).unwrap().statement_id(), 7);
+        assert!(read_prepared(b"\x00\x07\0\0\0\x02\0\x01\0\0\0\0").is_err(), "two columns");
+        assert_eq!(read_prepared(b"\xff\x7a\x04#42S02Table 'x' doesn't exist").unwrap_err().class, Class::Server);
+    }
+
+    #[test]
+    fn a_row_is_one_string() {
+        check_row(b"\x03abc", false).unwrap();
+        check_row(b"\x00\x00\x03abc", true).unwrap();
+        for (row, binary, class) in [
+            (&b"\xfb"[..], false, Class::Server),
+            (b"\x00\x04", true, Class::Server),
+            (b"\x03abcd", false, Class::Protocol),
+            (b"\x03ab", false, Class::Protocol),
+            (b"\x01\x00\x03abc", true, Class::Protocol),
+            (b"", false, Class::Protocol),
+        ] {
+            assert_eq!(check_row(row, binary).unwrap_err().class, class, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_result_set_begins_with_its_columns() {
+        assert_eq!(read_column_count(b"\x01").unwrap(), 1);
+        assert!(read_column_count(b"\x00\x00\x00\x02\x00\x00\x00").is_err(), "an OK");
+        assert!(read_column_count(b"\xfb/etc/passwd").is_err(), "a request for our files");
+        assert_eq!(read_column_count(b"\xff\x7a\x04#42S02no table").unwrap_err().class, Class::Server);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = (read_prepared(&bytes), read_column_count(&bytes), expect_eof(&bytes));
+            let _ = (check_row(&bytes, true), check_row(&bytes, false));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Random numbers: which keys are asked for, what the records hold.
+
+/// Printable, as YCSB's random strings: 64 characters from the space on, so that six random bits choose one.
+const FIRST_PRINTABLE: u8 = b' ';
+
+/// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014): a few instructions,
+/// and the same numbers on every machine and in every version.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The sequence of this seed.
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// A sequence of its own for each number: workers of one run must not ask for the same keys in step.
+    pub fn for_stream(seed: u64, stream: u64) -> Self {
+        Random(Random(seed ^ Random(stream).bits()).bits())
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Uniform in `0..limit` (Lemire's multiplication; its bias is below one in 2^64 / limit).
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
+    }
+
+    /// Fill with printable characters.
+    pub fn fill_printable(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(10) {
+            let mut bits = self.bits();
+            for byte in chunk {
+                *byte = FIRST_PRINTABLE + (bits & 63) as u8;
+                bits >>= 6;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_stays_below_and_reaches_everything() {
+        let mut random = Random::for_stream(7, 3);
+        let mut seen = [0; 10];
+        (0..10_000).for_each(|_| seen[random.below(10) as usize] += 1);
+        assert!(seen.iter().all(|count| (800..1200).contains(count)), "{seen:?}");
+    }
+}
