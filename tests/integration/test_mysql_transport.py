@@ -27,6 +27,8 @@ pytestmark = [
 STUDY = "mysql-transport"
 SMALL = ["--profile", "quick", "--set", "records=500"]
 FAR_MS = 20.0
+#: What a link promises of a round trip.
+LINK_MS = 0.2
 
 
 class Silent:
@@ -126,11 +128,11 @@ def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
     carry_out(plan, open_service(plan, None, None, "run"), ledger, Silent())
     effects = {e.metric: e for e in analyse(ledger).effects}
     one_trip = effects["wire.query_1"].difference
-    assert one_trip.low <= 5.0 <= one_trip.high
-    assert one_trip.high - one_trip.low < 2.0, "an interval so wide would hold anything"
+    assert one_trip.low - LINK_MS <= 5.0 <= one_trip.high + LINK_MS
+    assert one_trip.high - one_trip.low < 1.0, "an interval so wide would hold anything"
     assert effects["wire.query_1"].verdict is Verdict.COSTS
     three_trips = effects["wire.connect"].difference
-    assert three_trips.low <= 15.0 <= three_trips.high
+    assert three_trips.low - 3 * LINK_MS <= 15.0 <= three_trips.high + 3 * LINK_MS
 
 
 def test_a_thread_among_five_is_as_fast_as_one_alone(tmp_path: Path) -> None:
@@ -184,7 +186,9 @@ def test_a_kill_9_leaves_no_namespace_device_or_process(tmp_path: Path, temporar
         wait_for_slices(run, 2)
         assert namespaces() > before
         started = descendants(process.pid)
-        assert {"mariadbd", "sshd", "ssh", "costof-engine"} <= {Path(words[0]).name for words in started.values()}
+        # sshd tells in its process title what it does: 'sshd: root@notty'.
+        names = {Path(words[0].split(":")[0]).name for words in started.values()}
+        assert {"mariadbd", "sshd", "ssh", "costof-engine"} <= names
         process.send_signal(signal.SIGKILL)
         process.wait()
         eventually("the teardown", lambda: not alive(started), seconds=30)
