@@ -118,8 +118,8 @@ def _reasons(reading: Reading) -> Iterator[str]:
     if lines := words.break_evens(reading):
         yield "## Break-even"
         yield bullets(lines)
-        if found := words.break_even_table(reading):
-            head, rows = found
+        if points := words.break_even_table(reading):
+            head, rows = points
             yield table([escape(each) for each in head], [[escape(cell) for cell in row] for row in rows])
     if noise := words.noise_floor(reading):
         yield "## Noise floor"

@@ -130,7 +130,7 @@ def published_source(reading: Reading) -> str | None:
     published = reading.result.published
     if published is None:
         return None
-    return f"Published: {published.source}, {published.date}. {published.setting}"
+    return f"Published: {published.source}, {published.date}. {published.setting.rstrip('.')}."
 
 
 def cpu_roles(reading: Reading) -> list[str]:
