@@ -19,8 +19,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from costof.report import distance, words
 from costof.report import format as fmt
-from costof.report import words
 from costof.report.format import Shown
 from costof.report.reading import EffectRow, Reading, ViewRows
 from costof.result import Estimate, Result, Verdict
@@ -217,6 +217,14 @@ def _reasons(reading: Reading, width: int) -> Iterator[RenderableType]:
         yield _labelled("Noise floor", [noise], width)
 
 
+def _near_and_far(reading: Reading, width: int) -> Iterator[RenderableType]:
+    model = reading.result.cost_model
+    summaries = distance.summaries(reading) if model else []
+    if model and summaries:
+        off = distance.worst(reading, model)
+        yield _labelled("Near and far", [f"{line}." for line in summaries] + ([off] if off else []), width)
+
+
 def _cpu(reading: Reading, width: int) -> Iterator[RenderableType]:
     lines = words.cpu_lines(reading, reading.nearest)
     if not lines:
@@ -258,6 +266,7 @@ SECTIONS: list[Callable[[Reading, int], Iterator[RenderableType]]] = [
     _answer,
     _tables,
     _reasons,
+    _near_and_far,
     _cpu,
     _limits,
 ]
