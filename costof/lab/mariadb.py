@@ -130,6 +130,11 @@ class MariadbServer:
         ]
 
     @property
+    def ca_file(self) -> Path:
+        """Of the authority that has signed its certificates."""
+        return self._authority.ca_file
+
+    @property
     def address(self) -> str:
         """The first of its addresses."""
         return self.addresses[0]
