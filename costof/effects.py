@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from typing import Literal
 
 import numpy as np
 
@@ -82,8 +82,9 @@ def verdict(
     margin: float,
     comparison: Comparison,
     noise: float = 0.0,
+    better: Literal["lower", "higher"] = "lower",
 ) -> Verdict:
-    """What may be said of an effect.
+    """What may be said of an effect. Where `better` is higher, a loss is what costs.
 
     - costs, saves: the corrected interval of the ratio leaves out 1, and the effect is larger than the run's own noise
       (`noise`: what the twin differs from the control by, as a share of it). Where the control has nothing of the phase
@@ -94,6 +95,8 @@ def verdict(
     """
     if len(control) < FEWEST_ROUNDS:
         return Verdict.UNRESOLVED
+    if better == "higher":
+        control, arm = arm, control
     relative = ratio(control, arm, comparison.confidence)
     if relative is None:
         absolute = difference(control, arm, comparison.confidence)
@@ -127,8 +130,3 @@ def needed_rounds(control: Sequence[float], arm: Sequence[float], margin: float,
     width = half_width(relative)
     reach = max(abs(middle), math.log1p(margin) - middle)
     return math.ceil(len(control) * (width / reach) ** 2) if reach > 0 else None
-
-
-def typical(values: Sequence[float]) -> float:
-    """The middle of the rounds, for figures that carry no interval."""
-    return float(median(values))

@@ -81,6 +81,7 @@ class Caution(Enum):
     APP_CANNOT = "{arm} has no application view: {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
     STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"
+    ARM_LOST = "{arm} was lost in the middle of the run: {detail}"
     BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
     SERVER_COUNTERS_HIDDEN = (
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"

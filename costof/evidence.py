@@ -8,6 +8,8 @@ from costof.service import Counters
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
+#: The level of a suite that both ends agree on.
+MODERN = "modern"
 #: Connections an application's client opens at the least: one to monitor, one to work.
 CONNECTIONS_PER_CLIENT = 2
 
@@ -27,6 +29,11 @@ def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Coun
     return _server_side(levels, opened, moved, exact=False)
 
 
+def speaks_tls(levels: dict[str, str]) -> bool:
+    """Whether client and server speak TLS themselves; a tunnel around them is the service's to prove."""
+    return levels["transport"] == "tls"
+
+
 def _opened(answer: SliceAnswer) -> int:
     return int(answer.evidence.get("connections", 0))
 
@@ -34,13 +41,16 @@ def _opened(answer: SliceAnswer) -> int:
 def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
     seen = answer.evidence
     protocol = seen.get("protocol")
-    if levels["transport"] == "plain":
+    if not speaks_tls(levels):
         return f"the client spoke {protocol}" if protocol else None
     if not protocol:
         return "the client did not speak TLS"
     wanted = levels.get("tls_version")
     if wanted and protocol != f"TLSv{wanted}":
         return f"the client spoke {protocol}"
+    suite = levels.get("suite", MODERN)
+    if suite != MODERN and str(seen.get("cipher", "")).lower() != suite:
+        return f"the cipher was {seen.get('cipher')}"
     if levels.get("key", AS_SERVED) != AS_SERVED and seen.get("key") != levels["key"]:
         return f"the server showed a key of {seen.get('key')}"
     if levels.get("verify", "full") != "none" and not seen.get("verified"):
@@ -61,7 +71,7 @@ def _server_side(levels: dict[str, str], opened: int, moved: Counters, exact: bo
     if exact and not moved.shared and moved.connections > opened + STRAY_CONNECTIONS:
         return f"the server counted {moved.connections} connections, {opened} were opened"
     tls = sum(moved.tls_connections.values())
-    if levels["transport"] == "plain":
+    if not speaks_tls(levels):
         stray = moved.shared or tls <= STRAY_CONNECTIONS
         return None if stray else f"the server counted {tls} TLS connections"
     version = levels.get("tls_version")

@@ -19,6 +19,7 @@ from costof.errors import CostofError, Problem
 from costof.instrument import Ready, SliceAnswer
 from costof.plan import Plan
 from costof.redact import redact
+from costof.result import LinkEvidence
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
@@ -51,6 +52,7 @@ class SliceRecord(Record):
     round: int
     warm_up: bool
     view: str
+    workload: str
     answer: SliceAnswer
     server_connections: int | None
     server_tls: dict[str, int] | None
@@ -58,10 +60,26 @@ class SliceRecord(Record):
     mismatch: str | None = None
 
 
+class ProofRecord(Record):
+    """What the service itself proved of an arm before it was measured."""
+
+    record: Literal["proof"] = "proof"
+    arm: str
+    facts: dict[str, str]
+
+
+class LinksRecord(Record):
+    """What was measured on the lab's links."""
+
+    record: Literal["links"] = "links"
+    links: list[LinkEvidence]
+
+
 class LostRecord(Record):
-    """The service went away."""
+    """The service went away, or with `arm` that arm's own part of it."""
 
     record: Literal["lost"] = "lost"
+    arm: str | None = None
     detail: str
 
 
@@ -78,7 +96,9 @@ class EndRecord(Record):
     steal_share: float
 
 
-AnyRecord = EnvironmentRecord | ReadyRecord | SliceRecord | LostRecord | CautionRecord | EndRecord
+AnyRecord = (
+    EnvironmentRecord | ReadyRecord | ProofRecord | LinksRecord | SliceRecord | LostRecord | CautionRecord | EndRecord
+)
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(AnyRecord)
 
 

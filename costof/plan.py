@@ -265,10 +265,10 @@ def _levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
     levels = [level.strip() for level in text.split(",")]
     for level in levels:
         if not study.factors[name].allows(level):
-            allowed = ", ".join(known)
+            choices = ", ".join(known)
             if study.factors[name].milliseconds:
-                allowed += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
-            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=allowed)
+                choices += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
+            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=choices)
     return list(dict.fromkeys(levels))
 
 

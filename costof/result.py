@@ -67,6 +67,11 @@ class Arm(Model):
     evidence: list[Evidence]
     error: str | None = Field(default=None, description="Why the arm has no figures, in one line.")
 
+    @property
+    def protection(self) -> str:
+        """The arm's name without its context: the same at any distance."""
+        return self.name.removesuffix(f"@{self.context}") if self.context else self.name
+
 
 class Metric(Model):
     name: str = Field(description="Such as 'wire.tls'; the part before the dot is the view.")
@@ -125,6 +130,11 @@ class PublishedFigure(Model):
     control_value: Finite | None = None
     value: Finite | None = None
     ratio: Finite | None = Field(default=None, description="With it over without it, where only that was published.")
+
+    def fits(self, arm: Arm) -> bool:
+        """Whether the arm has all of its levels."""
+        has = {factor.name: factor.level for factor in arm.factors}
+        return all(has.get(name) == level for name, level in self.levels.items())
 
 
 class Published(Model):
@@ -253,9 +263,9 @@ class Table(Model):
 
 
 class Sentence(Model):
-    """One statement of the answer. `kind` lets a report style it."""
+    """One statement of the answer. `kind` lets a report style it; a `detail` is an answer that is no headline."""
 
-    kind: Literal["answer", "explanation", "break_even", "caution", "next"]
+    kind: Literal["answer", "detail", "explanation", "break_even", "caution", "next"]
     text: str
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from costof.effects import half_width, ratio
 from costof.instrument import SliceAnswer
 from costof.plan import Plan
+from costof.study import Metric
 
 STEADY_ROUNDS = 3
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
@@ -23,15 +24,19 @@ class Turn(NamedTuple):
 def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
     """One slice of every arm of each workload, in an order that depends on the plan's seed and the round alone.
 
-    `workloads` maps a workload to the arms that can run it. The arms of one workload follow each other, so that the
-    pairs of a difference are as close in time as they can be; both orders are drawn anew each round.
+    `workloads` maps a workload to the arms that can run it. The arms of one workload and context follow each
+    other, so that the pairs of a difference are as close in time as they can be; both orders are drawn anew each round.
     """
     chance = random.Random(f"{plan.seed}/{number}")
-    names = list(workloads)
-    chance.shuffle(names)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for workload, arms in workloads.items():
+        for arm in arms:
+            groups.setdefault((workload, plan.arm(arm).context), []).append(arm)
+    order = list(groups)
+    chance.shuffle(order)
     turns = []
-    for workload in names:
-        arms = list(workloads[workload])
+    for workload, context in order:
+        arms = groups[workload, context]
         chance.shuffle(arms)
         turns += [Turn(workload, arm) for arm in arms]
     return turns
@@ -75,7 +80,15 @@ def add_samples(plan: Plan, samples: Samples, number: int, turn: Turn, answer: S
     for name, metric in plan.study.metrics.items():
         phase = answer.phases.get(metric.phase)
         if metric.workload == turn.workload and phase is not None:
-            samples.add(name, turn.arm, number, phase.sum_ns / phase.count / NS_PER_UNIT[metric.unit])
+            workers = plan.workers(turn.workload, plan.arm(turn.arm))
+            samples.add(name, turn.arm, number, in_unit(metric, phase.sum_ns / phase.count, workers))
+
+
+def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
+    """A mean time in the metric's unit; a rate is what one worker, or all of them, get done at that time each."""
+    if metric.unit == "per_second":
+        return 1e9 / nanoseconds * (workers if metric.all_workers else 1)
+    return nanoseconds / NS_PER_UNIT[metric.unit]
 
 
 def precision(plan: Plan, samples: Samples) -> float | None:
@@ -85,8 +98,10 @@ def precision(plan: Plan, samples: Samples) -> float | None:
         if not metric.headline:
             continue
         for arm in plan.arms:
-            control, values = samples.pairs(name, plan.control.name, arm.name)
-            if arm.control or len(values) < 3:
+            if arm.baseline is None:
+                continue
+            control, values = samples.pairs(name, arm.baseline, arm.name)
+            if len(values) < 3:
                 continue
             found = ratio(control, values)
             if found is not None:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from costof.report import format as fmt
-from costof.result import Cell, Effect, Result, Table
+from costof.report.reading import settings, view_title
+from costof.result import Arm, Cell, Effect, PublishedFigure, Result, Table
 
-TITLES = {"app": "As the application sees it", "wire": "On the wire"}
 COLUMNS = ["arm", "metric", "control", "with it", "difference", "ratio", "verdict", "published control", "published"]
 
 
 def study_tables(result: Result) -> list[Table]:
-    """Tables of a result that has its effects already."""
-    tables = []
+    """Tables of a result that has its effects already: one a view and context."""
     views = {metric.name: metric.view for metric in result.metrics}
+    arms = {arm.name: arm for arm in result.arms}
+    tables = []
     for view in dict.fromkeys(views.values()):
-        rows = [_row(result, effect) for effect in result.effects if views[effect.metric] == view]
-        if rows:
-            title = TITLES.get(view, view)
-            tables.append(Table(name=view, title=title, columns=COLUMNS, rows=rows, note=_note(result)))
+        for setting in settings(result):
+            effects = [e for e in result.effects if views[e.metric] == view and arms[e.arm].context == setting.context]
+            rows = [row for effect in effects for row in _rows(result, arms[effect.arm], effect)]
+            if rows:
+                name = f"{view}@{setting.context}" if setting.context else view
+                title = view_title(view) + setting.suffix
+                tables.append(Table(name=name, title=title, columns=COLUMNS, rows=rows, note=_note(result)))
     return tables
 
 
-def _row(result: Result, effect: Effect) -> list[Cell]:
+def _rows(result: Result, arm: Arm, effect: Effect) -> list[list[Cell]]:
+    """The effect's row; with several published series, one more row for each further one."""
     figures = result.published.figures if result.published else []
-    published = next((f for f in figures if f.metric == effect.metric and f.arm == effect.arm), None)
-    return [
+    published = [f for f in figures if f.metric == effect.metric and f.fits(arm)]
+    first, *others = published or [None]
+    ours = [
         Cell(text=effect.arm),
         Cell(text=effect.metric),
         Cell(text=fmt.with_unit(fmt.number(effect.control_value), effect.unit)),
@@ -32,9 +38,19 @@ def _row(result: Result, effect: Effect) -> list[Cell]:
         Cell(text=str(fmt.absolute(effect.difference, effect.unit, signed=True)), estimate=effect.difference),
         Cell(text=str(fmt.relative(effect.ratio)) if effect.ratio else fmt.NONE, estimate=effect.ratio),
         Cell(text=effect.verdict.value),
-        Cell(text=fmt.number(published.control_value) if published else fmt.NONE),
-        Cell(text=fmt.number(published.value) if published else fmt.NONE),
     ]
+    blank = [*ours[:2], *(Cell(text="") for _ in ours[2:])]
+    return [[*ours, *_published(first)], *([*blank, *_published(other)] for other in others)]
+
+
+def _published(figure: PublishedFigure | None) -> list[Cell]:
+    """Control and value as published; where only their ratio was, that, with the series where there are several."""
+    if figure is None:
+        return [Cell(text=fmt.NONE), Cell(text=fmt.NONE)]
+    series = f" ({figure.series})" if figure.series else ""
+    if figure.control_value is None or figure.value is None:
+        return [Cell(text=fmt.NONE), Cell(text=(fmt.bare_ratio(figure.ratio) if figure.ratio else fmt.NONE) + series)]
+    return [Cell(text=fmt.number(figure.control_value)), Cell(text=fmt.number(figure.value) + series)]
 
 
 def _note(result: Result) -> str | None:

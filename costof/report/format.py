@@ -18,6 +18,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
 """A ratio from here on reads better as a multiple ('5.4×') than as a percentage ('+440 %')."""
 MOST_DECIMALS = 6
+UNITS = {"per_second": "/s", "us": "µs"}
+"""How a unit is printed, where not by its own name."""
 
 
 class Shown(NamedTuple):
@@ -68,7 +70,12 @@ def number(value: float, decimals: int | None = None, *, signed: bool = False) -
 
 def with_unit(text: str, unit: str) -> str:
     """'14.2 ms', with a blank that no line breaks at; the number alone where there is no unit."""
-    return f"{text}{NBSP}{unit}" if unit else text
+    return f"{text}{NBSP}{UNITS.get(unit, unit)}" if unit else text
+
+
+def titled(label: str, unit: str) -> str:
+    """'query, ms'; a rate says in its own label that it is one."""
+    return label if unit == "per_second" else f"{label}, {UNITS.get(unit, unit)}"
 
 
 def interval(low: float, high: float, decimals: int) -> str:
@@ -101,9 +108,11 @@ def relative(ratio: Estimate) -> Shown:
 
 def plain_ratio(control: float, value: float) -> str:
     """A ratio without an interval (published figures): '+1.8 %' or '5.36×'; a dash where there is no base."""
-    if control <= 0:
-        return NONE
-    ratio = value / control
+    return NONE if control <= 0 else bare_ratio(value / control)
+
+
+def bare_ratio(ratio: float) -> str:
+    """'+1.8 %', '−34.4 %' or '5.36×'."""
     if ratio >= MULTIPLE_FROM:
         return number(ratio, 2) + TIMES
     return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")
@@ -113,6 +122,19 @@ def share(fraction: float) -> str:
     """'5 %', '0.5 %': a share of one, with no more digits than it needs."""
     percent = round(fraction * 100, 2)
     return with_unit(f"{percent:g}", "%")
+
+
+def loss(ratio: Estimate) -> Shown:
+    """A ratio below one as what is lost, '24.1 % [23.5, 24.8]', its interval the right way round."""
+    lost = Estimate(
+        value=(1 - ratio.value) * 100, low=(1 - ratio.high) * 100, high=(1 - ratio.low) * 100, rounds=ratio.rounds
+    )
+    return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
+
+
+def milliseconds(value: float) -> str:
+    """A distance as it was asked for: '44.648 ms', '0 ms'."""
+    return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 
 def count(value: float) -> str:

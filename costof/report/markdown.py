@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from costof.report import format as fmt
 from costof.report import words
 from costof.report.environment import flat
-from costof.report.reading import Reading, ViewRows
+from costof.report.reading import PublishedRow, Reading, Setting, ViewRows
 from costof.result import Result
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
@@ -49,6 +49,8 @@ def _answer(reading: Reading) -> Iterator[str]:
         yield f"> **Partial run.** {escape(reading.result.partial)}"
     answers = [sentence.text for sentence in reading.sentences("answer")] or [words.NO_ANSWER]
     yield "\n".join(f"**{escape(text)}**" for text in answers)
+    if details := [sentence.text for sentence in reading.sentences("detail")]:
+        yield bullets(details)
     for sentence in reading.sentences("caution"):
         yield f"Caution: {escape(sentence.text)}"
     for arm in reading.arms_in_error:
@@ -77,46 +79,56 @@ def _tables(reading: Reading) -> Iterator[str]:
 
 def _view_table(reading: Reading, view: ViewRows) -> str:
     many, published = reading.many_arms, any(row.published for row in view.rows)
-    arm_column = "arm" if many else reading.arms[0].name
     head = [
         "metric",
         *(["with"] if many else []),
         reading.control_name,
-        arm_column,
+        reading.arm_heading,
         "difference",
         "relative",
         "verdict",
     ]
     rows = []
     for row in view.rows:
-        name = f"{row.metric.label}, {row.metric.unit}"
-        cells = [name, *([row.arm.name] if many else []), row.control, row.value]
+        name = fmt.titled(row.metric.label, row.metric.unit)
+        cells = [name, *([row.arm.protection] if many else []), row.control, row.value]
         cells += [str(row.difference), str(row.relative), row.verdict]
         if published:
-            theirs = row.published
-            cells.append(f"{theirs.control} → {theirs.value} ({theirs.relative})" if theirs else "")
+            cells.append("; ".join(_published(theirs) for theirs in row.published))
         rows.append([escape(cell) for cell in cells])
     return table([escape(each) for each in [*head, *(["published"] if published else [])]], rows, left=1 + many)
 
 
+def _published(row: PublishedRow) -> str:
+    """'3.70 → 19.85 (5.36×)'; with the series where there are several, the ratio alone where only that is known."""
+    text = f"{row.control} → {row.value} ({row.relative})" if row.control else row.relative
+    series = row.name.removeprefix("published").lstrip(", ")
+    return f"{series}: {text}" if series else text
+
+
 def _reasons(reading: Reading) -> Iterator[str]:
     explanations = [escape(sentence.text) for sentence in reading.sentences("explanation")]
-    phases = phase_table(reading)
+    phases = [(setting, found) for setting in reading.settings if (found := phase_table(reading, setting))]
     if explanations or phases:
         yield "## Why"
         yield from explanations
-        yield from [phases] if phases else []
+        for setting, text in phases:
+            yield from [f"### A connection{escape(setting.suffix)}"] if setting.title else []
+            yield text
     if lines := words.break_evens(reading):
         yield "## Break-even"
         yield bullets(lines)
+        if found := words.break_even_table(reading):
+            head, rows = found
+            yield table([escape(each) for each in head], [[escape(cell) for cell in row] for row in rows])
     if noise := words.noise_floor(reading):
         yield "## Noise floor"
         yield escape(noise)
 
 
-def phase_table(reading: Reading) -> str | None:
-    """A connection's phases by arm: time, round trips, bytes sent and received."""
-    arms = reading.shown_arms
+def phase_table(reading: Reading, setting: Setting) -> str | None:
+    """A connection's phases by arm of a setting: time, round trips, bytes sent and received."""
+    arms = setting.shown_arms
     rows = []
     for metric in reading.phase_metrics():
         values = [reading.value(metric.name, arm.name) for arm in arms]
@@ -126,16 +138,17 @@ def phase_table(reading: Reading) -> str | None:
 
 
 def _cpu(reading: Reading) -> Iterator[str]:
-    lines = words.cpu_lines(reading)
-    if not lines:
+    if not reading.result.cpu:
         return
     roles = words.cpu_roles(reading)
     yield "## CPU by role\n\nSeconds per 1,000 operations."
-    rows = [
-        [escape(line.workload), escape(line.arm), *(line.roles.get(role, fmt.NONE) for role in roles), line.total]
-        for line in lines
-    ]
-    yield table(["workload", "arm", *(escape(role) for role in roles), "total"], rows, left=2)
+    for setting in reading.settings:
+        rows = [
+            [escape(line.workload), escape(line.arm), *(line.roles.get(role, fmt.NONE) for role in roles), line.total]
+            for line in words.cpu_lines(reading, setting)
+        ]
+        yield from [f"### {escape(setting.title)}"] if setting.title else []
+        yield table(["workload", "arm", *(escape(role) for role in roles), "total"], rows, left=2)
     if busy := words.bottlenecks(reading):
         yield bullets(busy)
 

@@ -19,7 +19,9 @@ COLOURS: dict[str, tuple[str, str]] = {
     "arm3": ("#2e8a6d", "#5cc0a0"),
     "arm4": ("#8a5a9e", "#c193d6"),
     "arm5": ("#9a7d1c", "#d3b653"),
+    "arm6": ("#b0476b", "#e58aa8"),
     "tcp": ("#b9c3cc", "#566069"),
+    "greeting": ("#a8ba93", "#687a55"),
     "tls": ("#c96a22", "#e08f4a"),
     "hello": ("#8fb8c9", "#4d7f95"),
     "auth": ("#4d8aa6", "#7fb6cf"),
@@ -35,7 +37,7 @@ COLOURS: dict[str, tuple[str, str]] = {
     "unresolved": ("#6b4a7d", "#cfa9e3"),
     "error": ("#a02c2c", "#f19a94"),
 }
-ARMS = ("arm1", "arm2", "arm3", "arm4", "arm5")
+ARMS = ("arm1", "arm2", "arm3", "arm4", "arm5", "arm6")
 ROLES = ("role1", "role2", "role3", "role4", "role5")
 
 
@@ -45,7 +47,7 @@ def light(name: str) -> str:
 
 
 def arm_colour(index: int) -> str:
-    """Name of the colour of the protected arm with this index; they come round again after the fifth."""
+    """Name of the colour of the protected arm with this index; they come round again after the sixth."""
     return ARMS[index % len(ARMS)]
 
 

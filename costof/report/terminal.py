@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -28,6 +29,8 @@ WIDE = 112
 """From here on an interval fits beside its value."""
 NARROWEST = 76
 """Below this no table fits, and the effects are printed as lines."""
+MOST_DETAILS = 6
+"""More are left to the tables, which say the same."""
 PROSE = 100
 """Sentences are not set wider than this: long lines are hard to follow."""
 VERDICT_STYLES = {
@@ -95,6 +98,10 @@ def _answer(reading: Reading, width: int) -> Iterator[RenderableType]:
         yield _prose(sentence.text, width, "bold")
     if not answers:
         yield _prose(words.NO_ANSWER, width, "bold")
+    details = reading.sentences("detail")
+    if 0 < len(details) <= MOST_DETAILS:
+        yield Text()
+        yield from (_prose(f"· {sentence.text}", width) for sentence in details)
     for sentence in reading.sentences("caution"):
         yield _prose(f"Caution: {sentence.text}", width, "yellow")
     for arm in reading.arms_in_error:
@@ -108,14 +115,17 @@ def _tables(reading: Reading, width: int) -> Iterator[RenderableType]:
     if reason:
         yield Padding(_text(reason), (1, 0, 0, 2))
     for view in reading.views:
-        yield _view_table(reading, view, width)
+        # Near the servers a cost is easiest to see; farther away what answers the question is enough for a console.
+        rows = view.rows if view.setting is reading.nearest else view.headline
+        yield _view_table(reading, replace(view, rows=rows), width)
     if reading.views:
         yield _prose(_legend(reading), width, "dim")
 
 
 def _legend(reading: Reading) -> str:
     published = words.published_source(reading)
-    return words.INTERVALS + (f" {published}" if published else "")
+    more = " All metrics of the farther settings are in the full report." if reading.many_settings else ""
+    return words.INTERVALS + (f" {published}" if published else "") + more
 
 
 def _study_table(table: StudyTable, width: int) -> RenderableType:
@@ -144,19 +154,19 @@ def _view_table(reading: Reading, view: ViewRows, width: int) -> RenderableType:
     wide = width >= WIDE
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2 if wide else 0, 0, 0), show_edge=False)
     units = {row.metric.unit for row in view.rows}
-    unit = next(iter(units)) if len(units) == 1 else ""
+    unit = fmt.UNITS.get(one := next(iter(units)), one) if len(units) == 1 else ""
     grid.add_column(_text(unit), overflow="fold", min_width=16)
-    for name in (reading.control_name, "arm" if reading.many_arms else reading.arms[0].name):
+    for name in (reading.control_name, reading.arm_heading):
         grid.add_column(_text(name), justify="right", no_wrap=True)
     for name in ("difference", "relative"):
         grid.add_column(name, justify="right", no_wrap=True)
     grid.add_column("verdict", overflow="fold", min_width=10)
     for _, rows in groupby(view.rows, key=lambda row: row.metric.name):
         for index, row in enumerate(rows):
-            label = row.metric.label + ("" if unit else f", {row.metric.unit}")
+            label = row.metric.label if unit else fmt.titled(row.metric.label, row.metric.unit)
             if reading.many_arms and index == 0:
                 grid.add_row(_text(label))
-            _add_effect(grid, row, f"  {row.arm.name}" if reading.many_arms else label, wide=wide)
+            _add_effect(grid, row, f"  {row.arm.protection}" if reading.many_arms else label, wide=wide)
     return Group(Text(), _prose(view.title, width, "bold"), Padding(grid, (0, 0, 0, 2)))
 
 
@@ -166,10 +176,10 @@ def _add_effect(grid: Table, row: EffectRow, label: str, *, wide: bool) -> None:
     verdict = _text(words_of, VERDICT_STYLES[row.effect.verdict])
     difference, relative = _shown(row.difference, wide=wide), _shown(row.relative, wide=wide)
     grid.add_row(_text(label), _text(row.control), _text(row.value), difference, relative, verdict)
-    if row.published:
-        cells = (row.published.control, row.published.value, row.published.difference, row.published.relative)
-        indent = len(label) - len(label.lstrip()) + 2
-        grid.add_row(_text(" " * indent + "published"), *(_text(cell) for cell in cells), Text(), style="dim")
+    indent = " " * (len(label) - len(label.lstrip()) + 2)
+    for theirs in row.published:
+        cells = (theirs.control, theirs.value, theirs.difference, theirs.relative)
+        grid.add_row(_text(indent + theirs.name), *(_text(cell) for cell in cells), Text(), style="dim")
 
 
 def _shown(shown: Shown, *, wide: bool) -> Text:
@@ -181,7 +191,7 @@ def _view_list(reading: Reading, view: ViewRows, width: int) -> RenderableType:
     """The same effects as lines that wrap, for a console too narrow for a table."""
     lines: list[RenderableType] = [Text(), _prose(view.title, width, "bold")]
     for row in view.rows:
-        label = f"{row.metric.label} ({row.arm.name})" if reading.many_arms else row.metric.label
+        label = f"{row.metric.label} ({row.arm.protection})" if reading.many_arms else row.metric.label
         figures = f"{fmt.with_unit(row.difference.value, row.metric.unit)} {row.difference.interval}, {row.relative}"
         lines.append(_prose(f"{label}: {row.verdict}; {figures}", width))
     return Group(*lines)
@@ -200,13 +210,13 @@ def _reasons(reading: Reading, width: int) -> Iterator[RenderableType]:
 
 
 def _cpu(reading: Reading, width: int) -> Iterator[RenderableType]:
-    lines = words.cpu_lines(reading)
+    lines = words.cpu_lines(reading, reading.nearest)
     if not lines:
         return
     roles = words.cpu_roles(reading)
     gap = 2 if width >= NARROWEST else 0
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0))
-    grid.add_column(_text("CPU s per 1,000 operations"), overflow="fold", min_width=14)
+    grid.add_column(_text("CPU s per 1,000 operations" + reading.nearest.at), overflow="fold", min_width=14)
     grid.add_column("arm", overflow="fold")
     for role in [*roles, "total"]:
         grid.add_column(_text(role), justify="right", overflow="fold")

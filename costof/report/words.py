@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from costof.report import format as fmt
-from costof.report.reading import Reading
+from costof.report.reading import Reading, Setting
 from costof.result import BreakEven, Cpu, NoiseFloor, Value
 
 NO_ROUNDS = "No round was completed, so there is no figure to show."
@@ -20,7 +20,7 @@ NO_NETWORK = "This file needs no network; it can be kept with the decision it su
 
 @dataclass(frozen=True)
 class CpuLine:
-    """CPU of one workload on one arm, as printed."""
+    """CPU of one workload on one arm, as printed; the arm is said without its context."""
 
     workload: str
     arm: str
@@ -46,18 +46,49 @@ def empty_reason(reading: Reading) -> str | None:
 def break_evens(reading: Reading) -> list[str]:
     """The run's own sentences where it has some, else one for each point; never both."""
     sentences = [sentence.text for sentence in reading.sentences("break_even")]
-    return sentences or [break_even(item, reading) for item in reading.result.break_even]
+    points = [item for item in reading.result.break_even if item.arm in {arm.name for arm in reading.nearest.arms}]
+    return sentences or [break_even(item, reading) for item in points]
 
 
 def break_even(item: BreakEven, reading: Reading) -> str:
     """'TLS 1.3 costs under 5 % from 52 operations a connection on [48, 57] (wire)'."""
+    arm = reading.arm(item.arm)
+    where = f" at {arm.context}" if arm and arm.context else ""
     subject = f"{reading.label(item.arm)} costs under {fmt.share(item.share)}"
     if item.operations is None:
         earliest = f"; at the earliest from {operations(item.low)}" if item.low is not None else ""
-        return f"{subject} at no number of operations a connection, as measured{earliest} ({item.view})."
+        return f"{subject} at no number of operations a connection, as measured{earliest} ({item.view}{where})."
     low = operations(item.low or 0)
     bounds = f"[{low}, {operations(item.high)}]" if item.high is not None else f"[{low}, no upper end in this run]"
-    return f"{subject} from {operations(item.operations)} {bounds} operations a connection on ({item.view})."
+    return f"{subject} from {operations(item.operations)} {bounds} operations a connection on ({item.view}{where})."
+
+
+def break_even_table(reading: Reading) -> tuple[list[str], list[list[str]]] | None:
+    """Head and rows of all points where there are several settings: a row an arm, a column a setting and share."""
+    points = {(item.view, item.arm, item.share): item for item in reading.result.break_even}
+    if not reading.many_settings or not points:
+        return None
+    shares = sorted({share for *_, share in points}, reverse=True)
+    columns = [(setting, share) for setting in reading.settings for share in shares]
+    rows = []
+    for view in dict.fromkeys(view for view, *_ in points):
+        for protection, label in reading.protections.items():
+            found = [points.get((view, _named(setting, protection), share)) for setting, share in columns]
+            rows.append([f"{label} ({view})", *(_break_even_cell(item) for item in found)])
+    return ["with", *(f"{setting.context}: {fmt.share(share)}" for setting, share in columns)], rows
+
+
+def _named(setting: Setting, protection: str) -> str:
+    return next((arm.name for arm in setting.arms if arm.protection == protection), "")
+
+
+def _break_even_cell(item: BreakEven | None) -> str:
+    if item is None:
+        return fmt.NONE
+    if item.operations is None:
+        return "never" if item.low is None else f"over {operations(item.low)}"
+    high = operations(item.high) if item.high is not None else "no end"
+    return f"{operations(item.operations)} [{operations(item.low or 0)}, {high}]"
 
 
 def operations(value: float) -> str:
@@ -73,10 +104,11 @@ def noise_floor(reading: Reading) -> str | None:
     worst = max(floors, key=lambda floor: floor.relative)
     metric = reading.metrics.get(worst.metric)
     unit = metric.unit if metric else ""
+    where = f" at {worst.context}" if worst.context else ""
     amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
     return (
         f"Two identical copies of {reading.control_name} differ by up to {percent(worst.relative)} ({amount}, "
-        f"{worst.metric}): a difference below that is this run's own noise."
+        f"{worst.metric}{where}): a difference below that is this run's own noise."
     )
 
 
@@ -106,18 +138,18 @@ def cpu_roles(reading: Reading) -> list[str]:
     return list(dict.fromkeys(role for cpu in reading.result.cpu for role in cpu.seconds_per_1000))
 
 
-def cpu_lines(reading: Reading) -> list[CpuLine]:
-    """One line a workload and arm; the twin is left out, as in every list of costs."""
-    twin = reading.twin.name if reading.twin else None
+def cpu_lines(reading: Reading, setting: Setting) -> list[CpuLine]:
+    """One line a workload and arm of a setting; the twin is left out, as in every list of costs."""
+    of = {arm.name for arm in reading.result.arms if arm.context == setting.context and not arm.twin}
     order = list(dict.fromkeys(cpu.workload for cpu in reading.result.cpu))
-    shown = sorted((cpu for cpu in reading.result.cpu if cpu.arm != twin), key=lambda cpu: order.index(cpu.workload))
-    return [_cpu_line(cpu) for cpu in shown]
+    shown = sorted((cpu for cpu in reading.result.cpu if cpu.arm in of), key=lambda cpu: order.index(cpu.workload))
+    return [_cpu_line(cpu, reading.short(cpu.arm)) for cpu in shown]
 
 
-def _cpu_line(cpu: Cpu) -> CpuLine:
+def _cpu_line(cpu: Cpu, arm: str) -> CpuLine:
     roles = {role: fmt.number(seconds, cpu_decimals(seconds)) for role, seconds in cpu.seconds_per_1000.items()}
     total = sum(cpu.seconds_per_1000.values())
-    return CpuLine(cpu.workload, cpu.arm, roles, fmt.number(total, cpu_decimals(total)), cpu.busiest)
+    return CpuLine(cpu.workload, arm, roles, fmt.number(total, cpu_decimals(total)), cpu.busiest)
 
 
 def cpu_decimals(seconds: float) -> int:
@@ -127,13 +159,14 @@ def cpu_decimals(seconds: float) -> int:
 
 def bottlenecks(reading: Reading) -> list[str]:
     """Who was near a whole core, the load generator first: then the run measured itself."""
-    twin = reading.twin.name if reading.twin else None
-    arms: dict[tuple[str, str], list[str]] = {}
+    arms: dict[tuple[str, str, str], list[str]] = {}
     for cpu in reading.result.cpu:
-        if cpu.busiest and cpu.arm != twin:
-            arms.setdefault((cpu.busiest, cpu.workload), []).append(cpu.arm)
+        arm = reading.arm(cpu.arm)
+        if cpu.busiest and cpu.arm not in reading.twins:
+            where = f" at {arm.context}" if arm and arm.context else ""
+            arms.setdefault((cpu.busiest, cpu.workload, where), []).append(reading.short(cpu.arm))
     busy = sorted(arms.items(), key=lambda item: item[0][0] != "client")
-    return [f"{role} used most of one core in {work} on {fmt.listed(names)}." for (role, work), names in busy]
+    return [f"{role} used most of one core in {work} on {fmt.listed(names)}{at}." for (role, work, at), names in busy]
 
 
 def error_lines(reading: Reading) -> list[str]:

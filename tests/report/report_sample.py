@@ -274,7 +274,7 @@ def make_published(arm: str) -> Published:
         date="2024-12-05",
         setting="Mean of 5,000 trials; pymongo; replica set of three, 4.2, 1 core 2 GB; client 2 cores 4 GB.",
         figures=[
-            PublishedFigure(metric=metric, control_value=plain, value=tls, arm=arm)
+            PublishedFigure(metric=metric, control_value=plain, value=tls, levels={"transport": "tls"})
             for metric, (plain, tls) in PUBLISHED.items()
         ],
     )

@@ -180,3 +180,12 @@ def test_break_even_interval_holds_the_truth() -> None:
         found = break_even(rounds, 0.05, seed=index)
         held += found.low <= 190.0 <= found.high
     assert held / 300 >= 0.9
+
+
+def test_a_loss_of_throughput_costs() -> None:
+    comparison = Comparison(count=3)
+    control = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0]
+    less = [c * 0.7 for c in control]
+    assert verdict(control, less, MARGIN, comparison, better="higher") is Verdict.COSTS
+    assert verdict(less, control, MARGIN, comparison, better="higher") is Verdict.SAVES
+    assert verdict(control, [c * 1.001 for c in control], MARGIN, comparison, better="higher") is not Verdict.COSTS

@@ -6,7 +6,7 @@ import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, Problem
 from costof.plan import AS_SERVED, Options, parse_duration, parse_precision, resolve
-from costof.rounds import enough, turns_of_round
+from costof.rounds import enough, in_unit, turns_of_round
 from costof.study import Study, load_study, study_names
 
 
@@ -19,14 +19,21 @@ def test_every_study_is_valid_and_plans_in_every_profile() -> None:
     for name in study_names():
         for profile in load_study(name).profiles:
             plan = resolve(load_study(name), Options(profile=profile))
-            assert [arm.control for arm in plan.arms].count(True) == 1
-            assert [arm.twin for arm in plan.arms].count(True) == 1
-            assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3
+            contexts = {arm.context for arm in plan.arms}
+            assert len(plan.controls) == len(contexts) == [arm.twin for arm in plan.arms].count(True)
+            assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
 def test_control_and_twin_differ_in_the_name_alone(study: Study) -> None:
     plan = resolve(study, Options())
-    assert plan.control.levels == plan.twin.levels == {"transport": "plain"}
+    assert (
+        plan.controls[0].levels
+        == plan.twin_of(plan.controls[0]).levels
+        == {
+            "transport": "plain",
+            "distance": "lan",
+        }
+    )
 
 
 def test_arms_are_the_combinations_that_make_sense(study: Study) -> None:
@@ -124,3 +131,71 @@ def test_the_stop_rule(study: Study) -> None:
     assert not enough(plan, 10, 10.0, good[:2], 1.0)
     assert enough(plan, 10, 49.5, bad, 1.0), "the next round would end after the budget"
     assert enough(plan, plan.most_rounds, 10.0, bad, 1.0)
+
+
+@pytest.fixture
+def transport() -> Study:
+    return load_study("mysql-transport")
+
+
+def test_every_distance_has_a_control_and_a_twin_of_its_own(transport: Study) -> None:
+    plan = resolve(transport, Options(settings=["distance=lan,us-eu,20.5", "transport=tls"]))
+    assert [control.name for control in plan.controls] == ["plain@lan", "plain@us-eu", "plain@20.5"]
+    for arm in plan.protected:
+        assert arm.baseline == f"plain@{arm.context}"
+        assert plan.arm(arm.baseline).levels["distance"] == arm.levels["distance"]
+    assert [plan.twin_of(control).name for control in plan.controls] == [
+        "plain-twin@lan",
+        "plain-twin@us-eu",
+        "plain-twin@20.5",
+    ]
+    assert {arm.protection for arm in plan.arms} == {"plain", "plain-twin", "tls"}
+
+
+def test_one_distance_needs_no_name_of_it(transport: Study) -> None:
+    plan = resolve(transport, Options(settings=["distance=us-us"]))
+    assert plan.controls[0].name == "plain"
+    assert plan.study.round_trip_ms(plan.controls[0].levels) == 44.648
+
+
+def test_a_far_client_works_side_by_side(transport: Study) -> None:
+    plan = resolve(transport, Options(settings=["distance=lan,us-us"]))
+    near, far = plan.arm("plain@lan"), plan.arm("plain@us-us")
+    assert (plan.workers("connect", near), plan.workers("connect", far)) == (1, 5)
+    assert plan.size("connect", near).operations == 100
+    assert plan.size("connect", far).operations % plan.workers("connect", far) == 0
+
+
+def test_an_ecdsa_key_cannot_serve_an_rsa_suite(transport: Study) -> None:
+    settings = ["distance=lan", "transport=tls", "key=rsa-2048,ecdsa-p256", "suite=modern,aes256-sha"]
+    plan = resolve(transport, Options(settings=settings))
+    pairs = {(arm.levels["key"], arm.levels["suite"]) for arm in plan.protected}
+    assert pairs == {("rsa-2048", "modern"), ("rsa-2048", "aes256-sha"), ("ecdsa-p256", "modern")}
+
+
+@pytest.mark.parametrize("distance", ["-1", "far", "10001", "nan", "inf", ""])
+def test_a_distance_that_is_none(transport: Study, distance: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        resolve(transport, Options(settings=[f"distance=lan,{distance}"]))
+    assert caught.value.problem is Problem.UNKNOWN_LEVEL
+    assert "milliseconds" in str(caught.value)
+
+
+def test_a_target_is_as_far_as_it_is(transport: Study) -> None:
+    plan = resolve(transport, Options(target="mysql://h"))
+    assert {arm.context for arm in plan.arms} == {""}
+    assert plan.study.round_trip_ms(plan.controls[0].levels) == 0.0
+
+
+def test_the_arms_of_a_distance_follow_each_other(transport: Study) -> None:
+    plan = resolve(transport, Options(settings=["distance=lan,us-us"], seed=3))
+    turns = turns_of_round(plan, 0, {"connect": [arm.name for arm in plan.arms]})
+    contexts = [plan.arm(turn.arm).context for turn in turns]
+    assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
+
+
+def test_a_rate_is_what_one_worker_or_all_of_them_get_done(transport: Study) -> None:
+    one, all_of_them = transport.metrics["wire.connections_per_second"], transport.metrics["wire.queries_per_second_32"]
+    assert in_unit(one, 2e6, workers=20) == pytest.approx(500)
+    assert in_unit(all_of_them, 2e6, workers=32) == pytest.approx(16_000)
+    assert in_unit(transport.metrics["wire.query_1"], 2e6, workers=1) == pytest.approx(2.0)

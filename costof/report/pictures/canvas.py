@@ -109,6 +109,17 @@ def panels(width: int, count: int, panel_height: int, *, columns: int = 2) -> tu
     return made, flat[:count]
 
 
+def columns_for(settings: int) -> int:
+    """Panels beside each other where every row holds one metric: as many as there are settings, if they fit."""
+    return settings if settings == 3 else 2
+
+
+def first_in_row(axes: Axes) -> bool:
+    """Whether names along the left edge of this panel serve the whole row."""
+    place = axes.get_subplotspec()
+    return place is None or place.is_first_col()
+
+
 def calm(axes: Axes, *, grid: str | None = "x", left: bool = False) -> None:
     """No frame, a faint grid along one axis, no tick marks."""
     for side in ("top", "right", "left", "bottom"):

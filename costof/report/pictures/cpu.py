@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING
 from costof.report import format as fmt
 from costof.report import words
 from costof.report.palette import light, role_colour
-from costof.report.pictures.canvas import Legend, Picture, calm, few_ticks, panel_title, panels, picture, plain_numbers
-from costof.report.reading import Reading
+from costof.report.pictures.canvas import (
+    Legend,
+    Picture,
+    calm,
+    columns_for,
+    few_ticks,
+    first_in_row,
+    panel_title,
+    panels,
+    picture,
+    plain_numbers,
+)
+from costof.report.reading import Reading, Setting
 from costof.result import Cpu
 
 if TYPE_CHECKING:
@@ -16,34 +27,40 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+Panel = tuple[tuple[str, Setting], list[Cpu]]
+"""Workload and setting, and its bars."""
+
+
 def cpu(reading: Reading) -> Picture | None:
     """None where the run counted no CPU."""
-    workloads = _by_workload(reading)
-    if not workloads:
+    shown = _panels(reading)
+    if not shown:
         return None
     roles = words.cpu_roles(reading)
     return picture(
-        "cpu", "CPU by role", [caption(reading, name, bars) for name, bars in workloads.items()],
-        lambda width: _draw(workloads, roles, width),
+        "cpu", "CPU by role", [caption(reading, name, setting, bars) for (name, setting), bars in shown],
+        lambda width: _draw(reading, shown, roles, width),
         [Legend(role_colour(index), role) for index, role in enumerate(roles)],
     )  # fmt: skip
 
 
-def _by_workload(reading: Reading) -> dict[str, list[Cpu]]:
-    """Control first, then the arms, for each workload that used any CPU; the twin is left out."""
-    order = [arm.name for arm in reading.shown_arms]
-    found: dict[str, list[Cpu]] = {}
-    for each in reading.result.cpu:
-        if each.arm in order and sum(each.seconds_per_1000.values()) > 0:
-            found.setdefault(each.workload, []).append(each)
-    return {name: sorted(bars, key=lambda bar: order.index(bar.arm)) for name, bars in found.items()}
+def _panels(reading: Reading) -> list[Panel]:
+    """Control first, then the arms, for each workload and setting that used any CPU; the twin is left out."""
+    shown = []
+    for workload in dict.fromkeys(each.workload for each in reading.result.cpu):
+        of = {each.arm: each for each in reading.result.cpu if each.workload == workload}
+        for setting in reading.settings:
+            bars = [of[arm.name] for arm in setting.shown_arms if arm.name in of]
+            used = [bar for bar in bars if sum(bar.seconds_per_1000.values()) > 0]
+            shown += [((workload, setting), used)] if used else []
+    return shown
 
 
-def caption(reading: Reading, workload: str, bars: list[Cpu]) -> str:
+def caption(reading: Reading, workload: str, setting: Setting, bars: list[Cpu]) -> str:
     """The total of each arm, and the role that grew most."""
-    totals = [f"{_seconds(sum(bar.seconds_per_1000.values()))} on {bar.arm}" for bar in bars]
-    text = f"{workload}: {fmt.listed(totals)} per 1,000 operations"
-    control = next((bar for bar in bars if bar.arm == reading.control_name), None)
+    totals = [f"{_seconds(sum(bar.seconds_per_1000.values()))} on {reading.short(bar.arm)}" for bar in bars]
+    text = f"{workload}{setting.at}: {fmt.listed(totals)} per 1,000 operations"
+    control = next((bar for bar in bars if setting.control and bar.arm == setting.control.name), None)
     others = [bar for bar in bars if bar is not control]
     if control is None or len(others) != 1:
         return text + "."
@@ -56,15 +73,18 @@ def _seconds(seconds: float) -> str:
     return fmt.with_unit(fmt.number(seconds, words.cpu_decimals(seconds)), "s")
 
 
-def _draw(workloads: dict[str, list[Cpu]], roles: list[str], width: int) -> Figure:
-    most = max(len(bars) for bars in workloads.values())
-    made, axes = panels(width, len(workloads), 74 + 32 * most, columns=3 if len(workloads) == 3 else 2)
-    for each, (name, bars) in zip(axes, workloads.items(), strict=True):
-        _panel(each, name, bars, roles)
+def _draw(reading: Reading, shown: list[Panel], roles: list[str], width: int) -> Figure:
+    most = max(len(bars) for _, bars in shown)
+    columns = columns_for(len(reading.settings)) if reading.many_settings else columns_for(len(shown))
+    height = 92 + 28 * most if reading.many_settings else 74 + 32 * most
+    made, axes = panels(width, len(shown), height, columns=columns)
+    for each, ((workload, setting), bars) in zip(axes, shown, strict=True):
+        panel_title(each, workload + (f"\n{setting.title}" if setting.title else ""))
+        _panel(each, reading, bars, roles)
     return made
 
 
-def _panel(axes: Axes, workload: str, bars: list[Cpu], roles: list[str]) -> None:
+def _panel(axes: Axes, reading: Reading, bars: list[Cpu], roles: list[str]) -> None:
     longest = max(sum(bar.seconds_per_1000.values()) for bar in bars)
     for row, bar in enumerate(bars):
         start = 0.0
@@ -73,11 +93,11 @@ def _panel(axes: Axes, workload: str, bars: list[Cpu], roles: list[str]) -> None
             axes.barh(row, used, 0.56, left=start, color=light(role_colour(index)), edgecolor=light("paper"), lw=1)
             start += used
         axes.annotate(_seconds(start), (start, row), (5, 0), textcoords="offset points", va="center", fontsize=11)
-    axes.set_yticks(range(len(bars)), [bar.arm for bar in bars])
+    named = not reading.many_settings or first_in_row(axes)
+    axes.set_yticks(range(len(bars)), [reading.short(bar.arm) if named else "" for bar in bars])
     axes.set_ylim(len(bars) - 0.5, -0.5)
-    axes.set_xlim(0, longest * 1.3)
-    few_ticks(axes, 4)
+    axes.set_xlim(0, longest * (1.5 if reading.many_settings else 1.3))
+    few_ticks(axes, 4 if not reading.many_settings else 3)
     calm(axes)
     plain_numbers(axes.xaxis)
-    panel_title(axes, workload)
     axes.set_xlabel("s per 1,000 operations")

@@ -6,76 +6,103 @@ from typing import TYPE_CHECKING
 
 from costof.report import format as fmt
 from costof.report.palette import arm_colour, light
-from costof.report.pictures.canvas import Legend, Picture, calm, few_ticks, panel_title, panels, picture, plain_numbers
-from costof.report.reading import Reading, verdict_words
-from costof.result import Effect, Estimate, Metric
+from costof.report.pictures.canvas import (
+    Legend,
+    Picture,
+    calm,
+    columns_for,
+    few_ticks,
+    first_in_row,
+    panel_title,
+    panels,
+    picture,
+    plain_numbers,
+)
+from costof.report.reading import Reading, Setting, verdict_words
+from costof.result import Arm, Effect, Estimate, Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ROW_HEIGHT = 54
+CROWDED_ROW_HEIGHT = 34
+"""With more than three rows a panel, and several settings, the dots are set closer."""
+Panel = tuple[Metric, Setting]
 
 
 def differences(reading: Reading) -> Picture | None:
     """None where no headline metric has an effect with its rounds."""
-    metrics = [metric for metric in reading.headline_metrics if _effects(reading, metric)]
-    if not metrics:
+    shown = [
+        (metric, setting)
+        for metric in reading.headline_metrics
+        for setting in reading.settings
+        if _effects(reading, metric, setting)
+    ]
+    if not shown:
         return None
-    legend = [Legend(arm_colour(index), reading.label(arm.name)) for index, arm in enumerate(reading.arms)]
-    if any(reading.noise(metric.name) for metric in metrics):
+    legend = [Legend(arm_colour(index), label) for index, label in enumerate(reading.protections.values())]
+    if any(reading.noise(metric.name, setting.context) for metric, setting in shown):
         legend.append(Legend("control", "twin of the control: the run's own noise"))
     return picture(
         "differences", "Every round's difference from the control",
         ["One dot is one round, the first at the top; the band is the 95 % interval of the effect.",
-         *(caption(reading, metric) for metric in metrics)],
-        lambda width: _draw(reading, metrics, width), legend,
+         *(caption(reading, metric, setting) for metric, setting in shown)],
+        lambda width: _draw(reading, shown, width), legend,
     )  # fmt: skip
 
 
-def _effects(reading: Reading, metric: Metric) -> list[tuple[int, Effect]]:
-    """Index of the arm and its effect."""
-    found = [(index, reading.effect(metric.name, arm.name)) for index, arm in enumerate(reading.arms)]
-    return [(index, effect) for index, effect in found if effect is not None]
+def _effects(reading: Reading, metric: Metric, setting: Setting) -> list[tuple[Arm, Effect]]:
+    """The arms of a setting that have an effect."""
+    found = [(arm, reading.effect(metric.name, arm.name)) for arm in setting.arms]
+    return [(arm, effect) for arm, effect in found if effect is not None]
 
 
-def caption(reading: Reading, metric: Metric) -> str:
+def caption(reading: Reading, metric: Metric, setting: Setting) -> str:
     """How many rounds fell on which side, and the verdict."""
     parts = []
-    for _, effect in _effects(reading, metric):
+    for arm, effect in _effects(reading, metric, setting):
         above = sum(each > 0 for each in effect.differences)
-        rounds = f"{effect.arm} above the control in {above} of {fmt.plural(len(effect.differences), 'round')}"
+        rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), 'round')}"
         parts.append(f"{rounds} ({verdict_words(effect, metric)})")
-    title = f"{metric.label[:1].upper()}{metric.label[1:]} ({metric.view})"
+    title = f"{metric.label[:1].upper()}{metric.label[1:]} ({metric.view}{setting.at})"
     return f"{title}: {'; '.join(parts)}."
 
 
-def _draw(reading: Reading, metrics: list[Metric], width: int) -> Figure:
-    most = max(len(_effects(reading, metric)) + (reading.noise(metric.name) is not None) for metric in metrics)
-    made, axes = panels(width, len(metrics), 84 + ROW_HEIGHT * most)
-    for each, metric in zip(axes, metrics, strict=True):
-        _panel(each, reading, metric)
+def _draw(reading: Reading, shown: list[Panel], width: int) -> Figure:
+    rows = max(
+        len(_effects(reading, metric, setting)) + (reading.noise(metric.name, setting.context) is not None)
+        for metric, setting in shown
+    )
+    height = CROWDED_ROW_HEIGHT if rows > 3 and reading.many_settings else ROW_HEIGHT
+    many = 18 if reading.many_settings else 0
+    made, axes = panels(width, len(shown), 84 + many + height * rows, columns=columns_for(len(reading.settings)))
+    for each, (metric, setting) in zip(axes, shown, strict=True):
+        _panel(each, reading, metric, setting)
     return made
 
 
-def _panel(axes: Axes, reading: Reading, metric: Metric) -> None:
+def _panel(axes: Axes, reading: Reading, metric: Metric, setting: Setting) -> None:
     """A row for each arm and, last, one for the twin, on one scale with the zero line through all."""
-    effects = _effects(reading, metric)
-    floor, names = reading.noise(metric.name), [effect.arm for _, effect in effects]
-    for row, (index, effect) in enumerate(effects):
-        _row(axes, row, effect.difference, effect.differences, arm_colour(index))
+    effects = _effects(reading, metric, setting)
+    floor, names = reading.noise(metric.name, setting.context), [arm.protection for arm, _ in effects]
+    for row, (arm, effect) in enumerate(effects):
+        _row(axes, row, effect.difference, effect.differences, reading.colour(arm))
     if floor is not None:
         _row(axes, len(effects), floor.difference, floor.differences, "control")
         names.append("twin")
     axes.axvline(0, color=light("ink"), linewidth=1)
     axes.set_ylim(len(names) - 0.45, -0.55)
-    axes.set_yticks(range(len(names)), names)
+    named = not reading.many_settings or first_in_row(axes)
+    axes.set_yticks(range(len(names)), names if named else [""] * len(names))
     axes.margins(x=0.06)
     calm(axes)
     plain_numbers(axes.xaxis)
-    few_ticks(axes, 5)
-    panel_title(axes, f"{metric.label}, {metric.view}")
-    axes.set_xlabel(f"difference from {reading.control_name}, {metric.unit}")
+    few_ticks(axes, 5 if not reading.many_settings else 3)
+    where = f"\n{setting.title}" if setting.title else f", {metric.view}"
+    panel_title(axes, metric.label + where)
+    unit = fmt.UNITS.get(metric.unit, metric.unit)
+    axes.set_xlabel(unit if reading.many_settings else f"difference from {reading.control_name}, {unit}")
 
 
 def _row(axes: Axes, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:

@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from costof.report import format as fmt
-from costof.report.palette import arm_colour, light
-from costof.report.pictures.canvas import Legend, Picture, calm, panel_title, panels, picture, plain_numbers
-from costof.report.reading import Reading
-from costof.result import Metric, Value
+from costof.report.palette import light
+from costof.report.pictures.canvas import (
+    Legend,
+    Picture,
+    calm,
+    columns_for,
+    panel_title,
+    panels,
+    picture,
+    plain_numbers,
+)
+from costof.report.reading import Reading, Setting
+from costof.result import Arm, Metric, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+TIMES = ("ms", "us")
 CUT = 0.999
 """The curves end here: a single slowest operation would squeeze all others into a corner."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
@@ -25,25 +35,34 @@ HOW_TO_READ = (
 
 def distributions(reading: Reading) -> Picture | None:
     """None where no headline metric has a distribution."""
-    metrics = [metric for metric in reading.headline_metrics if _curves(reading, metric)]
-    if not metrics:
+    shown = [
+        (metric, setting)
+        for metric in _timed(reading)
+        for setting in reading.settings
+        if _curves(reading, metric, setting)
+    ]
+    if not shown:
         return None
-    legend = [Legend(colour, reading.label(value.arm)) for colour, value in _curves(reading, metrics[0])]
+    found = {arm.protection: arm for pair in shown for arm, _ in _curves(reading, *pair)}
+    legend = [Legend(reading.colour(arm), arm.label) for arm in found.values()]
     return picture(
         "distributions", "All operations, from the fastest to the slowest",
-        [HOW_TO_READ, *(caption(reading, metric) for metric in metrics)],
-        lambda width: _draw(reading, metrics, width), legend,
+        [HOW_TO_READ, *(caption(reading, metric, setting) for metric, setting in shown)],
+        lambda width: _draw(reading, shown, width), legend,
     )  # fmt: skip
 
 
-def _curves(reading: Reading, metric: Metric) -> list[tuple[str, Value]]:
-    """Colour and value of the control and of each arm that has a curve."""
-    found = []
-    for index, arm in enumerate(reading.shown_arms):
-        value = reading.value(metric.name, arm.name)
-        if value is not None and _points(value):
-            found.append(("control" if arm.control else arm_colour(index - 1), value))
-    return found
+def _timed(reading: Reading) -> list[Metric]:
+    """The headline metrics, or for a rate the time that it comes from: only times have a curve to look at."""
+    times = {(metric.workload, metric.phase): metric for metric in reading.result.metrics if metric.unit in TIMES}
+    found = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in reading.headline_metrics]
+    return list({metric.name: metric for metric in found if metric is not None}.values())
+
+
+def _curves(reading: Reading, metric: Metric, setting: Setting) -> list[tuple[Arm, Value]]:
+    """The control and each arm of a setting that has a curve."""
+    found = [(arm, reading.value(metric.name, arm.name)) for arm in setting.shown_arms]
+    return [(arm, value) for arm, value in found if value is not None and _points(value)]
 
 
 def _points(value: Value) -> list[tuple[float, float]]:
@@ -54,50 +73,50 @@ def _points(value: Value) -> list[tuple[float, float]]:
     return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
 
-def caption(reading: Reading, metric: Metric) -> str:
+def caption(reading: Reading, metric: Metric, setting: Setting) -> str:
     """'Connect and first query (wire): half are done within 5.1 ms on plain, …; one in a hundred takes over …'."""
     halves: list[str] = []
     tails: list[str] = []
-    for _, value in _curves(reading, metric):
+    for arm, value in _curves(reading, metric, setting):
         for name, into in (("p50", halves), ("p99", tails)):
             if name in value.percentiles:
                 shown = fmt.with_unit(fmt.number(value.percentiles[name]), metric.unit)
-                into.append(f"{shown} on {value.arm}")
+                into.append(f"{shown} on {arm.protection}")
     parts = [f"half are done within {fmt.listed(halves)}"] if halves else []
     parts += [f"one in a hundred takes more than {fmt.listed(tails)}"] if tails else []
-    title = f"{metric.label[:1].upper()}{metric.label[1:]} ({metric.view})"
+    title = f"{metric.label[:1].upper()}{metric.label[1:]} ({metric.view}{setting.at})"
     return f"{title}: {'; '.join(parts)}." if parts else ""
 
 
-def _draw(reading: Reading, metrics: list[Metric], width: int) -> Figure:
-    made, axes = panels(width, len(metrics), 236)
-    for each, metric in zip(axes, metrics, strict=True):
-        _panel(each, reading, metric)
+def _draw(reading: Reading, shown: list[tuple[Metric, Setting]], width: int) -> Figure:
+    height = 254 if reading.many_settings else 236
+    made, axes = panels(width, len(shown), height, columns=columns_for(len(reading.settings)))
+    for each, (metric, setting) in zip(axes, shown, strict=True):
+        _panel(each, reading, metric, setting)
     return made
 
 
-def _panel(axes: Axes, reading: Reading, metric: Metric) -> None:
+def _panel(axes: Axes, reading: Reading, metric: Metric, setting: Setting) -> None:
     axes.set_xscale("log")
-    curves = _curves(reading, metric)
-    for colour, value in curves:
+    curves = _curves(reading, metric, setting)
+    for arm, value in curves:
         points = _points(value)
         heights = [_height(share) for _, share in points]
         # The control lies broader under the arms, so that it is still seen where the curves are the same.
-        width = 5.0 if colour == "control" else 1.8
         axes.plot(
             [time for time, _ in points],
             heights,
-            color=light(colour),
-            linewidth=width,
-            alpha=0.55 if colour == "control" else 1.0,
+            color=light(reading.colour(arm)),
+            linewidth=5.0 if arm.control else 1.8,
+            alpha=0.55 if arm.control else 1.0,
         )
     axes.set_ylim(0, _height(CUT) * 1.04)
     axes.set_yticks([_height(share) for share in TICKS], [fmt.share(share) for share in TICKS])
     everything = [time for _, value in curves for time, _ in _points(value)]
-    _log_ticks(axes, min(everything), max(everything))
+    _log_ticks(axes, min(everything), max(everything), sparse=reading.many_settings)
     calm(axes, grid="both")
-    panel_title(axes, f"{metric.label}, {metric.view}")
-    axes.set_xlabel(metric.unit)
+    panel_title(axes, metric.label + (f"\n{setting.title}" if setting.title else f", {metric.view}"))
+    axes.set_xlabel(fmt.UNITS.get(metric.unit, metric.unit))
 
 
 def _height(share: float) -> float:
@@ -107,7 +126,7 @@ def _height(share: float) -> float:
     return -log10(1 - share)
 
 
-def _log_ticks(axes: Axes, low: float, high: float) -> None:
+def _log_ticks(axes: Axes, low: float, high: float, *, sparse: bool) -> None:
     """Ticks at 1, 2 and 5 of each decade, fewer where they would crowd."""
     from math import ceil, floor, log10
 
@@ -117,8 +136,14 @@ def _log_ticks(axes: Axes, low: float, high: float) -> None:
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:
         steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    if sparse:
+        steps = (1.0,) if high / low > 30 else (1.0, 3.0) if high / low > 5 else (1.0, 2.0, 5.0)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
+    shown = [each for each in ticks if low / 1.06 <= each <= high * 1.06]
+    if len(shown) < 2:
+        shown = [low, high] if high / low > 1.1 else [(low * high) ** 0.5]
+        shown = [float(f"{each:.3g}") for each in shown]
     axes.set_xlim(low / 1.06, high * 1.06)
     plain_numbers(axes.xaxis)
-    axes.xaxis.set_major_locator(FixedLocator([each for each in ticks if low / 1.06 <= each <= high * 1.06]))
+    axes.xaxis.set_major_locator(FixedLocator(shown))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from costof.report import format as fmt
 from costof.report import words
 from costof.report.palette import light
-from costof.report.pictures.canvas import NARROW, Legend, Picture, calm, figure, picture, plain_numbers
+from costof.report.pictures.canvas import NARROW, Legend, Picture, calm, figure, panel_title, picture, plain_numbers
 from costof.report.reading import Reading
 from costof.result import Arm, Metric, Value
 
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"tcp": "tcp", "tls": "tls", "hello": "hello", "auth": "auth", "first_operation": "first"}
+COLOURS = {
+    "tcp": "tcp",
+    "greeting": "greeting",
+    "tls": "tls",
+    "hello": "hello",
+    "auth": "auth",
+    "first_operation": "first",
+}
 LIGHT_INK = {"tls", "auth"}
 """Phases whose bar is dark enough for light lettering."""
 BAR = 0.46
@@ -24,13 +31,18 @@ BAR = 0.46
 def phases(reading: Reading) -> Picture | None:
     """None where the run measured no phases."""
     metrics = [metric for metric in reading.phase_metrics() if _any_time(reading, metric)]
-    arms = [arm for arm in reading.shown_arms if any(reading.value(metric.name, arm.name) for metric in metrics)]
-    if not metrics or not arms:
+    shown = {
+        setting.title: [arm for arm in setting.shown_arms if _values(reading, metrics, arm)]
+        for setting in reading.settings
+    }
+    shown = {title: arms for title, arms in shown.items() if arms}
+    if not metrics or not shown:
         return None
+    text = [line for title, arms in shown.items() for line in caption(reading, metrics, arms, title)]
     legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in metrics]
     return picture(
-        "phases", "A new connection, phase by phase", caption(reading, metrics, arms),
-        lambda width: _draw(reading, metrics, arms, width), legend,
+        "phases", "A new connection, phase by phase", text,
+        lambda width: _draw(reading, metrics, shown, width), legend,
     )  # fmt: skip
 
 
@@ -44,12 +56,13 @@ def _values(reading: Reading, metrics: list[Metric], arm: Arm) -> list[tuple[Met
     return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
 
 
-def caption(reading: Reading, metrics: list[Metric], arms: list[Arm]) -> list[str]:
+def caption(reading: Reading, metrics: list[Metric], arms: list[Arm], title: str = "") -> list[str]:
     """The totals, and the phase that tells each arm most apart from the control."""
     unit = metrics[0].unit
     totals = {arm.name: sum(value.mean.value for _, value in _values(reading, metrics, arm)) for arm in arms}
+    where = f"{title}, " if title else ""
     text = [
-        f"{arm.label}: {fmt.with_unit(fmt.number(totals[arm.name]), unit)}{_trips_text(reading, metrics, arm)}."
+        f"{where}{arm.label}: {fmt.with_unit(fmt.number(totals[arm.name]), unit)}{_trips_text(reading, metrics, arm)}."
         for arm in arms
     ]
     control = arms[0]
@@ -76,13 +89,23 @@ def _largest(reading: Reading, metrics: list[Metric], control: Arm, arm: Arm) ->
     total = sum(added.values())
     change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
     whole = fmt.with_unit(fmt.number(total, signed=True), most.unit)
-    return f"The phase that differs most with {arm.name} is {most.label}: {change} of {whole} in all."
+    return f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
 
 
-def _draw(reading: Reading, metrics: list[Metric], arms: list[Arm], width: int) -> Figure:
+def _draw(reading: Reading, metrics: list[Metric], shown: dict[str, list[Arm]], width: int) -> Figure:
+    """A panel a setting, each with a time axis of its own: a LAN's connection would be a hair on an ocean's."""
+    sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for arms in shown.values()]
+    made = figure(width, sum(sizes))
+    panels = made.subplots(len(shown), 1, squeeze=False, height_ratios=sizes)
+    for (axes,), (title, arms) in zip(panels, shown.items(), strict=True):
+        _panel(axes, reading, metrics, arms, width)
+        if title:
+            panel_title(axes, title)
+    return made
+
+
+def _panel(axes: Axes, reading: Reading, metrics: list[Metric], arms: list[Arm], width: int) -> None:
     """A bar an arm, its name and total above the bar so that the bars have the whole width."""
-    made = figure(width, 54 + 78 * len(arms))
-    axes = made.subplots()
     longest = max(sum(value.mean.value for _, value in _values(reading, metrics, arm)) for arm in arms)
     for row, arm in enumerate(arms):
         _bar(axes, reading, metrics, arm, row, longest, width)
@@ -92,7 +115,6 @@ def _draw(reading: Reading, metrics: list[Metric], arms: list[Arm], width: int) 
     axes.set_xlabel(f"{metrics[0].unit} since the connection was begun")
     calm(axes)
     plain_numbers(axes.xaxis)
-    return made
 
 
 def _bar(axes: Axes, reading: Reading, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:

@@ -26,9 +26,14 @@ impl<C: Client> Standing<C> {
             Some(session) => evidence.used(session.connection()),
             None => {
                 let mut session = self.client.open(self.target, &mut Trail::default()).await?;
-                session.prepare().await?;
                 evidence.opened(session.connection());
-                self.session = Some(session);
+                match session.prepare().await {
+                    Ok(()) => self.session = Some(session),
+                    Err(failure) => {
+                        session.close();
+                        return Err(failure);
+                    }
+                }
             }
         }
         Ok(())

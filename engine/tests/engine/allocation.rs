@@ -2,47 +2,84 @@
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
+use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
-use crate::support::{PATIENCE, on_runtime, service, tls};
-use costof_engine::border::{Data, Transport, Verify};
+use crate::support::{PATIENCE, mysql_service, on_runtime, service, tls};
+use costof_engine::border::{Data, Statements, Transport, Verify};
 use costof_engine::clock;
 use costof_engine::drive::{Order, Seat, Window, work};
 use costof_engine::record::SliceLog;
-use costof_engine::runtime::Executor;
-use costof_engine::wire::{Target, mongodb};
-use costof_engine::workload::ycsb::Table;
-use costof_engine::workload::{Query, Random};
+use costof_engine::runtime::{Executor, Reactor};
+use costof_engine::wire::{Client, KeyValue, TableOf, Target, mongodb, mysql};
+use costof_engine::workload::{Query, Random, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 #[test]
 fn a_plain_query_allocates_nothing() {
-    assert_eq!(allocations_of_two_slices(server::start(Manner::Plain), Transport::Plain {}), 0);
+    assert_eq!(of_mongodb(server::start(Manner::Plain), Transport::Plain {}), 0);
 }
 
 #[test]
 fn a_query_under_tls_allocates_nothing() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
-    let transport = tls(&authority.file("allocation"), None, Verify::Full);
-    assert_eq!(allocations_of_two_slices(address, transport), 0);
+    assert_eq!(of_mongodb(address, tls(&authority.file("allocation"), None, Verify::Full)), 0);
 }
 
-/// How many more a slice of 2,000 queries allocates than one of 1,000, on the very loop that measures.
-fn allocations_of_two_slices(address: String, transport: Transport) -> u64 {
+#[test]
+fn a_plain_mysql_query_allocates_nothing() {
+    for without_eof in [true, false] {
+        let address = Mysql { without_eof, ..Mysql::default() }.start();
+        assert_eq!(of_mysql(&address, Transport::Plain {}, Statements::Prepared), 0);
+        assert_eq!(of_mysql(&address, Transport::Plain {}, Statements::Text), 0);
+    }
+}
+
+#[test]
+fn a_mysql_query_under_tls_allocates_nothing() {
+    let authority = Authority::new();
+    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), None) else { panic!("TLS") };
+    let address = Mysql { tls: Some(acceptor), ..Mysql::default() }.start();
+    for statements in [Statements::Prepared, Statements::Text] {
+        let transport = tls(&authority.file("mysql-allocation"), None, Verify::Full);
+        assert_eq!(of_mysql(&address, transport, statements), 0);
+    }
+}
+
+fn of_mongodb(address: String, transport: Transport) -> u64 {
     let settings = service(&address);
     let service = on_runtime(move |reactor| async move {
         mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await
     });
+    let service = Arc::new(service.unwrap());
+    let table = ycsb::Table::new(Data { records: 1000, fields: 10, field_length: 100 }, 1);
+    allocations_of_two_slices(|reactor| mongodb::Client::new(service, reactor), table)
+}
+
+fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 {
+    let settings = mysql_service(address, PASSWORD, statements);
+    let service =
+        on_runtime(
+            move |reactor| async move { mysql::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
+        );
+    let service = Arc::new(service.unwrap());
+    let table = sysbench::Table::new(1_000_000_000, 1);
+    allocations_of_two_slices(|reactor| mysql::Client::new(service, reactor), table)
+}
+
+/// How many more a slice of 2,000 queries allocates than one of 1,000, on the very loop that measures.
+fn allocations_of_two_slices<C>(client: impl FnOnce(Rc<Reactor>) -> C, table: TableOf<C>) -> u64
+where
+    C: Client<Session: KeyValue>,
+{
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));
     let seat = Rc::new(Seat::new(reactor.clone(), log.clone(), busy.clone(), PATIENCE));
-    let client = mongodb::Client::new(Arc::new(service.unwrap()), reactor);
-    let table = Table::new(Data { records: 1000, fields: 10, field_length: 100 }, 1);
-    let query = Query::new(client, Target::Reader(0), table, Random::new(1));
+    let query = Query::new(client(reactor), Target::Reader(0), table, Random::new(1));
     let task = executor.spawn(work(query, seat.clone()));
     let mut slice = |operations| {
         let before = allocations();

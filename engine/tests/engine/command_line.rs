@@ -1,5 +1,6 @@
 //! The program itself, by its standard streams.
 
+use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -87,6 +88,39 @@ fn answers_every_kind_of_slice() {
 }
 
 #[test]
+fn answers_every_kind_of_slice_of_mysql() {
+    let server = Mysql::default();
+    let mut plan = plan(&server.start());
+    let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,
+        "database": "sbtest", "table": "sbtest1", "statements": "prepared"});
+    plan["plan"]["arms"][0]["service"] = service;
+    plan["plan"]["data"] = json!({"records": 1000});
+    plan["plan"]["workloads"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "bare", "kind": "connect", "first_operation": false}));
+    let mut engine = Engine::start();
+    assert_eq!(engine.ask(&plan)["ready"]["arms"][0]["error"], Value::Null);
+
+    let load = engine.slice("plain", "load", 1050, 60.0);
+    assert_eq!((&load["operations"], &load["phases"]["operation"]["count"]), (&json!(1050), &json!(11)));
+
+    let bare = engine.slice("plain", "bare", 20, 60.0);
+    assert_eq!(bare["phases"]["connect"]["round_trips"], 60);
+    assert_eq!(bare["phases"]["first_operation"], Value::Null);
+    assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
+
+    let connect = engine.slice("plain", "connect", 20, 60.0);
+    // Prepared, then executed: two more.
+    assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
+
+    let query = engine.slice("plain", "query", 500, 60.0);
+    assert_eq!((&query["operations"], &query["errors"]), (&json!(500), &json!([])));
+    assert_eq!(query["phases"]["operation"]["round_trips"], 500, "preparing is not measured");
+    assert_eq!(query["evidence"]["connections"], 3);
+}
+
+#[test]
 fn a_server_that_never_answers_is_a_timeout() {
     let mut plan = plan(&server::start(Manner::Silent));
     plan["plan"]["operation_timeout_ms"] = json!(50);
@@ -111,8 +145,10 @@ fn what_cannot_be_followed_is_one_fatal_line() {
     unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);
     let mut no_threads = good.clone();
     no_threads["plan"]["threads"] = json!(0);
+    let mut misplaced = good.clone();
+    misplaced["plan"]["workloads"][1]["first_operation"] = json!(false);
     let slice = json!({"slice": {"id": 1, "arm": "x", "workload": "query", "operations": 1, "seconds": 1}});
-    for bad in [unknown_field, no_threads, slice, json!("plan"), json!({"plan": {}})] {
+    for bad in [unknown_field, no_threads, misplaced, slice, json!("plan"), json!({"plan": {}})] {
         let mut engine = Engine::start();
         assert_eq!(engine.ask(&bad)["error"]["class"], "plan", "{bad}");
         assert_eq!(engine.child.wait().unwrap().code(), Some(2));

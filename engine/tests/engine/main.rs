@@ -4,5 +4,6 @@ mod allocation;
 mod certificates;
 mod command_line;
 mod failures;
+mod mysql;
 mod round_trips;
 mod support;

@@ -52,7 +52,8 @@ pub async fn log_in(
         channel.send().await?;
         channel = channel.secure(transport, address, trail).await?;
     }
-    Proof::new(&mut channel, user, &greeting).give(&greeting).await?;
+    let proven = Proof::new(&mut channel, user, &greeting).give(&greeting).await;
+    proven.map_err(|failure| if channel.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
     channel.check_idle()?;
     channel.lap(Phase::Auth, trail);
     Ok(LoggedIn { channel, without_eof: greeting.is_without_eof() })
@@ -131,6 +132,14 @@ fn read_turn(packet: &[u8], plugin: Plugin) -> Result<Turn> {
         [MORE_DATA, FULL_AUTH_WANTED] if plugin == Plugin::CachingSha2 => Ok(Turn::GivePassword),
         other => AuthSwitch::parse(other)?.map(Turn::Switch).ok_or_else(unexpected),
     }
+}
+
+/// MariaDB denies access in the same words to a wrong password and to whoever ought to have come under TLS.
+fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
+    if failure.class != Class::Authentication || !greeting.offers_tls() {
+        return failure;
+    }
+    Failure::new(failure.class, format!("{}; the server may also require TLS", failure.detail))
 }
 
 fn unexpected() -> Failure {

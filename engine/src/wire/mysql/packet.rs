@@ -19,8 +19,8 @@ const MORE_RESULTS: u16 = 8;
 /// `ER_ACCESS_DENIED_ERROR`, and the SQL state of all that is about who we are.
 const ACCESS_DENIED: u16 = 1045;
 const INVALID_AUTHORIZATION: &[u8] = b"28000";
-/// `ER_SECURE_TRANSPORT_REQUIRED`, of MySQL and of MariaDB.
-const TLS_REQUIRED: [u16; 2] = [3159, 4226];
+/// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB says that access is denied.
+const TLS_REQUIRED: u16 = 3159;
 /// A server's words are cut here; its own limit is 512 bytes.
 const LONGEST_MESSAGE: usize = 512;
 
@@ -118,8 +118,8 @@ fn read_error(packet: &[u8]) -> Result<Failure> {
     let words = String::from_utf8_lossy(&words[..words.len().min(LONGEST_MESSAGE)]);
     let class = match code {
         ACCESS_DENIED => Class::Authentication,
+        TLS_REQUIRED => Class::PlainRefused,
         _ if state == INVALID_AUTHORIZATION => Class::Authentication,
-        _ if TLS_REQUIRED.contains(&code) => Class::PlainRefused,
         _ => Class::Server,
     };
     Ok(Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state))))

@@ -2,6 +2,7 @@
 
 pub mod authority;
 pub mod counting;
+pub mod mysql;
 pub mod server;
 
 use costof_engine::border::{self, Verify};
@@ -9,7 +10,7 @@ use costof_engine::clock;
 use costof_engine::error::Result;
 use costof_engine::record::Trail;
 use costof_engine::runtime::{Executor, Reactor};
-use costof_engine::wire::{Client, Session, Target, mongodb};
+use costof_engine::wire::{Client, Session, Target, mongodb, mysql as mysql_wire};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -59,11 +60,38 @@ pub fn open(address: &str, transport: border::Transport) -> Result<(Trail, costo
     let settings = service(address);
     on_runtime(move |reactor| async move {
         let service = mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
-        let client = mongodb::Client::new(Arc::new(service), reactor);
-        let mut trail = Trail::default();
-        let session = client.open(Target::Reader(0), &mut trail).await?;
-        let connection = session.connection();
-        session.close();
-        Ok((trail, connection))
+        measured_session(mongodb::Client::new(Arc::new(service), reactor)).await
     })
+}
+
+/// The service of one MySQL server, for its one user.
+pub fn mysql_service(address: &str, password: &str, statements: border::Statements) -> border::MysqlService {
+    border::MysqlService {
+        addresses: vec![address.into()],
+        username: Some("u".into()),
+        password: Some(password.into()),
+        database: "sbtest".into(),
+        table: "sbtest1".into(),
+        statements,
+    }
+}
+
+/// As `open`, to a MySQL server.
+pub fn open_mysql(
+    settings: &border::MysqlService,
+    transport: border::Transport,
+) -> Result<(Trail, costof_engine::record::Connection)> {
+    let settings = settings.clone();
+    on_runtime(move |reactor| async move {
+        let service = mysql_wire::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
+        measured_session(mysql_wire::Client::new(Arc::new(service), reactor)).await
+    })
+}
+
+async fn measured_session(client: impl Client) -> Result<(Trail, costof_engine::record::Connection)> {
+    let mut trail = Trail::default();
+    let session = client.open(Target::Reader(0), &mut trail).await?;
+    let connection = session.connection();
+    session.close();
+    Ok((trail, connection))
 }

@@ -18,6 +18,8 @@ pub enum Manner {
     Closes,
     /// Answers anything with these bytes.
     Says(&'static [u8]),
+    /// Says these bytes upon a connection, and ends it when the other side does or once there are none.
+    Greets(&'static [u8]),
 }
 
 /// TLS with this identity, of this version alone where one is given.
@@ -57,6 +59,12 @@ fn serve(mut stream: TcpStream, manner: Manner) {
             }
         }
         Manner::Silent => while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {},
+        Manner::Greets(bytes) => {
+            let _ = stream.write_all(bytes);
+            if !bytes.is_empty() {
+                let _ = stream.read(&mut [0; 4096]);
+            }
+        }
         Manner::Closes => drop(stream.read(&mut [0; 4096])),
         Manner::Says(bytes) => {
             let _ = stream.read(&mut [0; 4096]);

@@ -1,0 +1,74 @@
+"""From a ledger to a `Result`: everything that is known of a run, and nothing that is not in its ledger."""
+
+from __future__ import annotations
+
+from costof import answer as words
+from costof.analysis.arms import arm_result, cpu_of
+from costof.analysis.cautions import errors_of, warnings_of
+from costof.analysis.cost_model import cost_model
+from costof.analysis.figures import break_evens, compared, effects_of, metric_result, noise_floors, values_of
+from costof.analysis.run_record import Run, read_run
+from costof.errors import CostofError, Problem
+from costof.ledger import Ledger
+from costof.result import Result
+from costof.tables import study_tables
+
+__all__ = ["analyse", "read_run"]
+
+
+def analyse(ledger: Ledger) -> Result:
+    """The result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` when no slice ever ended."""
+    run = read_run(ledger)
+    if run.environment is None:
+        raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
+    plan, study = run.plan, run.plan.study
+    floors = noise_floors(run)
+    effects = effects_of(run, floors)
+    result = Result(
+        study=study.name,
+        question=study.question,
+        profile=plan.profile,
+        run=ledger.folder.name,
+        started=run.environment.started,
+        measured_seconds=run.measured_seconds,
+        rounds=run.rounds,
+        partial=run.partial,
+        seed=plan.seed,
+        precision_asked=plan.precision,
+        answer=[],
+        arms=[arm_result(run, arm) for arm in plan.arms],
+        metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items()],
+        values=values_of(run),
+        effects=effects,
+        tables=[],
+        break_even=break_evens(run),
+        cost_model=cost_model(run),
+        links=run.links,
+        published=plan.published,
+        noise_floor=floors,
+        cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
+        errors=errors_of(run),
+        warnings=warnings_of(run, len(compared(run))),
+        environment=_environment(run),
+    )
+    told = result.model_copy(update={"tables": study_tables(result)})
+    return told.model_copy(update={"answer": words.answer(told, study)})
+
+
+def _environment(run: Run) -> dict[str, object]:
+    assert run.environment is not None
+    facts: dict[str, object] = dict(run.environment.facts)
+    for record in run.ready:
+        facts[f"{record.view} view"] = record.ready.instrument
+        facts.update(record.ready.versions)
+        for name, nanoseconds in record.ready.self_cost_ns.items():
+            facts[f"engine's own cost: {name}, ns"] = round(nanoseconds, 1)
+    facts["records"] = run.plan.records
+    facts["target"] = run.plan.target or "the run's own lab"
+    if run.slices:
+        facts["peak memory of the engine, MiB"] = round(
+            max((p.answer.peak_memory_bytes for p in run.slices if p.view == "wire"), default=0) / 2**20, 1
+        )
+    if run.end is not None:
+        facts["steal"] = f"{run.end.steal_share:.2%}"
+    return facts

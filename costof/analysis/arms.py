@@ -1,0 +1,84 @@
+"""Arms: their evidence added up over the slices, and the CPU time they took."""
+
+from __future__ import annotations
+
+from costof.analysis.run_record import Run
+from costof.plan import PlannedArm
+from costof.result import Arm, Cpu, Evidence, Factor
+
+NEAR_ONE_CORE = 0.8
+
+
+def arm_result(run: Run, arm: PlannedArm) -> Arm:
+    """What an arm was, what proves it, and why it has no figures where it has none."""
+    seen = [evidence for view in ("wire", "app") if (evidence := _evidence(run, arm, view))]
+    if arm.name in run.proofs:
+        seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
+    error = run.refused(arm) or run.lost_arms.get(arm.name)
+    if error is None and not any(evidence.view != "service" for evidence in seen) and run.slices:
+        error = next((piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch), None)
+        error = error or "no slice of it succeeded"
+    return Arm(
+        name=arm.name,
+        label=arm.label,
+        control=arm.control,
+        twin=arm.twin,
+        baseline=arm.baseline,
+        context=arm.context,
+        factors=[Factor(name=name, level=level) for name, level in arm.levels.items()],
+        evidence=seen,
+        error=error,
+    )
+
+
+def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
+    """What this view's slices proved, added up."""
+    mine = [p for p in run.slices if not p.warm_up and p.view == view and p.answer.arm == arm.name]
+    good = [p for p in mine if p.mismatch is None and p.answer.operations]
+    if not good:
+        return None
+    facts: dict[str, str] = {}
+    for name in ("protocol", "cipher", "key", "verified", "server"):
+        seen = {piece.answer.evidence[name] for piece in good if piece.answer.evidence.get(name) is not None}
+        if seen:
+            facts[name] = ", ".join(sorted(_plainly(value) for value in seen))
+    for name in ("connections", "handshakes", "resumed", "clients"):
+        counts = [int(piece.answer.evidence.get(name, 0)) for piece in good]
+        if any(name in piece.answer.evidence for piece in good):
+            facts[name] = str(sum(counts))
+    if all(piece.server_connections is not None for piece in good):
+        facts["connections counted by the server"] = str(sum(piece.server_connections or 0 for piece in good))
+        versions: dict[str, int] = {}
+        for piece in good:
+            for version, count in (piece.server_tls or {}).items():
+                versions[version] = versions.get(version, 0) + count
+        told = ", ".join(f"{version} {count}" for version, count in versions.items() if count) or "none"
+        facts["TLS connections counted by the server"] = told
+    return Evidence(view=view, facts=facts, slices=len(good), thrown_out=sum(p.mismatch is not None for p in mine))
+
+
+def _plainly(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
+    """CPU seconds per 1,000 operations by role; None where nothing succeeded."""
+    pieces = run.of(workload, arm.name)
+    operations = sum(piece.answer.operations for piece in pieces)
+    if not operations:
+        return None
+    seconds: dict[str, float] = {}
+    for piece in pieces:
+        for role, nanoseconds in piece.answer.cpu_ns.items():
+            seconds[role] = seconds.get(role, 0.0) + nanoseconds / 1e9
+        for role, used in piece.server_cpu_seconds.items():
+            seconds[role] = seconds.get(role, 0.0) + used
+    elapsed = sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
+    role = max(seconds, key=lambda name: seconds[name])
+    return Cpu(
+        workload=workload,
+        arm=arm.name,
+        operations=operations,
+        seconds_per_1000={name: used * 1000 / operations for name, used in seconds.items()},
+        busiest=role if seconds[role] > NEAR_ONE_CORE * elapsed else None,
+    )

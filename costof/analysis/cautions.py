@@ -1,0 +1,69 @@
+"""Errors by class, and what a reader must know beside the figures."""
+
+from __future__ import annotations
+
+from costof.analysis.run_record import Run
+from costof.effects import FEWEST_ROUNDS, Comparison, verdict
+from costof.errors import Caution
+from costof.result import ErrorCount, Verdict
+
+STEAL_WORTH_A_WORD = 0.02
+
+
+def errors_of(run: Run) -> list[ErrorCount]:
+    """Errors of every slice, warm-up and thrown-out ones too, by arm, workload and class."""
+    found: dict[tuple[str, str, str], ErrorCount] = {}
+    for piece in run.slices:
+        for error in piece.answer.errors:
+            where = (piece.answer.arm, piece.workload, error.error_class)
+            before = found[where].count if where in found else 0
+            detail = found[where].detail if where in found else error.detail
+            found[where] = ErrorCount(
+                arm=where[0], workload=where[1], error_class=where[2], count=before + error.count, detail=detail
+            )
+    return list(found.values())
+
+
+def warnings_of(run: Run, effects: int) -> list[str]:
+    """What a reader must know beside the figures, worded in `errors.Caution`."""
+    plan = run.plan
+    told = list(run.cautions)
+    for record in run.ready:
+        for ready in record.ready.arms:
+            if ready.error is not None:
+                caution = Caution.ARM_REFUSED if record.view == "wire" else Caution.APP_CANNOT
+                told.append(caution.text(arm=ready.name, detail=ready.error.detail))
+    if any(run.refused(control) for control in plan.controls):
+        told.append(Caution.NO_CONTROL.text())
+    told += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
+    for arm in plan.arms:
+        wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
+        if wrong:
+            told.append(Caution.EVIDENCE_MISSING.text(slices=len(wrong), arm=arm.name, detail=wrong[0]))
+        if arm.levels.get("verify", "full") != "full":
+            told.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.levels["verify"]))
+    differing = _twin_differs(run)
+    if differing:
+        told.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))
+    if run.end is not None and run.end.steal_share > STEAL_WORTH_A_WORD:
+        told.append(Caution.STEAL.text(share=run.end.steal_share))
+    if effects and run.rounds < FEWEST_ROUNDS:
+        told.append(Caution.FEW_ROUNDS.text(rounds=run.rounds, needed=FEWEST_ROUNDS))
+    return told
+
+
+def _twin_differs(run: Run) -> list[str]:
+    """Metrics in which two identical arms differ by more than chance allows, corrected for the number of metrics."""
+    twins = [run.plan.twin_of(control) for control in run.plan.controls]
+    pairs = [
+        (name, twin, found)
+        for name in run.plan.study.metrics
+        for twin in twins
+        if (found := run.pairs(name, twin)) is not None
+    ]
+    comparison = Comparison(count=len(pairs))
+    return [
+        f"{name} ({twin.context})" if twin.context else name
+        for name, twin, (control, values) in pairs
+        if verdict(control, values, run.plan.study.metrics[name].margin, comparison) in (Verdict.COSTS, Verdict.SAVES)
+    ]

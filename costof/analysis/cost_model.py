@@ -1,0 +1,157 @@
+"""The cost model: what an operation takes at a distance that was not measured.
+
+Time of an operation = own time + round trips x round-trip time. Round trips are counted by the engine; own time is
+estimated from the rounds at the nearest distance, where the link's share is smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from costof.analysis.run_record import Run
+from costof.effects import difference, estimate
+from costof.ledger import SliceRecord
+from costof.plan import PlannedArm
+from costof.result import CostModel, Estimate, ExtraCost, OperationCost, Prediction
+from costof.study import Operation
+from costof.transport import TUNNEL_PREFIX
+
+
+def cost_model(run: Run) -> CostModel | None:
+    """The model of a run and its predictions for every distance that was measured; None where a study has no model."""
+    study = run.plan.study
+    if not study.cost_model:
+        return None
+    distances = {control.context: study.round_trip_ms(control.levels) for control in run.plan.controls}
+    nearest = min(distances, key=lambda context: distances[context])
+    local = [arm for arm in run.plan.arms if arm.context == nearest and not arm.twin]
+    operations, extras, predictions = [], [], []
+    for operation in study.cost_model:
+        for arm in local:
+            cost = _operation_cost(run, operation, arm)
+            if cost is None:
+                continue
+            operations.append(cost)
+            predictions += _predictions(run, operation, cost, arm)
+            extra = _extra_cost(run, operation, arm)
+            if extra is not None:
+                extras.append(extra)
+    return CostModel(operations=operations, extras=extras, predictions=predictions, distances=distances)
+
+
+def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> OperationCost | None:
+    if not run.has(operation.metric, arm):
+        return None
+    trips, sent_and_received = _counted(run, operation, arm)
+    round_trip = run.plan.study.round_trip_ms(arm.levels)
+    own = [value - trips * round_trip for value in run.samples.of(operation.metric, arm.name)]
+    pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
+    return OperationCost(
+        protection=arm.protection,
+        label=arm.label,
+        control=arm.control,
+        operation=operation.operation,
+        metric=operation.metric,
+        own_ms=estimate(own),
+        round_trips=trips,
+        bytes=sent_and_received,
+        cpu_ms={role: seconds * 1e3 for role, seconds in _cpu_seconds(pieces).items()},
+    )
+
+
+def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
+    """Round trips over the link and bytes, for each operation."""
+    metric = run.plan.study.metrics[operation.metric]
+    phases = [piece.answer.phases[metric.phase] for piece in run.of(metric.workload, arm.name)]
+    count = sum(phase.count for phase in phases)
+    trips = sum(phase.round_trips or 0 for phase in phases) / count
+    moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count
+    return trips - _near_round_trips(operation, arm), moved
+
+
+def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
+    """Round trips of a connection that end before the link: a tunnel answers the TCP handshake at its near end, and
+    carries the opening of its channel together with the server's greeting."""
+    return 1.0 if arm.levels["transport"].startswith(TUNNEL_PREFIX) and operation.operation == "connection" else 0.0
+
+
+def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
+    """CPU seconds for each operation, by role."""
+    operations = max(1, sum(piece.answer.operations for piece in pieces))
+    roles: dict[str, float] = {}
+    for piece in pieces:
+        for role, nanoseconds in piece.answer.cpu_ns.items():
+            roles[role] = roles.get(role, 0.0) + nanoseconds / 1e9 / operations
+        for role, seconds in piece.server_cpu_seconds.items():
+            roles[role] = roles.get(role, 0.0) + seconds / operations
+    return roles
+
+
+def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
+    """What the arm adds to its control at the nearest distance, paired by round."""
+    pairs = run.pairs(operation.metric, arm)
+    if pairs is None or arm.baseline is None:
+        return None
+    control = run.plan.arm(arm.baseline)
+    trips, moved = _counted(run, operation, arm)
+    control_trips, control_moved = _counted(run, operation, control)
+    round_trip = run.plan.study.round_trip_ms(arm.levels)
+    base, values = pairs
+    own = difference(base, [value - (trips - control_trips) * round_trip for value in values])
+    return ExtraCost(
+        protection=arm.protection,
+        label=arm.label,
+        operation=operation.operation,
+        own_ms=own,
+        round_trips=trips - control_trips,
+        bytes=moved - control_moved,
+        cpu_ms=_extra_cpu_ms(run, operation, control, arm),
+    )
+
+
+def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm) -> Estimate:
+    """CPU time of all roles together for each operation, arm minus control, paired by round."""
+    workload = run.plan.study.metrics[operation.metric].workload
+    by_round = [
+        {
+            piece.round: sum(_cpu_seconds([piece]).values()) * 1e3
+            for piece in run.of(workload, each.name)
+            if piece.answer.operations
+        }
+        for each in (control, arm)
+    ]
+    common = sorted(set(by_round[0]) & set(by_round[1]))
+    return difference([by_round[0][number] for number in common], [by_round[1][number] for number in common])
+
+
+def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:
+    """The model's answer for each distance and each metric that follows from the operation's time."""
+    study, found = run.plan.study, []
+    same = [arm for arm in run.plan.arms if arm.protection == cost.protection and not arm.twin]
+    for arm in same:
+        link = cost.round_trips * study.round_trip_ms(arm.levels)
+        for name in operation.predicts:
+            per_second = study.metrics[name].unit == "per_second"
+            predicted = _moved(cost.own_ms, link, per_second)
+            measured = estimate(run.samples.of(name, arm.name)) if run.has(name, arm) else None
+            found.append(
+                Prediction(
+                    arm=arm.name,
+                    metric=name,
+                    unit=study.metrics[name].unit,
+                    round_trip_ms=study.round_trip_ms(arm.levels),
+                    predicted=predicted,
+                    measured=measured,
+                    error=predicted.value / measured.value - 1 if measured else None,
+                    local=arm.name == local.name,
+                )
+            )
+    return found
+
+
+def _moved(own_ms: Estimate, link_ms: float, per_second: bool) -> Estimate:
+    """Own time plus the link's share, as a time or as the rate of one worker."""
+    low, value, high = (own_ms.low + link_ms, own_ms.value + link_ms, own_ms.high + link_ms)
+    if per_second:
+        low, value, high = 1e3 / high, 1e3 / value, 1e3 / max(low, 1e-6)
+    return Estimate(value=value, low=low, high=high, rounds=own_ms.rounds)

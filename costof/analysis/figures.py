@@ -1,0 +1,179 @@
+"""Figures: effects, noise floors, values with their distributions, and break-even points."""
+
+from __future__ import annotations
+
+import math
+
+from hdrh.histogram import HdrHistogram
+
+from costof.analysis.run_record import Run
+from costof.break_even import Rounds, break_even
+from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, verdict
+from costof.plan import PlannedArm
+from costof.result import BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
+from costof.rounds import in_unit
+from costof.study import Metric as StudyMetric
+
+SHARES = (0.05, 0.01)
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+HIGHEST_NS = 60 * 10**9
+#: Points of a distribution's curve: enough for a smooth picture, few enough for a small file.
+QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
+
+
+def compared(run: Run) -> list[tuple[str, PlannedArm]]:
+    """Every effect of the run but the twins': what the correction for many comparisons counts."""
+    return [(name, arm) for name in run.plan.study.metrics for arm in run.plan.protected if run.pairs(name, arm)]
+
+
+def effects_of(run: Run, floors: list[NoiseFloor]) -> list[Effect]:
+    """The effects, in the order of the study's metrics."""
+    pairs = compared(run)
+    comparison = Comparison(count=len(pairs))
+    noise = {(floor.metric, floor.context): floor.relative for floor in floors}
+    return [_effect(run, name, arm, comparison, noise.get((name, arm.context), 0.0)) for name, arm in pairs]
+
+
+def noise_floors(run: Run) -> list[NoiseFloor]:
+    """What each control's twin differs from it by, in each metric that both have."""
+    twins = [run.plan.twin_of(control) for control in run.plan.controls]
+    found = [_noise_floor(run, name, twin) for name in run.plan.study.metrics for twin in twins]
+    return [floor for floor in found if floor is not None]
+
+
+def _noise_floor(run: Run, metric: str, twin: PlannedArm) -> NoiseFloor | None:
+    pairs = run.pairs(metric, twin)
+    relative = ratio(*pairs) if pairs else None
+    if pairs is None or relative is None:
+        return None
+    absolute = difference(*pairs)
+    return NoiseFloor(
+        metric=metric,
+        context=twin.context,
+        difference=absolute,
+        ratio=relative,
+        differences=[b - a for a, b in zip(*pairs, strict=True)],
+        absolute=max(abs(absolute.low), abs(absolute.high)),
+        relative=max(abs(1 - relative.low), abs(relative.high - 1)),
+    )
+
+
+def _effect(run: Run, name: str, arm: PlannedArm, comparison: Comparison, noise: float) -> Effect:
+    metric = run.plan.study.metrics[name]
+    pairs = run.pairs(name, arm)
+    assert pairs is not None
+    control, values = pairs
+    found = verdict(control, values, metric.margin, comparison, noise, metric.better)
+    needed = None
+    if found is Verdict.UNRESOLVED and run.rounds:
+        rounds = needed_rounds(control, values, metric.margin, comparison)
+        if rounds is not None:
+            needed = max(0, rounds - len(values)) * run.measured_seconds / run.rounds
+    return Effect(
+        metric=name,
+        unit=metric.unit,
+        arm=arm.name,
+        control_value=estimate(control).value,
+        value=estimate(values).value,
+        difference=difference(control, values),
+        ratio=ratio(control, values),
+        verdict=found,
+        rounds=len(values),
+        differences=[b - a for a, b in zip(control, values, strict=True)],
+        needed_seconds=needed,
+    )
+
+
+def values_of(run: Run) -> list[Value]:
+    """Every metric of every arm that has enough rounds."""
+    return [_value(run, name, arm) for name in run.plan.study.metrics for arm in run.plan.arms if run.has(name, arm)]
+
+
+def _value(run: Run, name: str, arm: PlannedArm) -> Value:
+    metric = run.plan.study.metrics[name]
+    phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
+    merged = HdrHistogram(1, HIGHEST_NS, 3)
+    for phase in phases:
+        merged.decode_and_add(phase.histogram)
+    workers = run.plan.workers(metric.workload, arm)
+    count = sum(phase.count for phase in phases)
+    highest = max(phase.max_ns for phase in phases)
+
+    # All in one pass over the histogram: asked one by one, each would be a pass of its own.
+    found = merged.get_percentile_to_value_dict([*PERCENTILES.values(), *QUANTILES])
+
+    def at(percentile: float) -> float:
+        # The histogram rounds to three digits; the largest is known exactly.
+        return in_unit(metric, max(1.0, min(float(found[percentile]), float(highest))), workers)
+
+    def each(total: int | None) -> float | None:
+        return total / count if total is not None else None
+
+    def total(attribute: str) -> int | None:
+        counted = [getattr(phase, attribute) for phase in phases]
+        return None if None in counted else sum(counted)
+
+    return Value(
+        metric=name,
+        arm=arm.name,
+        mean=estimate(run.samples.of(name, arm.name)),
+        operations=count,
+        percentiles={label: at(percentile) for label, percentile in PERCENTILES.items()},
+        distribution=[DistributionPoint(value=at(q), fraction=q / 100) for q in QUANTILES],
+        round_trips=each(total("round_trips")),
+        bytes_sent=each(total("bytes_sent")),
+        bytes_received=each(total("bytes_received")),
+    )
+
+
+def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
+    """A study's metric as the result tells it."""
+    return Metric(
+        name=name,
+        label=metric.label,
+        description=metric.description,
+        view=run.plan.study.workloads[metric.workload].view,
+        unit=metric.unit,
+        headline=metric.headline,
+        better=metric.better,
+        workload=metric.workload,
+        phase=metric.phase,
+        margin=metric.margin,
+    )
+
+
+def break_evens(run: Run) -> list[BreakEven]:
+    """From how many operations a connection each arm costs under 5 % and under 1 %."""
+    found = []
+    for wanted in run.plan.study.break_even:
+        for arm in run.plan.protected:
+            rounds = _common_rounds(run, wanted.connection, wanted.operation, arm)
+            if rounds is None:
+                continue
+            for share in SHARES:
+                needed = break_even(rounds, share, run.plan.seed)
+                found.append(
+                    BreakEven(
+                        view=wanted.view,
+                        arm=arm.name,
+                        share=share,
+                        operations=_finite(needed.value),
+                        low=_finite(needed.low),
+                        high=_finite(needed.high),
+                    )
+                )
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _common_rounds(run: Run, connection: str, operation: str, arm: PlannedArm) -> Rounds | None:
+    """The rounds in which both metrics have both arms; None below the fewest that an interval needs."""
+    control = arm.baseline or ""
+    names = [(connection, control), (connection, arm.name), (operation, control), (operation, arm.name)]
+    common = set.intersection(*(set(run.samples.rounds(*name)) for name in names))
+    if len(common) < FEWEST_ROUNDS:
+        return None
+    return Rounds(*([run.samples.at(*name, number) for number in sorted(common)] for name in names))

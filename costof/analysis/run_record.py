@@ -1,0 +1,116 @@
+"""A ledger, read once: what analysis works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from costof.ledger import (
+    CautionRecord,
+    EndRecord,
+    EnvironmentRecord,
+    Ledger,
+    LinksRecord,
+    LostRecord,
+    ProofRecord,
+    ReadyRecord,
+    SliceRecord,
+)
+from costof.plan import Plan, PlannedArm
+from costof.result import LinkEvidence
+from costof.rounds import Samples, Turn, add_samples
+
+
+@dataclass
+class Run:
+    """A ledger, read once."""
+
+    plan: Plan
+    samples: Samples = field(default_factory=Samples)
+    slices: list[SliceRecord] = field(default_factory=list)
+    ready: list[ReadyRecord] = field(default_factory=list)
+    environment: EnvironmentRecord | None = None
+    cautions: list[str] = field(default_factory=list)
+    proofs: dict[str, dict[str, str]] = field(default_factory=dict)
+    links: list[LinkEvidence] = field(default_factory=list)
+    lost: str | None = None
+    lost_arms: dict[str, str] = field(default_factory=dict)
+    end: EndRecord | None = None
+
+    @property
+    def counted(self) -> list[SliceRecord]:
+        """Slices that are in the figures."""
+        return [piece for piece in self.slices if not piece.warm_up and piece.mismatch is None]
+
+    def of(self, workload: str, arm: str) -> list[SliceRecord]:
+        return [p for p in self.counted if p.workload == workload and p.answer.arm == arm]
+
+    def refused(self, arm: PlannedArm) -> str | None:
+        """Why the engine could not run the arm at all."""
+        for record in self.ready:
+            for told in record.ready.arms:
+                if record.view == "wire" and told.name == arm.name and told.error is not None:
+                    return told.error.detail
+        return None
+
+    def has(self, metric: str, arm: PlannedArm) -> bool:
+        """Whether there are enough rounds for an interval."""
+        return len(self.samples.of(metric, arm.name)) >= 2
+
+    def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
+        """The rounds' pairs of an arm and its control, where they can be compared at all."""
+        measured = self.plan.study.metrics[metric].workload
+        if arm.baseline is None or not self.of(measured, arm.baseline):
+            return None
+        control, values = self.samples.pairs(metric, arm.baseline, arm.name)
+        return (control, values) if len(values) >= 2 else None
+
+    @property
+    def rounds(self) -> int:
+        return len({piece.round for piece in self.slices if not piece.warm_up})
+
+    @property
+    def whole_rounds(self) -> int:
+        """Rounds that a resumed run need not measure again; the last one may have been cut off."""
+        return max((piece.round for piece in self.slices), default=0) if self.rounds else 0
+
+    @property
+    def measured_seconds(self) -> float:
+        return sum(piece.answer.elapsed_ns for piece in self.slices if not piece.warm_up) / 1e9
+
+    @property
+    def partial(self) -> str | None:
+        if self.end is None:
+            return "it was ended from outside"
+        return self.end.partial or self.lost
+
+
+def read_run(ledger: Ledger) -> Run:
+    """Everything in a ledger. Raises `NOT_A_RUN`."""
+    run = Run(plan=ledger.plan())
+    for record in ledger.records():
+        match record:
+            case SliceRecord():
+                run.slices.append(record)
+            case ReadyRecord():
+                run.ready.append(record)
+            case EnvironmentRecord():
+                run.environment = run.environment or record
+                # A resumed run starts over: what ended it before no longer counts.
+                run.lost = run.end = None
+                run.lost_arms.clear()
+            case CautionRecord():
+                run.cautions.append(record.text)
+            case ProofRecord():
+                run.proofs[record.arm] = record.facts
+            case LinksRecord():
+                run.links = record.links
+            case LostRecord(arm=None):
+                run.lost = record.detail
+            case LostRecord(arm=str() as arm):
+                run.lost_arms[arm] = record.detail
+            case EndRecord():
+                run.end = record
+    for piece in run.counted:
+        turn = Turn(piece.workload, piece.answer.arm)
+        add_samples(run.plan, run.samples, piece.round, turn, piece.answer)
+    return run

@@ -1,0 +1,159 @@
+//! MySQL's connection phase: every proof, TLS on the same connection, and what is no MySQL server.
+
+use crate::support::authority::{Authority, VALID};
+use crate::support::mysql::{Mysql, PASSWORD};
+use crate::support::server::{self, Manner};
+use crate::support::{mysql_service, open_mysql, tls};
+use costof_engine::border::{Statements, Transport, Verify};
+use costof_engine::error::{Class, Failure, Result};
+use costof_engine::record::{Connection, Phase, Trail};
+use openssl::ssl::{SslAcceptor, SslVersion};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const PLAIN: Transport = Transport::Plain {};
+
+fn open(server: &Mysql, transport: Transport) -> Result<(Trail, Connection)> {
+    open_mysql(&mysql_service(&server.start(), PASSWORD, Statements::Text), transport)
+}
+
+fn round_trips(server: &Mysql, transport: Transport) -> Vec<(Phase, u64)> {
+    let (trail, _) = open(server, transport).unwrap();
+    trail.laps().map(|lap| (lap.phase, lap.traffic.round_trips)).collect()
+}
+
+/// TLS for a server, and the file of its authority.
+fn secure(test: &str, version: Option<SslVersion>) -> (Option<Arc<SslAcceptor>>, PathBuf) {
+    let authority = Authority::new();
+    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    (Some(acceptor), authority.file(test))
+}
+
+#[test]
+fn plain_takes_a_round_trip_for_each_phase() {
+    let expected = [(Phase::Tcp, 1), (Phase::Greeting, 1), (Phase::Auth, 1)];
+    assert_eq!(round_trips(&Mysql::default(), PLAIN), expected);
+}
+
+#[test]
+fn tls_adds_its_handshake_and_nothing_for_asking() {
+    for (name, version, expected) in
+        [("mysql-tls12", Some(SslVersion::TLS1_2), 2), ("mysql-tls13", Some(SslVersion::TLS1_3), 1)]
+    {
+        let (acceptor, ca_file) = secure(name, version);
+        let server = Mysql { tls: acceptor, ..Mysql::default() };
+        let expected = [(Phase::Tcp, 1), (Phase::Greeting, 1), (Phase::Tls, expected), (Phase::Auth, 1)];
+        assert_eq!(round_trips(&server, tls(&ca_file, None, Verify::Full)), expected);
+    }
+}
+
+#[test]
+fn every_proof_convinces_and_takes_its_round_trips() {
+    let sha2 = "caching_sha2_password";
+    for (proposes, plugin, cached, expected) in [
+        ("mysql_native_password", "mysql_native_password", false, 1),
+        (sha2, "mysql_native_password", false, 2),
+        ("mysql_native_password", "client_ed25519", false, 2),
+        ("auth_gssapi_client", "client_ed25519", false, 2),
+        (sha2, sha2, true, 1),
+        // The proof, the request for the key, the encrypted password.
+        (sha2, sha2, false, 3),
+        ("mysql_native_password", sha2, false, 4),
+    ] {
+        let server = Mysql { proposes, plugin, cached, ..Mysql::default() };
+        assert_eq!(round_trips(&server, PLAIN)[2], (Phase::Auth, expected), "{proposes}, {plugin}, {cached}");
+    }
+}
+
+#[test]
+fn under_tls_the_password_itself_is_said_where_it_is_wanted() {
+    let (tls_of_server, ca_file) = secure("mysql-sha2", None);
+    let plugin = "caching_sha2_password";
+    let server = Mysql { proposes: plugin, plugin, tls: tls_of_server, ..Mysql::default() };
+    let rounds = round_trips(&server, tls(&ca_file, None, Verify::Full));
+    assert_eq!(rounds.last(), Some(&(Phase::Auth, 2)));
+}
+
+#[test]
+fn a_wrong_password_is_an_authentication_error_with_every_proof() {
+    for plugin in ["mysql_native_password", "caching_sha2_password", "client_ed25519"] {
+        for cached in [true, false] {
+            let address = Mysql { plugin, cached, ..Mysql::default() }.start();
+            let failure = open_mysql(&mysql_service(&address, "wrong", Statements::Text), PLAIN).unwrap_err();
+            assert_eq!(failure.class, Class::Authentication, "{plugin}");
+            assert_eq!(failure.detail, format!("{address}: 1045 (28000): Access denied"));
+        }
+    }
+}
+
+#[test]
+fn a_proof_that_nobody_here_knows_is_named() {
+    let failure = open(&Mysql { plugin: "dialog", ..Mysql::default() }, PLAIN).unwrap_err();
+    assert_eq!(failure.class, Class::Authentication);
+    assert!(failure.detail.contains("'dialog'"), "{failure}");
+}
+
+#[test]
+fn a_server_without_tls_is_said_to_be_so() {
+    let failure = open(&Mysql::default(), tls(&Authority::new().file("mysql-no-tls"), None, Verify::Full)).unwrap_err();
+    assert_eq!(failure.class, Class::TlsRefused);
+}
+
+/// Somebody on the way could have said it, and it would be taken for the server's once TLS stands.
+#[test]
+fn what_is_said_in_plain_before_tls_is_refused() {
+    let (acceptor, ca_file) = secure("mysql-injection", None);
+    let server = Mysql { tls: acceptor, says_more: b"\x07\0\0\x02\0\0\0\x02\0\0\0", ..Mysql::default() };
+    let failure = open(&server, tls(&ca_file, None, Verify::Full)).unwrap_err();
+    assert_eq!(failure.class, Class::Protocol);
+}
+
+#[test]
+fn the_certificate_is_checked() {
+    let (acceptor, _) = secure("mysql-certificate", None);
+    let server = Mysql { tls: acceptor, ..Mysql::default() };
+    let others = Authority::new().file("mysql-untrusted");
+    assert_eq!(open(&server, tls(&others, None, Verify::Full)).unwrap_err().class, Class::TlsCertificateUntrusted);
+}
+
+fn meet(greets_with: &'static [u8]) -> Failure {
+    let address = server::start(Manner::Greets(greets_with));
+    open_mysql(&mysql_service(&address, PASSWORD, Statements::Text), PLAIN).unwrap_err()
+}
+
+#[test]
+fn what_is_no_mysql_server_is_told_from_its_first_bytes() {
+    assert_eq!(meet(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
+    assert_eq!(meet(b"220 mail.example.org ESMTP\r\n").class, Class::Protocol);
+    assert_eq!(meet(b"\x01\0\0\0\x09").class, Class::Protocol);
+    assert_eq!(meet(b"").class, Class::Closed);
+}
+
+#[test]
+fn a_server_that_is_full_says_so() {
+    let failure = meet(b"\x17\0\0\0\xff\x10\x04Too many connections");
+    assert_eq!(failure.class, Class::Server);
+    assert!(failure.detail.ends_with("1040 (HY000): Too many connections"), "{failure}");
+}
+
+#[test]
+fn the_first_address_that_can_be_reached_is_measured() {
+    let address = Mysql::default().start();
+    let mut settings = mysql_service(&address, PASSWORD, Statements::Text);
+    settings.addresses.insert(0, "127.0.0.1:1".into());
+    let (_, connection) = open_mysql(&settings, PLAIN).unwrap();
+    assert_eq!(connection.server, address);
+    settings.addresses.truncate(1);
+    assert_eq!(open_mysql(&settings, PLAIN).unwrap_err().class, Class::Refused);
+}
+
+#[test]
+fn an_end_is_announced() {
+    let server = Mysql::default();
+    open(&server, PLAIN).unwrap();
+    // Discovery's connection and the measured one; the server's threads may come to them a little later.
+    while server.quits.load(Ordering::Relaxed) < 2 {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,230 @@
+//! A server that speaks just enough MySQL: a greeting, every proof, point selects and inserts, one thread a connection.
+//! What is said in words is `mysql_common`'s, so that it is not checked by the code that wrote it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mysql_common::constants::{CapabilityFlags, StatusFlags};
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::proto::{MyDeserialize, MySerialize};
+use openssl::pkey::{Id, PKey};
+use openssl::rsa::{Padding, Rsa};
+use openssl::sha::{sha1, sha256};
+use openssl::sign::Verifier;
+use openssl::ssl::SslAcceptor;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The one user's.
+pub const PASSWORD: &str = "secret";
+/// Its ed25519 public key, from MariaDB's documentation.
+const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
+const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
+const LONG_NONCE: [u8; 32] = [7; 32];
+const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
+
+/// How a server behaves.
+#[derive(Clone)]
+pub struct Mysql {
+    /// The plugin of the greeting.
+    pub proposes: &'static str,
+    /// The user's.
+    pub plugin: &'static str,
+    /// Whether `caching_sha2_password` knows the user from before.
+    pub cached: bool,
+    pub tls: Option<Arc<SslAcceptor>>,
+    /// Whether lists end with an OK in place of an EOF.
+    pub without_eof: bool,
+    /// Said in plain right after the greeting.
+    pub says_more: &'static [u8],
+    /// How many connections were ended with COM_QUIT.
+    pub quits: Arc<AtomicUsize>,
+}
+
+impl Default for Mysql {
+    fn default() -> Self {
+        let plugin = "mysql_native_password";
+        let quits = Arc::default();
+        Mysql { proposes: plugin, plugin, cached: false, tls: None, without_eof: true, says_more: &[], quits }
+    }
+}
+
+impl Mysql {
+    /// Serve until the process ends; the address.
+    pub fn start(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = self.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let server = server.clone();
+                // A client that goes away in the middle is what some tests are about.
+                std::thread::spawn(move || server.serve(stream));
+            }
+        });
+        address
+    }
+
+    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut plain = Packets { stream, sequence: 0 };
+        let mut greeting = self.greeting();
+        greeting.extend_from_slice(self.says_more);
+        plain.write_raw(&greeting)?;
+        let first = plain.read()?;
+        match &self.tls {
+            Some(acceptor) if first.len() == 32 => {
+                let Ok(stream) = acceptor.accept(plain.stream) else { return Ok(()) };
+                let mut secure = Packets { stream, sequence: plain.sequence };
+                let response = secure.read()?;
+                self.converse(secure, &response, true)
+            }
+            _ => self.converse(plain, &first, false),
+        }
+    }
+
+    fn greeting(&self) -> Vec<u8> {
+        let mut capabilities = CapabilityFlags::all();
+        capabilities.set(CapabilityFlags::CLIENT_SSL, self.tls.is_some());
+        capabilities.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, self.without_eof);
+        let (head, tail) = NONCE.split_first_chunk::<8>().unwrap();
+        let tail = Some([tail, &[0]].concat());
+        let (status, plugin) = (StatusFlags::empty(), Some(self.proposes.as_bytes()));
+        let mut packet = vec![0; 4];
+        HandshakePacket::new(10, &b"8.0.36"[..], 1, *head, tail, capabilities, 45, status, plugin)
+            .serialize(&mut packet);
+        packet[0] = (packet.len() - 4) as u8;
+        packet
+    }
+
+    fn converse<S: Read + Write>(&self, mut packets: Packets<S>, response: &[u8], tls: bool) -> std::io::Result<()> {
+        let response = HandshakeResponse::deserialize((), &mut ParseBuf(response))?;
+        assert_eq!((response.user(), response.db_name()), (&b"u"[..], Some(&b"sbtest"[..])));
+        let mut proof = response.scramble_buf().to_vec();
+        if response.auth_plugin().unwrap().as_bytes() != self.plugin.as_bytes() {
+            let nonce = if self.plugin == "client_ed25519" { LONG_NONCE.to_vec() } else { [&NONCE[..], &[0]].concat() };
+            let mut switch = Vec::new();
+            AuthSwitchRequest::new(self.plugin.as_bytes(), nonce).serialize(&mut switch);
+            packets.write(&switch)?;
+            proof = packets.read()?;
+        }
+        if !self.accepts(&proof, &mut packets, tls)? {
+            return packets.write(DENIED);
+        }
+        packets.write(OK)?;
+        self.follow(packets)
+    }
+
+    fn accepts<S: Read + Write>(&self, proof: &[u8], packets: &mut Packets<S>, tls: bool) -> std::io::Result<bool> {
+        let password = PASSWORD.as_bytes();
+        match self.plugin {
+            "mysql_native_password" => {
+                let kept = sha1(&sha1(password));
+                Ok(sha1(&xor(proof, &sha1(&[&NONCE[..], &kept].concat()))) == kept)
+            }
+            "client_ed25519" => {
+                let key = BASE64.decode(ED25519_KEY).unwrap();
+                let key = PKey::public_key_from_raw_bytes(&key, Id::ED25519).unwrap();
+                Ok(Verifier::new_without_digest(&key)?.verify_oneshot(proof, &LONG_NONCE).unwrap_or(false))
+            }
+            "caching_sha2_password" if self.cached => {
+                let kept = sha256(&sha256(password));
+                let known = sha256(&xor(proof, &sha256(&[&kept[..], NONCE].concat()))) == kept;
+                packets.write(&[1, 3])?;
+                Ok(known)
+            }
+            "caching_sha2_password" => {
+                packets.write(&[1, 4])?;
+                let said = if tls { packets.read()? } else { exchange_key(packets)? };
+                Ok(said == [password, &[0]].concat())
+            }
+            // One that no client has.
+            _ => Ok(false),
+        }
+    }
+
+    fn follow<S: Read + Write>(&self, mut packets: Packets<S>) -> std::io::Result<()> {
+        loop {
+            packets.sequence = 0;
+            let command = packets.read()?;
+            match command.first() {
+                Some(1) => {
+                    self.quits.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Some(3) if command[1..].starts_with(b"INSERT") => {
+                    let rows = command.iter().filter(|byte| **byte == b'(').count() as u8 - 1;
+                    packets.write(&[0, rows, 0, 2, 0, 0, 0])?;
+                }
+                Some(3) => self.answer_with_a_row(&mut packets, b"\x03abc")?,
+                Some(0x16) => {
+                    packets.write(b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0")?;
+                    for _ in 0..2 {
+                        packets.write(b"\x03def")?;
+                        self.end_definitions(&mut packets)?;
+                    }
+                }
+                Some(0x17) => self.answer_with_a_row(&mut packets, b"\x00\x00\x03abc")?,
+                _ => return packets.write(b"\xff\x17\x04#08S01Unknown command"),
+            }
+        }
+    }
+
+    fn answer_with_a_row<S: Read + Write>(&self, packets: &mut Packets<S>, row: &[u8]) -> std::io::Result<()> {
+        packets.write(&[1])?;
+        packets.write(b"\x03def")?;
+        self.end_definitions(packets)?;
+        packets.write(row)?;
+        packets.write(if self.without_eof { b"\xfe\0\0\x02\0\0\0" } else { b"\xfe\0\0\x02\0" })
+    }
+
+    fn end_definitions<S: Read + Write>(&self, packets: &mut Packets<S>) -> std::io::Result<()> {
+        if self.without_eof { Ok(()) } else { packets.write(b"\xfe\0\0\x02\0") }
+    }
+}
+
+/// Give out our public key, and read what was encrypted with it.
+fn exchange_key<S: Read + Write>(packets: &mut Packets<S>) -> std::io::Result<Vec<u8>> {
+    assert_eq!(packets.read()?, [2], "a client asks for the key");
+    let key = Rsa::generate(2048)?;
+    packets.write(&[&[1], &key.public_key_to_pem()?[..]].concat())?;
+    let mut read = vec![0; key.size() as usize];
+    let length = key.private_decrypt(&packets.read()?, &mut read, Padding::PKCS1_OAEP)?;
+    Ok(read[..length].iter().zip(NONCE.iter().cycle()).map(|(byte, pad)| byte ^ pad).collect())
+}
+
+fn xor(one: &[u8], other: &[u8]) -> Vec<u8> {
+    one.iter().zip(other).map(|(one, other)| one ^ other).collect()
+}
+
+struct Packets<S> {
+    stream: S,
+    sequence: u8,
+}
+
+impl<S: Read + Write> Packets<S> {
+    fn read(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut header = [0; 4];
+        self.stream.read_exact(&mut header)?;
+        assert_eq!(header[3], self.sequence, "both ends count together");
+        self.sequence += 1;
+        let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
+        self.stream.read_exact(&mut payload)?;
+        Ok(payload)
+    }
+
+    fn write(&mut self, payload: &[u8]) -> std::io::Result<()> {
+        let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
+        packet[3] = self.sequence;
+        packet.extend_from_slice(payload);
+        self.write_raw(&packet)
+    }
+
+    fn write_raw(&mut self, packet: &[u8]) -> std::io::Result<()> {
+        self.sequence += 1;
+        self.stream.write_all(packet)
+    }
+}
