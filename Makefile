@@ -21,6 +21,7 @@ demo: setup
 	$(BIN)/costof run mongodb-tls --profile quick
 
 test: setup
+	@scripts/system-packages tests
 	@cd engine && cargo test --quiet --release
 	@$(BIN)/python -m pytest
 
@@ -29,6 +30,7 @@ lint: setup
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: setup
+	@scripts/system-packages bench
 	@$(BIN)/python benches/run.py
 
 clean:

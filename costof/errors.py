@@ -50,6 +50,10 @@ class Problem(Enum):
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
     BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")
+    NO_TUNNEL_TO_TARGET = (
+        EXIT_USAGE,
+        "{levels} can be had in a lab only: costof opens no tunnel to your servers; say --set transport={rest}",
+    )
     TARGET_UNREACHABLE = (EXIT_FAILED, "cannot reach {target}: {detail}")
     TARGET_REFUSES_LOGIN = (EXIT_FAILED, "{target} refuses the user or the password: {detail}")
     TARGET_FAILED = (EXIT_FAILED, "{target}: {detail}")

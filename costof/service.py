@@ -84,6 +84,14 @@ class Service(ABC):
     def arrange(self, arm: PlannedArm) -> None:
         """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
 
+    def wants_ticket(self, arm: PlannedArm) -> bool:
+        """Whether the client of an arm that resumes sessions must first connect once, outside measured time.
+
+        Asked once after each `arrange`: the servers may show another key since the arm's last slice, and tickets given
+        before are worth nothing then.
+        """
+        return False
+
     def prefix(self, arm: PlannedArm) -> list[str]:
         """Argv prefix that starts a program on the client's host of an arm (a network namespace); [] for this one."""
         return []

@@ -70,6 +70,16 @@ def running_mariadb(lab: Lab, *keys: str) -> Iterator[MariadbServer]:
         yield server
 
 
+# A user of a server that is not the lab's own, as a target's is: it may make databases, and read none of others.
+ADMIN = "somebody"
+
+
+def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE") -> None:
+    """With the server's own password; `requires` may be SSL."""
+    server._query(f"CREATE USER {ADMIN} IDENTIFIED BY %s REQUIRE {requires}", server.password)
+    server._query(f"GRANT ALL ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
+
+
 @contextlib.contextmanager
 def standing_mariadbd() -> Iterator[Standing]:
     with Lab() as lab, running_mariadb(lab) as server:

@@ -130,6 +130,11 @@ class MariadbServer:
         ]
 
     @property
+    def ca_file(self) -> Path:
+        """Of the authority that has signed its certificates."""
+        return self._authority.ca_file
+
+    @property
     def address(self) -> str:
         """The first of its addresses."""
         return self.addresses[0]
@@ -161,20 +166,21 @@ class MariadbServer:
         for statement in after_load(DATABASE):
             self._query(statement)
 
-    def show_key(self, kind: str) -> None:
-        """Show another key from the next connection on; those that stand live on.
+    def show_key(self, kind: str) -> bool:
+        """Show a key from the next connection on; those that stand live on. Returns whether it is another one.
 
         `FLUSH SSL` builds a new TLS context: its counters start at nought, which `counters` makes up for, and tickets
         given before are worth nothing, so that the next connection of a client that resumes is a full handshake.
         """
         if kind == self._key:
-            return
+            return False
         self._key = kind
         self._install_certificate()
         accepted = self._tls_accepted()
         self._query("FLUSH SSL")
         # It has reset the counter, unless this server keeps it.
         self._tls_before_flush += accepted - self._tls_accepted()
+        return True
 
     def counters(self) -> Counters:
         """`Connections` and `Ssl_finished_accepts`, the latter under 'TLS': it does not count by version.

@@ -1,11 +1,13 @@
 """A MongoDB replica set of the run's own: primary, secondary, hidden.
 
-Every member takes plain and TLS on the same port (`preferTLS`), so that the arms use the very same processes.
+Every member takes plain and TLS on the same port (`preferTLS`), so that the arms use the very same processes. All three
+stand on one host; far clients are on hosts of their own, and the members' addresses are the same for all of them.
 """
 
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +21,10 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.mongod_binary import find_mongod, mongod_version
+from costof.lab.site import Site
+from costof.lab.tickets import Tickets
 from costof.plan import Plan, PlannedArm
+from costof.result import LinkEvidence
 from costof.service import Counters, Description, LoadData, Service
 from costof.transport import transport_of
 
@@ -36,13 +41,15 @@ SETTLED = {"electionTimeoutMillis": 30000, "heartbeatIntervalMillis": 2000}
 
 
 class MongodbLab(Service):
-    """Three `mongod` on loopback addresses, with authentication, a key file and certificates of the run's own CA."""
+    """Three `mongod` with authentication, a key file and certificates of the run's own CA."""
 
     measures_cpu = True
 
     def __init__(self, plan: Plan) -> None:
         self._arms = plan.arms
         self._lab = Lab()
+        self._site = Site(self._lab, plan, servers=len(ROLES))
+        self._tickets = Tickets()
         self._password = secrets.token_urlsafe(24)
         self._admins: dict[str, pymongo.MongoClient[dict[str, Any]]] = {}
         self._key = ""
@@ -50,22 +57,21 @@ class MongodbLab(Service):
     def __enter__(self) -> Self:
         binary = find_mongod()
         self._version = mongod_version(binary)
-        self._lab.__enter__()
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(self._lab)
+            stack.enter_context(self._site)
+            stack.callback(self._close_admins)
             self._issue_certificates()
             self._start(binary)
             self._form_replica_set()
-        except BaseException as error:
-            self._lab.__exit__(type(error), error, error.__traceback__)
-            raise
+            self._site.measure()
+            self._leave = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for client in self._admins.values():
-            client.close()
-        self._lab.__exit__(kind, error, trace)
+        self._leave.close()
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         return {
@@ -82,6 +88,9 @@ class MongodbLab(Service):
             },
             "transport": transport_of(arm.levels, self._authority.ca_file),
         }
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        return self._site.client(arm).prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         load(arm)
@@ -104,24 +113,30 @@ class MongodbLab(Service):
             self._install_certificate(role, key)
             self._admins[role].admin.command("rotateCertificates", 1)
         self._key = key
+        self._tickets.void()
+
+    def wants_ticket(self, arm: PlannedArm) -> bool:
+        return self._tickets.renew(arm)
+
+    def links(self) -> list[LinkEvidence]:
+        return self._site.links()
 
     def counters(self, server: str) -> Counters:
         role = next(role for role in ROLES if self._address(role) == server)
         return read_counters(self._admins[role])
 
     def cpu_seconds(self) -> dict[str, float]:
-        return self._lab.cpu_seconds()
+        return self._lab.cpu_seconds() | self._site.cpu_seconds()
 
     def lost(self) -> str | None:
-        dead = self._lab.dead()
-        return (
-            f"the lab's {dead[0].name} ended in the middle of the run (status {dead[0].exit_status})" if dead else None
-        )
+        for process in self._lab.dead():
+            return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
+        return self._site.lost()
 
     def describe(self) -> Description:
         return Description(
             versions={"mongod": self._version},
-            topology="replica set of three on loopback: " + ", ".join(ROLES),
+            topology=f"replica set of three ({', '.join(ROLES)}) {self._site.topology()}",
             facts={"read preference": "secondary", "authentication": "SCRAM-SHA-256", "TLS mode": "preferTLS"},
         )
 
@@ -134,7 +149,7 @@ class MongodbLab(Service):
         return f"{self._host(role)}:{PORT}"
 
     def _host(self, role: str) -> str:
-        return self._lab.address(ROLES.index(role) + 1)
+        return self._site.addresses[ROLES.index(role)]
 
     def _issue_certificates(self) -> None:
         self._authority = Authority(self._lab.folder / "certificates")
@@ -173,7 +188,7 @@ class MongodbLab(Service):
             argv += [word for name, value in options.items() for word in (f"--{name}", str(value))]
             # Its periodic disk writes would be noise in the measurement.
             argv += ["--setParameter", "diagnosticDataCollectionEnabled=false"]
-            self._lab.spawn(role, role, argv)
+            self._lab.spawn(role, role, argv, host=self._site.server)
 
     def _form_replica_set(self) -> None:
         # The Unix socket counts as localhost, which may make the first user before there is one.
@@ -219,6 +234,10 @@ class MongodbLab(Service):
             return False
         states = self._admins["primary"].admin.command("replSetGetStatus")["members"]
         return [member["stateStr"] for member in states] == ["PRIMARY", "SECONDARY", "SECONDARY"]
+
+    def _close_admins(self) -> None:
+        for client in self._admins.values():
+            client.close()
 
     def _client(self, role: str, username: str | None = None) -> pymongo.MongoClient[dict[str, Any]]:
         socket = quote(str(self._lab.folder / role / f"mongodb-{PORT}.sock"), safe="")

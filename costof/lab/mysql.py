@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -10,12 +11,13 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, DEFAULT_KEY, PORT, ROLE, MariadbServer
 from costof.lab.site import Site
+from costof.lab.tickets import Tickets
 from costof.lab.tunnels import Tunnels
 from costof.plan import Plan, PlannedArm
 from costof.result import LinkEvidence
 from costof.sbtest import TABLE
 from costof.service import Counters, Description, LoadData, Service
-from costof.transport import transport_of
+from costof.transport import WEAK_KEYS, transport_of
 
 
 class MysqlLab(Service):
@@ -24,11 +26,11 @@ class MysqlLab(Service):
     measures_cpu = True
 
     def __init__(self, plan: Plan) -> None:
-        keys = dict.fromkeys(arm.levels["key"] for arm in plan.arms if "key" in arm.levels)
-        self._keys = list(keys) or [DEFAULT_KEY]
+        self._keys = keys_to_show([arm.levels["key"] for arm in plan.arms if "key" in arm.levels])
         self._lab = Lab()
         # Near clients have a host of their own too, where root allows it: near is the same beside far ones and alone.
         self._site = Site(self._lab, plan, apart=True)
+        self._tickets = Tickets()
         self._tunnels = Tunnels(self._lab, self._site, plan.arms)
 
     def __enter__(self) -> Self:
@@ -71,8 +73,11 @@ class MysqlLab(Service):
         return [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        if "key" in arm.levels:
-            self._server.show_key(arm.levels["key"])
+        if "key" in arm.levels and self._server.show_key(arm.levels["key"]):
+            self._tickets.void()
+
+    def wants_ticket(self, arm: PlannedArm) -> bool:
+        return self._tickets.renew(arm)
 
     def links(self) -> list[LinkEvidence]:
         return self._site.links()
@@ -108,6 +113,17 @@ class MysqlLab(Service):
     def process_ids(self) -> dict[str, int]:
         """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()}
+
+
+def keys_to_show(asked: Sequence[str]) -> list[str]:
+    """The kinds of key to make, and first the one to show while the arms are proved, which every arm's client takes.
+
+    A weak key is taken by its own arms alone, and an ECDSA key cannot serve the old suites.
+    """
+    kinds = list(dict.fromkeys(asked))
+    common = [kind for kind in kinds if kind.startswith("rsa-") and kind not in WEAK_KEYS]
+    first = kinds[0] if len(kinds) == 1 else common[0] if common else DEFAULT_KEY
+    return [first, *(kind for kind in kinds if kind != first)]
 
 
 def service(plan: Plan) -> Service:

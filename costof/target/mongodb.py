@@ -6,15 +6,12 @@ carries a marker; all that is dropped is that database, and only if its marker i
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import pymongo
-from cryptography import x509
 from pymongo import uri_parser
 from pymongo.errors import ConfigurationError, InvalidURI, OperationFailure, PyMongoError
 
@@ -23,15 +20,13 @@ from costof.lab.mongodb import COLLECTION, read_counters
 from costof.plan import Plan, PlannedArm
 from costof.redact import redact_url
 from costof.service import Counters, Description, LoadData, Service
+from costof.target.own_database import MARKER, MARKER_NAME, check_ca_file, new_database_name, told_writes
 from costof.transport import transport_of
 
 REACH_MS = 5000
-MARKER_COLLECTION = "costof"
-MARKER = "made by costof"
 AUTHENTICATION_FAILED = 18
 #: Words of pymongo's errors for which another way of talking to the address would meet the same.
 NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host")
-LONGEST_DATABASE_NAME = 63
 
 Client = pymongo.MongoClient[dict[str, Any]]
 
@@ -45,8 +40,7 @@ class MongodbTarget(Service):
         self._records = plan.records
         self._ca_file = ca_file
         self._run = run_name
-        # The random part makes the name this run's own even where two machines start in the same second.
-        self.database = database_name(run_name, secrets.token_hex(3))
+        self.database = new_database_name(run_name)
         self._parsed = self._parse(url)
         self._client: Client | None = None
         self._members: dict[str, Client] = {}
@@ -89,19 +83,14 @@ class MongodbTarget(Service):
         database = self._admin()[self.database]
         if self._asked(database.list_collection_names):
             raise CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self._shown)
-        marker = database.get_collection(MARKER_COLLECTION, write_concern=pymongo.WriteConcern("majority"))
+        marker = database.get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern("majority"))
         self._made = True
         self._asked(lambda: marker.insert_one({"_id": MARKER, "run": self._run}))
         load(arm)
         self._asked(self._wait_for_members)
 
     def writes(self) -> list[str]:
-        return [
-            f"create database {self.database} on {self._shown}; refuse when it is there already",
-            f"insert the marker '{MARKER}' into {self.database}.{MARKER_COLLECTION}",
-            f"insert {self._records:,} records of about 1 kB into {self.database}.{COLLECTION}",
-            f"drop database {self.database} at the end, if its marker is this run's",
-        ]
+        return told_writes(self.database, self._shown, self._records, "1 kB", COLLECTION)
 
     def counters(self, server: str) -> Counters:
         if self._counters_hidden is not None:
@@ -207,7 +196,7 @@ class MongodbTarget(Service):
         holding = len(self._hello.get("hosts", [])) + len(self._hello.get("passives", []))
         if holding:
             everywhere = pymongo.WriteConcern(holding, wtimeout=120_000)
-            collection = self._admin()[self.database].get_collection(MARKER_COLLECTION, write_concern=everywhere)
+            collection = self._admin()[self.database].get_collection(MARKER_NAME, write_concern=everywhere)
             collection.insert_one({"_id": "loaded"})
 
     def _drop(self) -> None:
@@ -215,7 +204,7 @@ class MongodbTarget(Service):
         if not self._made or self._client is None:
             return
         database = self._client[self.database]
-        marker = self._asked(lambda: database[MARKER_COLLECTION].find_one({"_id": MARKER}))
+        marker = self._asked(lambda: database[MARKER_NAME].find_one({"_id": MARKER}))
         if marker is not None and marker.get("run") == self._run:
             self._asked(lambda: self._admin().drop_database(self.database))
 
@@ -223,24 +212,6 @@ class MongodbTarget(Service):
 def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
     return MongodbTarget(plan, url, ca_file, run_name)
-
-
-def database_name(run_name: str, unique: str) -> str:
-    """`costof_<run>_<unique>` in the characters and the length that MongoDB allows."""
-    words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
-    return f"costof_{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
-
-
-def check_ca_file(path: Path | None) -> None:
-    """Raises `TLS_CA_INVALID` unless the file holds certificates in PEM."""
-    if path is None:
-        return
-    try:
-        x509.load_pem_x509_certificates(path.read_bytes())
-    except OSError as error:
-        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail=error.strerror) from None
-    except ValueError:
-        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None
 
 
 def _first_words(error: PyMongoError) -> str:

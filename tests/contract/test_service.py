@@ -5,117 +5,132 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from costof.experiment import LOAD
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.lab.lab import Lab
 from costof.plan import Options, Plan, PlannedArm, resolve
 from costof.redact import REDACTED, redact
 from costof.service import Service
 from costof.services import open_service
 from costof.study import load_study
+from tests.engines import Engines
+from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 RECORDS = 300
+NEAR = {"mongodb-tls": ["transport=plain,tls"], "mysql-transport": ["transport=plain,tls,ssh-aes256-gcm"]}
+
+
+@dataclass
+class Standing:
+    """A service, and under which name its servers count a connection with TLS 1.3."""
+
+    plan: Plan
+    service: Service
+    counted_as: str
+
+    @property
+    def control(self) -> PlannedArm:
+        (control,) = self.plan.controls
+        return control
 
 
 def plan_for(study: str, target: str | None = None) -> Plan:
-    return resolve(load_study(study), Options(profile="quick", settings=[f"records={RECORDS}"], target=target))
+    settings = ["transport=plain,tls"] if target else [*NEAR[study], "distance=lan"]
+    return resolve(
+        load_study(study), Options(profile="quick", settings=[f"records={RECORDS}", *settings], target=target)
+    )
 
 
 @contextlib.contextmanager
-def mongodb_lab() -> Iterator[tuple[Plan, Service]]:
-    plan = plan_for("mongodb-tls")
+def lab(study: str, counted_as: str) -> Iterator[Standing]:
+    plan = plan_for(study)
     with open_service(plan, None, None, "run") as service:
-        yield plan, service
+        yield Standing(plan, service, counted_as)
 
 
 @contextlib.contextmanager
-def mongodb_target() -> Iterator[tuple[Plan, Service]]:
+def mongodb_target() -> Iterator[Standing]:
     """A lab plays the user's servers."""
-    with mongodb_lab() as (_, lab):
-        end = lab.endpoint(plan_for("mongodb-tls").arms[2])
+    with lab("mongodb-tls", "TLSv1.3") as playing:
+        end = playing.service.endpoint(playing.plan.arms[2])
         service, ca_file = end["service"], Path(end["transport"]["ca_file"])
         admin = f"mongodb://lab:{service['password']}@{','.join(service['addresses'])}/?replicaSet=costof"
         plan = plan_for("mongodb-tls", target="mongodb://a-user")
         with open_service(plan, admin, ca_file, "run") as target:
-            yield plan, target
+            yield Standing(plan, target, "TLSv1.3")
 
 
-SERVICES = {"mongodb-lab": mongodb_lab, "mongodb-target": mongodb_target}
+@contextlib.contextmanager
+def mysql_target() -> Iterator[Standing]:
+    with Lab() as playing, running_mariadb(playing) as server:
+        user_of_many_databases(server)
+        url = f"mysql://{ADMIN}:{server.password}@{server.address}:{server.port}/"
+        plan = plan_for("mysql-transport", target="mysql://a-user")
+        with open_service(plan, url, server.ca_file, "run") as target:
+            yield Standing(plan, target, "TLS")
+
+
+# MariaDB does not count by version.
+SERVICES = {
+    "mongodb-lab": lambda: lab("mongodb-tls", "TLSv1.3"),
+    "mongodb-target": mongodb_target,
+    "mysql-lab": lambda: lab("mysql-transport", "TLS"),
+    "mysql-target": mysql_target,
+}
 
 
 @pytest.fixture(scope="module", params=SERVICES)
-def standing(request: pytest.FixtureRequest) -> Iterator[tuple[Plan, Service]]:
-    with SERVICES[request.param]() as (plan, service):
-        yield plan, service
+def standing(request: pytest.FixtureRequest) -> Iterator[Standing]:
+    with SERVICES[request.param]() as standing:
+        yield standing
 
 
 @pytest.fixture(scope="module")
-def measuring(standing: tuple[Plan, Service]) -> Iterator[tuple[Plan, Service, Instrument, dict[str, str]]]:
-    plan, service = standing
-    border = {
-        "seed": 1,
-        "threads": 1,
-        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-        "data": {"records": RECORDS, "fields": 10, "field_length": 100},
-        "arms": [{"name": arm.name, **service.endpoint(arm)} for arm in plan.arms],
-        "workloads": [
-            {"name": "connect", "kind": "connect", "workers": 1},
-            {"name": "query", "kind": "query", "workers": 2},
-            {"name": LOAD, "kind": "load", "workers": 2},
-        ],
-    }
-    with engine() as wire:
-        ready = wire.plan(border)
-        servers = {arm.name: arm.server or str(arm.error) for arm in ready.arms}
-
-        def load(arm: PlannedArm) -> None:
-            answer = wire.slice(0, arm.name, LOAD, RECORDS, 60)
-            assert answer.operations == RECORDS
-            assert not answer.errors
-
-        service.prepare(plan.control, load)
-        yield plan, service, wire, servers
+def engines(standing: Standing) -> Iterator[Engines]:
+    with Engines(standing.plan, standing.service) as engines:
+        standing.service.prepare(standing.control, engines.load)
+        yield engines
 
 
-Measuring = tuple[Plan, Service, Instrument, dict[str, str]]
-
-
-def test_endpoints_differ_in_the_transport_alone(standing: tuple[Plan, Service]) -> None:
-    plan, service = standing
-    ends = [service.endpoint(arm) for arm in plan.arms]
-    assert all(end["service"] == ends[0]["service"] for end in ends)
+def test_endpoints_differ_in_the_transport_alone(standing: Standing) -> None:
+    ends = [standing.service.endpoint(arm) for arm in standing.plan.arms]
+    assert all(end["service"] == ends[0]["service"] for end in ends[:3])
     assert ends[0]["transport"] == ends[1]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == "tls"
+    # A tunnel is entered elsewhere, and nothing else is different.
+    for end in ends[3:]:
+        assert end["transport"] == {"kind": "plain"}
+        assert end["service"] | {"addresses": ends[0]["service"]["addresses"]} == ends[0]["service"]
 
 
-def test_an_endpoint_hides_its_password_once_redacted(standing: tuple[Plan, Service]) -> None:
-    plan, service = standing
-    end = service.endpoint(plan.control)
+def test_an_endpoint_hides_its_password_once_redacted(standing: Standing) -> None:
+    end = standing.service.endpoint(standing.control)
     assert end["service"]["password"] not in json.dumps(redact(end))
     assert redact(end)["service"]["password"] == REDACTED
 
 
-def test_it_says_what_it_is_and_what_it_writes(standing: tuple[Plan, Service]) -> None:
-    _, service = standing
-    described = service.describe()
+def test_it_says_what_it_is_and_what_it_writes(standing: Standing) -> None:
+    described = standing.service.describe()
     assert described.versions
     assert described.topology
-    assert service.writes()
-    assert service.lost() is None
+    assert standing.service.writes()
+    assert standing.service.lost() is None
+    assert not any(standing.service.lost_arm(arm) for arm in standing.plan.arms)
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_every_arm_works_and_the_servers_count_it(measuring: Measuring, workload: str) -> None:
-    plan, service, wire, servers = measuring
-    for arm in plan.arms:
+def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: Engines, workload: str) -> None:
+    service = standing.service
+    for arm in standing.plan.arms:
         service.arrange(arm)
-        before = service.counters(servers[arm.name])
-        answer = wire.slice(1, arm.name, workload, 20, 10)
-        moved = service.counters(servers[arm.name]).since(before)
+        assert not service.wants_ticket(arm)
+        before = service.counters(engines.server(arm))
+        answer = engines.slice(arm, workload, 20)
+        moved = service.counters(engines.server(arm)).since(before)
         assert answer.operations == 20
         assert not answer.errors
         assert moved.connections is not None
@@ -124,13 +139,21 @@ def test_every_arm_works_and_the_servers_count_it(measuring: Measuring, workload
         assert moved.connections >= opened
         if arm.levels["transport"] == "tls":
             assert answer.evidence["protocol"] == "TLSv1.3"
-            assert moved.tls_connections["TLSv1.3"] >= opened
+            assert moved.tls_connections[standing.counted_as] >= opened
 
 
-def test_phases_of_a_connection_add_up(measuring: Measuring) -> None:
-    plan, _, wire, _ = measuring
-    for arm in plan.arms:
-        phases = wire.slice(2, arm.name, "connect", 10, 10).phases
+def test_a_tunnel_proves_its_cipher(standing: Standing) -> None:
+    for arm in standing.plan.arms:
+        proofs = standing.service.proofs(arm)
+        if arm.levels["transport"].startswith("ssh-"):
+            assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
+        else:
+            assert proofs == {}
+
+
+def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> None:
+    for arm in standing.plan.arms:
+        phases = engines.slice(arm, "connect", 10).phases
         parts = [phase for name, phase in phases.items() if not name.startswith("connect")]
         total = phases["connect_and_first_operation"]
         assert sum(phase.sum_ns for phase in parts) == total.sum_ns
@@ -138,10 +161,10 @@ def test_phases_of_a_connection_add_up(measuring: Measuring) -> None:
         assert ("tls" in phases) == (arm.levels["transport"] == "tls")
 
 
-def test_cpu_is_counted_by_role_where_it_can_be(measuring: Measuring) -> None:
-    plan, service, wire, _ = measuring
+def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:
+    service = standing.service
     before = service.cpu_seconds()
-    wire.slice(3, plan.control.name, "query", 2000, 10)
+    engines.slice(standing.control, "query", 2000)
     used = service.cpu_seconds()
     assert bool(used) == service.measures_cpu
     if service.measures_cpu:

@@ -1,0 +1,68 @@
+"""The engine on the clients' hosts of a service, for tests: one process for each host, as an experiment has it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any, Self
+
+from costof.experiment import LOAD
+from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, ReadyArm, SliceAnswer, engine
+from costof.plan import Plan, PlannedArm
+from costof.service import Service
+
+WORKLOADS = (
+    {"name": "connect", "kind": "connect", "workers": 1},
+    {"name": "query", "kind": "query", "workers": 2},
+    {"name": LOAD, "kind": "load", "workers": 2},
+)
+
+
+class Engines:
+    """A context manager. `ready` is what each arm's engine said of it."""
+
+    def __init__(
+        self, plan: Plan, service: Service, workloads: tuple[dict[str, Any], ...] = WORKLOADS, threads: int = 1
+    ) -> None:
+        self._plan = plan
+        self._service = service
+        self._border = {
+            "seed": 1,
+            "threads": threads,
+            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
+            "data": {"records": plan.records, "fields": 10, "field_length": 100},
+            "workloads": list(workloads),
+        }
+        self.ready: dict[str, ReadyArm] = {}
+        self._instruments: dict[str, Instrument] = {}
+
+    def __enter__(self) -> Self:
+        hosts: dict[tuple[str, ...], list[PlannedArm]] = {}
+        for arm in self._plan.arms:
+            hosts.setdefault(tuple(self._service.prefix(arm)), []).append(arm)
+        with ExitStack() as stack:
+            for prefix, arms in hosts.items():
+                instrument = stack.enter_context(engine(prefix))
+                told = [{"name": arm.name, **self._service.endpoint(arm)} for arm in arms]
+                for ready in instrument.plan({**self._border, "arms": told}).arms:
+                    self.ready[ready.name] = ready
+                    self._instruments[ready.name] = instrument
+            self._leave = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave.close()
+
+    def server(self, arm: PlannedArm) -> str:
+        """The server that the arm's engine has found."""
+        ready = self.ready[arm.name]
+        assert ready.server is not None, ready.error
+        return ready.server
+
+    def slice(self, arm: PlannedArm, workload: str, operations: int, seconds: float = 10.0) -> SliceAnswer:
+        return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds)
+
+    def load(self, arm: PlannedArm) -> None:
+        """All records, through one arm: what `Service.prepare` is called with."""
+        answer = self.slice(arm, LOAD, self._plan.records, 60)
+        assert not answer.errors
+        assert answer.operations == self._plan.records

@@ -1,0 +1,286 @@
+"""The lab of the MySQL study: every level is what it says, near and far, and nothing is left of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.lab import tunnels
+from costof.lab.lab import is_root
+from costof.lab.mysql import MysqlLab, keys_to_show
+from costof.lab.namespace import FOLDER
+from costof.lab.tunnels import CIPHER_OF
+from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.study import load_study
+from costof.transport import SUITES
+from tests.engines import Engines
+from tests.lab_programs import alive, eventually
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+needs_hosts = pytest.mark.skipif(
+    not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun"
+)
+
+EVERY_TRANSPORT = "transport=plain,tls," + ",".join(CIPHER_OF)
+READY_SECONDS = 10
+WORST_LINK_ERROR = 0.02
+# What a process that is not root may still read here, so that it finds its Python; what it may do is nobody's.
+AS_NOBODY = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--inh-caps=+dac_read_search",
+    "--ambient-caps=+dac_read_search",
+]
+
+
+def plan_for(*settings: str, profile: str = "quick") -> Plan:
+    return resolve(load_study("mysql-transport"), Options(profile=profile, settings=["records=200", *settings]))
+
+
+def arm_of(plan: Plan, transport: str, distance: str = "lan") -> PlannedArm:
+    return next(
+        arm
+        for arm in plan.arms
+        if not arm.twin and (arm.levels["transport"], arm.levels["distance"]) == (transport, distance)
+    )
+
+
+@pytest.fixture(scope="module")
+def every_level() -> Iterator[tuple[Plan, MysqlLab, Engines]]:
+    suites = "suite=modern," + ",".join(SUITES)
+    keys = "key=rsa-1024,rsa-2048,rsa-4096,ecdsa-p256"
+    plan = plan_for(EVERY_TRANSPORT, suites, keys, "distance=lan")
+    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        yield plan, lab, engines
+
+
+def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
+    plan, lab, engines = every_level
+    seen = set()
+    for arm in plan.arms:
+        lab.arrange(arm)
+        evidence = engines.slice(arm, "connect", 5).evidence
+        assert evidence["connections"] == 5
+        if arm.levels["transport"] != "tls":
+            assert evidence["protocol"] is None
+            continue
+        suite = arm.levels["suite"]
+        assert (evidence["key"], evidence["verified"]) == (arm.levels["key"], True)
+        assert evidence["protocol"] == ("TLSv1.2" if suite in SUITES else "TLSv1.3")
+        assert evidence["cipher"] == SUITES.get(suite, "TLS_AES_256_GCM_SHA384")
+        seen.add((suite, arm.levels["key"]))
+    # Four keys for the modern suites; RSA's three for the old ones.
+    assert len(seen) == 4 + 2 * 3
+
+
+def test_every_tunnel_has_the_cipher_of_its_arm(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
+    plan, lab, _ = every_level
+    for level, cipher in CIPHER_OF.items():
+        arm = arm_of(plan, level)
+        assert lab.proofs(arm) == {"tunnel cipher": cipher, "tunnel compression": "none"}
+        assert lab.lost_arm(arm) is None
+
+
+def test_a_tunnels_connections_are_the_servers_and_its_cpu_time_its_own(
+    every_level: tuple[Plan, MysqlLab, Engines],
+) -> None:
+    plan, lab, engines = every_level
+    arm = arm_of(plan, "ssh-aes256-cbc")
+    server = engines.server(arm)
+    counted, used = lab.counters(server), lab.cpu_seconds()
+    assert engines.slice(arm, "connect", 20).operations == 20
+    moved, now = lab.counters(server).since(counted), lab.cpu_seconds()
+    assert moved.connections == 20
+    assert moved.tls_connections == {"TLS": 0}
+    assert set(now) == {"server", "ssh", "sshd"}
+    assert all(now[role] > used[role] for role in now)
+
+
+def test_an_arm_that_resumes_does_so_after_any_change_of_the_key() -> None:
+    plan = plan_for("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off", "distance=lan")
+    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        for arm in [*plan.protected, *reversed(plan.protected)]:
+            lab.arrange(arm)
+            if lab.wants_ticket(arm):
+                assert arm.levels["resumption"] == "on"
+                assert engines.slice(arm, "connect", 1).operations == 1
+            evidence = engines.slice(arm, "connect", 5).evidence
+            assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ([], "rsa-2048"),
+        (["rsa-1024"], "rsa-1024"),
+        (["ecdsa-p256"], "ecdsa-p256"),
+        (["rsa-1024", "rsa-4096"], "rsa-4096"),
+        # Neither is every client's: one that is.
+        (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
+    ],
+)
+def test_the_first_key_is_one_that_every_client_takes(asked: list[str], first: str) -> None:
+    shown = keys_to_show(asked)
+    assert shown[0] == first
+    assert set(shown) == {first, *asked}
+
+
+@needs_hosts
+def test_it_is_up_in_seconds_with_links_as_long_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = resolve(load_study("mysql-transport"), Options(profile="quick"))
+    started = time.monotonic()
+    with MysqlLab(plan) as lab:
+        elapsed = time.monotonic() - started
+        links = lab.links()
+        for arm in plan.arms:
+            assert lab.prefix(arm)
+            assert lab.lost_arm(arm) is None
+    with capsys.disabled():
+        sys.stdout.write(f"\nthe quick profile's lab is up after {elapsed:.1f} s\n")
+    assert elapsed < READY_SECONDS
+    assert {(link.name, link.method) for link in links} == {
+        (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
+    }
+    for link in links:
+        if link.asked_ms:
+            assert link.median_ms == pytest.approx(link.asked_ms, rel=WORST_LINK_ERROR)
+
+
+@needs_hosts
+def test_arms_of_several_distances_take_turns_on_one_server() -> None:
+    plan = plan_for("distance=lan,10,30", "transport=plain,tls,ssh-aes256-gcm")
+    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        services = [lab.endpoint(arm)["service"] for arm in plan.arms if arm.levels["transport"] != "ssh-aes256-gcm"]
+        assert all(service == services[0] for service in services)
+        for distance, milliseconds in (("lan", 0.0), ("10", 10.0), ("30", 30.0)):
+            trips = {"plain": 3, "tls": 4, "ssh-aes256-gcm": 2}
+            for transport, expected in trips.items():
+                arm = arm_of(plan, transport, distance)
+                phase = engines.slice(arm, "connect", 5).phases["connect"]
+                # A tunnel's first round trip ends on its own host.
+                assert phase.min_ns / 1e6 >= expected * milliseconds
+                assert phase.min_ns / 1e6 < expected * milliseconds + 10
+        assert lab.cpu_seconds()["link"] > 0
+
+
+def test_a_tunnel_that_dies_is_lost_alone() -> None:
+    plan = plan_for("distance=lan", "transport=plain,ssh-aes256-ctr,ssh-aes256-gcm")
+    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        dying, living = arm_of(plan, "ssh-aes256-ctr"), arm_of(plan, "ssh-aes256-gcm")
+        lab._lab.kill("ssh-aes256-ctr-lan")
+        eventually("notice of it", lambda: lab.lost_arm(dying) is not None)
+        assert "tunnel ssh-aes256-ctr-lan ended" in (lab.lost_arm(dying) or "")
+        answer = engines.slice(dying, "connect", 3, 2.0)
+        assert answer.operations == 0
+        assert answer.errors[0].error_class in ("refused", "reset", "closed")
+        # sshd itself is no longer needed by tunnels that stand.
+        lab._lab.kill("sshd")
+        eventually("the end of sshd", lambda: bool(lab._lab.processes["sshd"].exit_status))
+        for arm in (plan.arms[0], living):
+            assert lab.lost_arm(arm) is None
+            assert engines.slice(arm, "connect", 3).operations == 3
+        assert lab.lost() is None
+        lab._lab.kill("mariadb")
+        eventually("notice of it", lambda: lab.lost() is not None)
+        assert "mariadb ended" in (lab.lost() or "")
+
+
+def test_a_tunnel_that_cannot_be_opened_is_its_arms_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tunnels.CIPHER_OF, "ssh-aes256-cbc", "no-such-cipher")
+    plan = plan_for("distance=lan", "transport=plain,ssh-aes256-cbc,ssh-aes256-ctr")
+    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+        broken = arm_of(plan, "ssh-aes256-cbc")
+        assert "no-such-cipher" in (lab.lost_arm(broken) or "")
+        assert lab.proofs(broken) == {}
+        error = engines.ready[broken.name].error
+        assert error is not None
+        assert error.error_class == "refused"
+        assert lab.lost() is None
+        assert engines.ready["ssh-aes256-ctr"].error is None
+
+
+def test_two_labs_at_once_do_not_meet() -> None:
+    plan = plan_for("transport=plain,tls,ssh-aes256-ctr", "distance=lan")
+    with MysqlLab(plan) as one, MysqlLab(plan) as other:
+        for lab in (one, other):
+            with Engines(plan, lab) as engines:
+                lab.prepare(plan.arms[0], engines.load)
+                assert all(engines.slice(arm, "query", 5).operations == 5 for arm in plan.arms)
+
+
+RUN = """
+import json, sys
+from costof.lab.mysql import MysqlLab
+from costof.lab.namespace import FOLDER
+from costof.lab.lab import descendants_of
+from costof.plan import Options, resolve
+from costof.study import load_study
+plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=sys.argv[1:]))
+with MysqlLab(plan) as lab:
+    started = list(lab.process_ids.values())
+    pids = started + [pid for parent in started for pid in descendants_of(parent)] + lab._site.process_ids()
+    hosts = {link.a for link in lab._site._links.values()} | {lab._site.server}
+    paths = [str(FOLDER / host.namespace) for host in hosts if host.namespace] + [str(lab._lab.folder)]
+    print(json.dumps({"pids": pids, "paths": paths, "prefix": lab.prefix(plan.arms[0])}), flush=True)
+    sys.stdin.read()
+"""
+
+
+@needs_hosts
+def test_nothing_is_left_after_kill_9() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    ) as run:
+        assert run.stdout is not None
+        told = json.loads(run.stdout.readline())
+        # A server, sshd and its sessions, two tunnels, and what carries the far link.
+        assert len(told["pids"]) >= 7
+        # The TUN devices are in the namespaces and go with them and with the process that carries them.
+        assert sum(path.startswith(str(FOLDER)) for path in told["paths"]) == 3
+        assert all(map(alive, told["pids"]))
+        run.kill()
+    eventually("the end of its processes", lambda: not any(map(alive, told["pids"])))
+    eventually("the end of its hosts and folders", lambda: not any(Path(path).exists() for path in told["paths"]))
+
+
+def as_nobody(*settings: str) -> subprocess.CompletedProcess[str]:
+    """The lab of the quick profile, started and left, by a process that is not root."""
+    prefix = AS_NOBODY if is_root() else []
+    environment = ["env", "HOME=/nonexistent", "PYTHONDONTWRITEBYTECODE=1"]
+    return subprocess.run(
+        [*prefix, *environment, sys.executable, "-c", RUN, *settings],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_without_root_near_clients_are_on_loopback_tunnels_too() -> None:
+    done = as_nobody("distance=lan", EVERY_TRANSPORT)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["prefix"] == []
+    assert not any(path.startswith(str(FOLDER)) for path in told["paths"])
+
+
+def test_without_root_a_far_client_is_refused_with_the_reason() -> None:
+    done = as_nobody("distance=lan,us-us")
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert "the link 'us-us' needs root" in last
+    assert "network namespaces" in last

@@ -1,0 +1,126 @@
+"""The round trips and bytes that the engine counts are those of a packet capture of the same connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from costof.instrument import Phase
+from costof.lab.lab import is_root
+from costof.lab.mongodb import MongodbLab
+from costof.lab.mysql import MysqlLab
+from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.study import load_study
+from tests.capture import SYN, Capture, Segment, round_trips
+from tests.engines import Engines
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(not is_root(), reason="only root can capture packets"),
+    pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
+]
+
+# Far enough that what is sent without waiting is on its way before anything comes back.
+FAR = "distance=20"
+# Round trips from the first packet to the first answer: see docs/architecture.md, Phases.
+MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
+MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
+
+
+@dataclass
+class Far:
+    plan: Plan
+    service: MysqlLab | MongodbLab
+    engines: Engines
+    expected: dict[str, int]
+
+    def capture(self, arm: PlannedArm) -> Capture:
+        return Capture(self.service._site.client(arm), int(self.engines.server(arm).rpartition(":")[2]))
+
+
+def far_mysql() -> tuple[Plan, MysqlLab, dict[str, int]]:
+    settings = ["records=100", FAR, "transport=plain,tls", "suite=modern,dhe-rsa-aes256-sha"]
+    plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
+    return plan, MysqlLab(plan), MYSQL
+
+
+def far_mongodb() -> tuple[Plan, MongodbLab, dict[str, int]]:
+    settings = ["records=100", FAR, "tls_version=1.2,1.3"]
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=settings))
+    return plan, MongodbLab(plan), MONGODB
+
+
+LABS = {"mysql": far_mysql, "mongodb": far_mongodb}
+
+
+@pytest.fixture(scope="module", params=LABS)
+def far(request: pytest.FixtureRequest) -> Iterator[Far]:
+    plan, service, expected = LABS[request.param]()
+    with service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[0], engines.load)
+        yield Far(plan, service, engines, expected)
+
+
+def arms(far: Far) -> list[PlannedArm]:
+    return [arm for arm in far.plan.arms if not arm.twin]
+
+
+def test_of_a_connection_and_its_first_operation(far: Far) -> None:
+    for arm in arms(far):
+        with far.capture(arm) as capture:
+            answer = far.engines.slice(arm, "connect", 1)
+            segments = capture.segments()
+        total = answer.phases["connect_and_first_operation"]
+        assert (answer.operations, answer.errors) == (1, [])
+        connection = only_connection(segments)
+        assert round_trips(connection, received(total)) == total.round_trips == far.expected[arm.name]
+        # What follows, to end the connection, is in no phase.
+        assert total.bytes_sent is not None
+        assert total.bytes_sent <= sum(segment.payload for segment in connection if segment.outgoing)
+
+
+def test_of_each_phase(far: Far) -> None:
+    for arm in arms(far):
+        with far.capture(arm) as capture:
+            phases = far.engines.slice(arm, "connect", 1).phases
+            connection = only_connection(capture.segments())
+        trips, came = 0, 0
+        for name in ("tcp", "greeting", "tls", "hello", "auth", "first_operation"):
+            if name not in phases:
+                continue
+            came += received(phases[name])
+            trips += phases[name].round_trips or 0
+            # At the end of a phase that read nothing, its own trip is the handshake's.
+            if came:
+                assert round_trips(connection, came) == trips, (arm.name, name)
+        assert phases["tcp"].round_trips == 1
+
+
+def test_of_operations_on_a_connection_that_stands(far: Far) -> None:
+    for arm in arms(far):
+        far.engines.slice(arm, "query", 2)
+        with far.capture(arm) as capture:
+            answer = far.engines.slice(arm, "query", 10)
+            segments = capture.segments()
+        operation = answer.phases["operation"]
+        assert answer.evidence["connections"] == 0
+        by_connection = {port: [one for one in segments if one.ours == port] for port in {one.ours for one in segments}}
+        seen = sum(round_trips(connection, 1 << 40) for connection in by_connection.values())
+        assert seen == operation.round_trips == operation.count == 10
+        assert sum(one.payload for one in segments if not one.outgoing) == operation.bytes_received
+        assert sum(one.payload for one in segments if one.outgoing) == operation.bytes_sent
+
+
+def received(phase: Phase) -> int:
+    assert phase.bytes_received is not None
+    return phase.bytes_received
+
+
+def only_connection(segments: list[Segment]) -> list[Segment]:
+    """Of the one connection that was opened: the others stand, or are those of the slice before, which end."""
+    (opened,) = {segment.ours for segment in segments if segment.outgoing and segment.flags & SYN}
+    return [segment for segment in segments if segment.ours == opened]

@@ -1,0 +1,42 @@
+"""What the doctor says of a machine that lacks something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costof import doctor
+
+
+def found(what: str) -> doctor.Finding:
+    return next(finding for finding in doctor.examine() if finding.what == what)
+
+
+@pytest.mark.parametrize(
+    ("what", "package"),
+    [("mariadbd", "mariadb-server-core"), ("ssh", "openssh-client"), ("sshd", "openssh-server"), ("ip", "iproute2")],
+)
+def test_a_missing_program_is_named_with_its_package(what: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"COSTOF_{what.upper()}", "/no/such/program")
+    monkeypatch.setattr(doctor, "is_root", lambda: True)
+    finding = found(what)
+    assert not finding.good
+    assert f"apt-get install {package}" in finding.detail
+    assert f"COSTOF_{what.upper()}" in finding.detail
+
+
+def test_without_netem_and_tun_far_links_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "is_root", lambda: True)
+    monkeypatch.setattr(doctor, "_kernel_has", lambda module: False)
+    monkeypatch.setattr(doctor, "TUN", Path("/no/such/device"))
+    finding = found("far links")
+    assert not finding.good
+    assert "modprobe" in finding.detail
+
+
+def test_without_root_hosts_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "is_root", lambda: False)
+    findings = {finding.what: finding for finding in doctor.examine()}
+    assert not findings.keys() & {"ip", "nsenter", "far links"}
+    assert "far distance is refused" in findings["user"].detail
