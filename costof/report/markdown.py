@@ -115,6 +115,8 @@ def _reasons(reading: Reading) -> Iterator[str]:
         for setting, text in phases:
             yield from [f"### A connection{escape(setting.suffix)}"] if setting.title else []
             yield text
+        if said := words.near_end(reading):
+            yield escape(said)
     if lines := words.break_evens(reading):
         yield "## Break-even"
         yield bullets(lines)

@@ -28,6 +28,7 @@ class PublishedRow:
     value: str
     difference: str
     relative: str
+    ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,8 @@ def _published_row(figure: PublishedFigure) -> PublishedRow:
     name = f"published, {figure.series}" if figure.series else "published"
     control, value = figure.control_value, figure.value
     if control is None or value is None:
-        return PublishedRow(name, "", "", "", fmt.bare_ratio(figure.ratio) if figure.ratio is not None else fmt.NONE)
+        relative = fmt.bare_ratio(figure.ratio) if figure.ratio is not None else fmt.NONE
+        return PublishedRow(name, "", "", "", relative, figure.ratio)
     decimals = max(fmt.significant_decimals(control), fmt.significant_decimals(value))
     return PublishedRow(
         name=name,

@@ -22,7 +22,7 @@ from rich.text import Text
 from costof.report import distance, words
 from costof.report import format as fmt
 from costof.report.format import Shown
-from costof.report.reading import EffectRow, Reading, ViewRows
+from costof.report.reading import EffectRow, PublishedRow, Reading, ViewRows
 from costof.result import Estimate, Result, Verdict
 from costof.result import Table as StudyTable
 
@@ -34,8 +34,9 @@ MOST_DETAILS = 6
 """More are left to the tables, which say the same."""
 PROSE = 100
 """Sentences are not set wider than this: long lines are hard to follow."""
-LABEL = 34
-"""Names of published series are set no wider than this."""
+NAMES, NAMES_NARROW = 34, 16
+"""Names of arms and published series are set no wider than this, and than that below `ROOMY` columns."""
+ROOMY = 96
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",
@@ -154,7 +155,7 @@ def _cell(text: str, estimate: Estimate | None, *, wide: bool) -> str:
 def _view_table(reading: Reading, view: ViewRows, width: int) -> RenderableType:
     if width < NARROWEST:
         return _view_list(reading, view, width)
-    wide = width >= WIDE
+    wide, names = width >= WIDE, NAMES if width >= ROOMY else NAMES_NARROW
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2 if wide else 0, 0, 0), show_edge=False)
     units = {row.metric.unit for row in view.rows}
     unit = fmt.UNITS.get(one := next(iter(units)), one) if len(units) == 1 else ""
@@ -169,25 +170,35 @@ def _view_table(reading: Reading, view: ViewRows, width: int) -> RenderableType:
             label = row.metric.label if unit else fmt.titled(row.metric.label, row.metric.unit)
             if reading.many_arms and index == 0:
                 grid.add_row(_text(label))
-            _add_effect(grid, row, f"  {row.arm.protection}" if reading.many_arms else label, wide=wide)
+            name = _hanging(row.arm.protection, "  ", names) if reading.many_arms else label
+            _add_effect(grid, row, name, wide=wide, names=names)
     return Group(Text(), _prose(view.title, width, "bold"), Padding(grid, (0, 0, 0, 2)))
 
 
-def _add_effect(grid: Table, row: EffectRow, label: str, *, wide: bool) -> None:
+def _add_effect(grid: Table, row: EffectRow, label: str, *, wide: bool, names: int) -> None:
     """The row of an effect and, under it in the same columns, the published figure."""
     words_of = row.verdict if wide else row.verdict.replace("; about ", "\n~").replace(" above ", "\nabove ")
     verdict = _text(words_of, VERDICT_STYLES[row.effect.verdict])
     difference, relative = _shown(row.difference, wide=wide), _shown(row.relative, wide=wide)
     grid.add_row(_text(label), _text(row.control), _text(row.value), difference, relative, verdict)
     indent = " " * (len(label) - len(label.lstrip()) + 2)
-    for theirs in row.published:
+    for theirs in _published(row.published):
         cells = (theirs.control, theirs.value, theirs.difference, theirs.relative)
-        grid.add_row(_text(_hanging(theirs.name, indent)), *(_text(cell) for cell in cells), Text(), style="dim")
+        grid.add_row(_text(_hanging(theirs.name, indent, names)), *(_text(cell) for cell in cells), Text(), style="dim")
 
 
-def _hanging(name: str, indent: str) -> str:
-    """A long name of a series on two lines, the second under the first."""
-    return textwrap.fill(name, LABEL, initial_indent=indent, subsequent_indent=indent + "  ")
+def _published(rows: list[PublishedRow]) -> list[PublishedRow]:
+    """Several series of which the ratio alone is known as one row, from the least to the greatest."""
+    ratios = sorted(row.ratio for row in rows if row.ratio is not None)
+    if len(ratios) < 2 or len(ratios) < len(rows):
+        return rows
+    least, greatest = fmt.bare_ratio(ratios[0]), fmt.bare_ratio(ratios[-1])
+    return [PublishedRow("published", "", "", "", f"{least.removesuffix(f'{fmt.NBSP}%')} to {greatest}")]
+
+
+def _hanging(name: str, indent: str, width: int) -> str:
+    """A long name of an arm or a series on two lines, the second under the first."""
+    return textwrap.fill(name, width, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
 def _shown(shown: Shown, *, wide: bool) -> Text:
@@ -236,11 +247,11 @@ def _cpu(reading: Reading, width: int) -> Iterator[RenderableType]:
     grid.add_column("arm", overflow="fold")
     for role in [*roles, "total"]:
         grid.add_column(_text(role), justify="right", overflow="fold")
-    previous = None
+    previous, names = None, NAMES if width >= ROOMY else NAMES_NARROW
     for line in lines:
         cells = [line.roles.get(role, fmt.NONE) for role in roles]
         workload = line.workload if line.workload != previous else ""
-        grid.add_row(*(_text(cell) for cell in (workload, line.arm, *cells, line.total)))
+        grid.add_row(*(_text(cell) for cell in (workload, _hanging(line.arm, "", names), *cells, line.total)))
         previous = line.workload
     yield Group(Text(), Padding(grid, (0, 0, 0, 2)))
     for sentence in words.bottlenecks(reading):

@@ -88,6 +88,8 @@ def _break_even_cell(item: BreakEven | None) -> str:
         return fmt.NONE
     if item.operations is None:
         return "never" if item.low is None else f"over {operations(item.low)}"
+    if item.high is not None and item.high <= 1:
+        return "always"
     high = operations(item.high) if item.high is not None else "no end"
     return f"{operations(item.operations)} [{operations(item.low or 0)}, {high}]"
 
@@ -176,6 +178,20 @@ def error_lines(reading: Reading) -> list[str]:
         f"{error.count:,} × {error.error_class} in {error.workload} on {error.arm}; the first: {error.detail}"
         for error in reading.result.errors
     ]
+
+
+def near_end(reading: Reading) -> str | None:
+    """Which protections count round trips that cross no link in a connection; the cost model leaves them out."""
+    model = reading.result.cost_model
+    found = []
+    for cost in model.operations if model else []:
+        arm = next((arm for arm in reading.nearest.shown_arms if arm.protection == cost.protection), None)
+        value = reading.value(cost.metric, arm.name) if arm and cost.operation == "connection" else None
+        if value and value.round_trips is not None and value.round_trips - cost.round_trips > 0.5:
+            found.append(cost.label)
+    if not found:
+        return None
+    return f"With {fmt.listed(found)} TCP goes to the near end of the tunnel alone: a round trip that crosses no link."
 
 
 def thrown_out(reading: Reading) -> int:

@@ -14,7 +14,7 @@ from transport_sample import DISTANCES, EVERY_ARM, make_transport, study
 
 from costof.answer import answer
 from costof.report import format as fmt
-from costof.report import render_markdown
+from costof.report import render_markdown, words
 from costof.report.html import render_html
 from costof.report.reading import Reading
 from costof.result import Effect, PublishedFigure, Result, Sentence, Verdict
@@ -228,6 +228,23 @@ def test_the_links_are_evidence() -> None:
         assert "TCP_INFO" in text
         assert "44.679 ms" in text
         assert "channels" in text
+
+
+def test_round_trips_that_cross_no_link_are_said() -> None:
+    said = "With SSH tunnel, aes256-ctr TCP goes to the near end of the tunnel alone"
+    assert said in render_markdown(transport())
+    assert said in page()
+    assert "near end" not in render_markdown(transport().model_copy(update={"cost_model": None}))
+
+
+def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
+    result = transport()
+    points = [point.model_copy(update={"operations": 0.0, "low": 0.0, "high": 0.0}) for point in result.break_even]
+    free = result.model_copy(update={"break_even": points})
+    found = words.break_even_table(Reading(free))
+    assert found is not None
+    assert {cell for row in found[1] for cell in row[1:]} == {"always"}
+    assert "from the first query on at lan" in told(answer(free, study()), "break_even")[0]
 
 
 def test_a_run_without_a_cost_model_has_no_calculator() -> None:

@@ -164,7 +164,7 @@ def _no_ticks() -> NullLocator:
 def _marks(axes: Axes, reading: Reading, curve: Curve, reach: float, *, numbers: bool) -> None:
     """The run's own break-even points with their intervals; an interval without an upper end runs out of the panel."""
     for item in reading.result.break_even:
-        if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None:
+        if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue
         low, high = max(1.0, item.low or 1.0), reach if item.high is None else item.high
         axes.plot([low, high], [item.share] * 2, color=light(curve.colour), linewidth=1.6, solid_capstyle="butt")

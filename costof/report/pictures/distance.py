@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from costof.report import format as fmt
 from costof.report.distance import distances
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINTS = 90
+DOT = 4.5
+DASH = 5
 HOW_TO_READ = (
     "Lines and their bands are the cost model with its 95 % interval; dots with bars are what was measured at this "
     "run's distances. What is lost is lost to a client that waits for each before it starts the next."
@@ -120,24 +122,50 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Figure
 
 def _panel(axes: Axes, lines: list[Line], steps: list[float], read: Read, seen: Seen) -> None:
     axes.axhline(0, color=light("soft"), linewidth=0.9)
-    for under, line in enumerate(reversed(lines)):
+    for line in lines:
         values, lows, highs = zip(*(read(line, each) for each in steps), strict=True)
         axes.fill_between(steps, lows, highs, color=light(line.colour), alpha=0.25, linewidth=0)
-        # The last line is drawn first and broadest, so that those that cost the same are seen beside each other.
-        axes.plot(steps, values, color=light(line.colour), linewidth=1.8 + 1.5 * (len(lines) - 1 - under))
-        for round_trip_ms, effect in line.measured:
-            if (found := seen(effect)) is not None:
-                axes.plot([round_trip_ms] * 2, [found.low, found.high], color=light(line.colour), linewidth=2.2)
-                axes.plot(
-                    [round_trip_ms], [found.value], "o", color=light(line.colour), markersize=6,
-                    markeredgecolor=light("paper"), markeredgewidth=1, clip_on=False,
-                )  # fmt: skip
-    axes.set_xlim(0, max(steps))
+        axes.plot(steps, values, color=light(line.colour), linewidth=1.8, linestyle=_dashes(line, lines))
+        # Where their lines are one, the protections' dots stand beside each other.
+        alike = [other for other in lines if _alike(line, other)]
+        _measurements(axes, line, seen, DOT * (alike.index(line) - (len(alike) - 1) / 2))
     axes.margins(y=0.12)
+    axes.autoscale_view()
+    axes.set_xlim(-0.03 * max(steps), max(steps))
     calm(axes, grid="both")
     plain_numbers(axes.xaxis)
     plain_numbers(axes.yaxis)
     axes.set_xlabel("round-trip time, ms")
+
+
+def _dashes(line: Line, lines: list[Line]) -> Any:
+    """Lines that the model cannot tell apart share one course: each has its turn of it, none covers the others."""
+    alike = [other for other in lines if _alike(line, other)]
+    if len(alike) < 2:
+        return "solid"
+    return (-DASH * alike.index(line), (DASH, DASH * (len(alike) - 1)))
+
+
+def _alike(line: Line, other: Line) -> bool:
+    one, two = line.extra, other.extra
+    overlap = one.own_ms.low <= two.own_ms.high and two.own_ms.low <= one.own_ms.high
+    return overlap and abs(one.round_trips - two.round_trips) < 0.01
+
+
+def _measurements(axes: Axes, line: Line, seen: Seen, aside: float) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
+    moved = axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
+    for round_trip_ms, effect in line.measured:
+        if (found := seen(effect)) is not None:
+            colour = light(line.colour)
+            axes.plot([round_trip_ms] * 2, [found.low, found.high], color=colour, linewidth=1.8, transform=moved)
+            axes.plot(
+                [round_trip_ms], [found.value], "o", color=colour, markersize=DOT + 1, transform=moved,
+                markeredgecolor=light("paper"), markeredgewidth=0.8,
+            )  # fmt: skip
+            # What is drawn aside of its place does not count for the axes by itself.
+            axes.update_datalim([(round_trip_ms, found.low), (round_trip_ms, found.high)])
 
 
 def _near_end(axes: Axes, reach: float) -> None:
@@ -145,7 +173,7 @@ def _near_end(axes: Axes, reach: float) -> None:
     axes.set_xscale("symlog", linthresh=1.0, linscale=0.7)
     ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
     axes.set_xticks(ticks)
-    axes.set_xlim(0, reach)
+    axes.set_xlim(-0.1, reach * 1.1)
     plain_numbers(axes.xaxis)
     from matplotlib.ticker import NullLocator
 
