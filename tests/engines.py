@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, Self
 
-from costof.experiment import LOAD
 from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, ReadyArm, SliceAnswer, engine
+from costof.panel import LOAD
 from costof.plan import Plan, PlannedArm
 from costof.service import Service
 
