@@ -2,30 +2,187 @@
 
 from __future__ import annotations
 
+from math import log
+from typing import NamedTuple
+
 from costof.report import format as fmt
-from costof.result import Arm, BreakEven, Effect, Result, Sentence, Verdict
+from costof.report.reading import settings
+from costof.result import Arm, BreakEven, Effect, Estimate, Metric, Result, Sentence, Verdict
 from costof.study import Explanation, Study
 
 VIEW_WORDS = {"app": "to the application", "wire": "on the wire"}
+MOST_HEADLINES = 3
+"""More sentences than these are no answer but a table, and the tables follow anyway."""
+
+
+class Line(NamedTuple):
+    """What is said of one protection in one metric: its effects in all settings, from near to far."""
+
+    view: str
+    metric: Metric
+    effects: list[tuple[Arm, Effect]]
+
+    @property
+    def label(self) -> str:
+        return self.effects[0][0].label
+
+    @property
+    def dearness(self) -> float:
+        """Mean cost over the settings, as a log ratio: what protections are ranked by."""
+        ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
+        sign = 1 if self.metric.better == "lower" else -1
+        return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
 
 
 def answer(result: Result, study: Study) -> list[Sentence]:
-    """Sentences for every arm: what it costs in each view, what explains it, from when it no longer matters."""
-    arms = [arm for arm in result.arms if not arm.control and not arm.twin and arm.error is None]
+    """What the arms cost in each view, in a few sentences; what explains it; from when it no longer matters."""
+    ordered = [arm for setting in settings(result) for arm in setting.arms]
+    arms = [arm for arm in ordered if arm.error is None]
     return [
-        *(Sentence(kind="answer", text=text) for arm in arms for text in _costs(result, study, arm)),
+        *_statements(result, study, arms),
         *(Sentence(kind="explanation", text=text) for arm in arms for text in _explanations(result, study, arm)),
-        *(Sentence(kind="break_even", text=text) for arm in arms for text in _break_evens(result, study, arm)),
+        *(Sentence(kind="break_even", text=text) for text in _all_break_evens(result, study, arms)),
         *(Sentence(kind="next", text=text) for text in _next_steps(result)),
     ]
+
+
+def _statements(result: Result, study: Study, arms: list[Arm]) -> list[Sentence]:
+    """A sentence for each arm and view where these are few; else the most important ones, and the rest as details."""
+    each = [text for arm in arms for text in _costs(result, study, arm)]
+    if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES:
+        return [Sentence(kind="answer", text=text) for text in each]
+    lines = _lines(result, study, arms)
+    chosen = _headlines(lines)
+    told = [Sentence(kind="answer", text=text) for _, text in chosen]
+    said = [line for line, _ in chosen]
+    rest = [line for line in lines if line not in said]
+    if len(told) < MOST_HEADLINES and (others := _others(lines, rest, said)):
+        told.append(Sentence(kind="answer", text=others))
+    return told + [Sentence(kind="detail", text=_said(line, lines)) for line in rest]
 
 
 def _effect(result: Result, metric: str, arm: Arm) -> Effect | None:
     return next((effect for effect in result.effects if effect.metric == metric and effect.arm == arm.name), None)
 
 
-def _label(result: Result, name: str) -> str:
-    return next(metric.label for metric in result.metrics if metric.name == name)
+def _metric(result: Result, name: str) -> Metric:
+    return next(metric for metric in result.metrics if metric.name == name)
+
+
+def _lines(result: Result, study: Study, arms: list[Arm]) -> list[Line]:
+    """All that the headline metrics have to say, the most important view and metric first."""
+    found = []
+    for view in VIEW_WORDS:
+        names = [n for n, m in study.metrics.items() if m.headline and study.workloads[m.workload].view == view]
+        for name in names:
+            for protection in dict.fromkeys(arm.protection for arm in arms):
+                of = [(arm, _effect(result, name, arm)) for arm in arms if arm.protection == protection]
+                effects = [(arm, effect) for arm, effect in of if effect is not None]
+                found += [Line(view, _metric(result, name), effects)] if effects else []
+    return found
+
+
+def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
+    """The first headline metric of each view, or of one view alone: each protection, or only dearest and cheapest."""
+    first = {line.view: line.metric.name for line in reversed(lines)}
+    main = [line for line in lines if line.metric.name == first[line.view]]
+    if len(main) > MOST_HEADLINES:
+        main = [line for line in main if line.view == main[0].view]
+    if len(main) <= MOST_HEADLINES:
+        return [(line, _said(line, lines)) for line in main]
+    ranked = sorted(main, key=lambda line: line.dearness)
+    most = "is among the dearest" if _alike(ranked[-1], ranked[-2]) else "costs most"
+    least = "is among the cheapest" if _alike(ranked[0], ranked[1]) else "costs least"
+    return [
+        (ranked[-1], f"Of {len(main)} protections {ranked[-1].label} {most}: it {_clauses(ranked[-1])}."),
+        (ranked[0], f"{ranked[0].label} {least}: it {_clauses(ranked[0])}."),
+    ]
+
+
+def _alike(one: Line, other: Line) -> bool:
+    """Whether no setting tells the two apart: their intervals overlap in all of them."""
+    theirs = {arm.context: effect.ratio for arm, effect in other.effects}
+    pairs = [(effect.ratio, theirs.get(arm.context)) for arm, effect in one.effects]
+    return all(a is None or b is None or (a.low <= b.high and b.low <= a.high) for a, b in pairs)
+
+
+def _said(line: Line, lines: list[Line]) -> str:
+    """One line as a sentence; the view is named where the run has more than one."""
+    view = VIEW_WORDS[line.view]
+    who = f"{view[0].upper()}{view[1:]}, " if len({each.view for each in lines}) > 1 else ""
+    return f"{who}{line.label} {_clauses(line)}."
+
+
+def _clauses(line: Line) -> str:
+    """'loses 66.4 % of 'connections a second' at lan and raises it by 49 % at us-us': by verdict, the metric once."""
+    name, parts = f"'{line.metric.label}'", []
+    for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
+        of = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
+        parts.append(_clause(line.metric, verdict, of, name))
+        name = "it"
+    return fmt.listed(parts)
+
+
+def _clause(metric: Metric, verdict: Verdict, of: list[tuple[Arm, Effect]], name: str) -> str:
+    if verdict is Verdict.NO_COST:
+        where = fmt.listed([arm.context for arm, _ in of if arm.context])
+        return f"costs nothing measurable on {name} (within {fmt.share(metric.margin)})" + (
+            f" at {where}" * bool(where)
+        )
+    before, after = _words(metric, verdict, name)
+    amounts = [(f"{_amount(metric, effect)}", f" at {arm.context}" if arm.context else "") for arm, effect in of]
+    first, *others = amounts
+    return fmt.listed([f"{before}{first[0]}{after}{first[1]}", *("".join(amount) for amount in others)])
+
+
+def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
+    """What stands before and behind an amount. A rate is lost or raised, a time is added or taken off."""
+    rate = metric.better == "higher"
+    match verdict:
+        case Verdict.COSTS:
+            return ("loses ", f" of {name}") if rate else ("adds ", f" to {name}")
+        case Verdict.SAVES:
+            return (f"raises {name} by ", "") if rate else ("takes ", f" off {name}")
+        case _:
+            return f"leaves {name} unresolved at ", ""
+
+
+def _amount(metric: Metric, effect: Effect) -> str:
+    """'24.1 % [23.5, 24.8]' of a rate, '14.2 ms [13.8, 14.7] (2.1×)' of a time; unsigned, but where unresolved."""
+    saves = effect.verdict is Verdict.SAVES
+    if effect.verdict is Verdict.UNRESOLVED:
+        return str(fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit))
+    if metric.better == "higher" and effect.ratio is not None:
+        return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
+    shown = fmt.absolute(_mirrored(effect) if saves else effect.difference, effect.unit)
+    return f"{shown} ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else str(shown)
+
+
+def _mirrored(effect: Effect) -> Estimate:
+    low, high = -effect.difference.high, -effect.difference.low
+    return effect.difference.model_copy(update={"value": -effect.difference.value, "low": low, "high": high})
+
+
+def _others(lines: list[Line], rest: list[Line], said: list[Line]) -> str | None:
+    """The largest cost in the headline metrics that no headline is about, and where there is none."""
+    spoken = {line.metric.name for line in said}
+    left = [line for line in rest if line.metric.name not in spoken]
+    effects = [(line, arm, effect) for line in left for arm, effect in line.effects]
+    if not effects:
+        return None
+    names = fmt.listed(list(dict.fromkeys(f"'{line.metric.label}'" for line in left)))
+    costs = [each for each in effects if each[2].verdict is Verdict.COSTS]
+    if not costs:
+        open_ = sum(effect.verdict is Verdict.UNRESOLVED for *_, effect in effects)
+        return f"No cost was found in {names}" + (
+            f"; {open_} of {len(effects)} effects are unresolved." if open_ else "."
+        )
+    line, arm, _ = max(costs, key=lambda each: Line("", each[0].metric, [(each[1], each[2])]).dearness)
+    most = line._replace(effects=[pair for pair in line.effects if pair[0] is arm])
+    dear = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
+    free = fmt.listed([each for each in dict.fromkeys(arm.context for _, arm, _ in effects) if each not in dear])
+    tail = f"; at {free} no protection costs anything measurable there" if free else ""
+    return f"Of {names} the largest cost: {_said(most, lines).rstrip('.')}{tail}."
 
 
 def _costs(result: Result, study: Study, arm: Arm) -> list[str]:
@@ -38,34 +195,16 @@ def _costs(result: Result, study: Study, arm: Arm) -> list[str]:
             if (effect := _effect(result, name, arm)) is not None
         ]
         if effects:
-            parts = fmt.listed([_cost(result, effect) for effect in effects])
+            parts = fmt.listed([_cost(result, arm, effect) for effect in effects])
             who = words[0].upper() + words[1:]
             sentences.append(f"{who}, {arm.label} {parts}.")
     return sentences
 
 
-def _cost(result: Result, effect: Effect) -> str:
-    """'adds 14.2 ms [13.8, 14.7] (2.1×) to connect and first query'."""
-    label = _label(result, effect.metric)
-    relative = f" ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else ""
-    match effect.verdict:
-        case Verdict.COSTS:
-            return f"adds {fmt.absolute(effect.difference, effect.unit)}{relative} to '{label}'"
-        case Verdict.SAVES:
-            saved = effect.difference.model_copy(
-                update={
-                    "value": -effect.difference.value,
-                    "low": -effect.difference.high,
-                    "high": -effect.difference.low,
-                }
-            )
-            return f"takes {fmt.absolute(saved, effect.unit)}{relative} off '{label}'"
-        case Verdict.NO_COST:
-            margin = next(metric.margin for metric in result.metrics if metric.name == effect.metric)
-            return f"costs nothing measurable on '{label}' (within {fmt.share(margin)})"
-        case Verdict.UNRESOLVED:
-            shown = fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit)
-            return f"leaves '{label}' unresolved at {shown}"
+def _cost(result: Result, arm: Arm, effect: Effect) -> str:
+    """'adds 14.2 ms [13.8, 14.7] (2.1×) to 'connect and first query''."""
+    metric = _metric(result, effect.metric)
+    return _clause(metric, effect.verdict, [(arm, effect)], f"'{metric.label}'")
 
 
 def _explanations(result: Result, study: Study, arm: Arm) -> list[str]:
@@ -84,8 +223,9 @@ def _explanation(result: Result, study: Study, arm: Arm, explanation: Explanatio
         return None
     unit = application.unit
     part = wire.difference.value / application.difference.value
+    where = f"At {arm.context}, of the" if arm.context else "Of the"
     text = (
-        f"Of the {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {explanation.client}, "
+        f"{where} {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {explanation.client}, "
         f"one connection on the wire explains {fmt.absolute(wire.difference, unit).value} ({fmt.share(round(part, 2))})"
     )
     cpu = _extra_client_cpu_ms(result, study.metrics[explanation.application].workload, arm)
@@ -98,7 +238,7 @@ def _explanation(result: Result, study: Study, arm: Arm, explanation: Explanatio
 
 def _extra_client_cpu_ms(result: Result, workload: str, arm: Arm) -> float | None:
     """CPU of the client per operation, arm minus control; milliseconds (seconds per 1,000 are the same number)."""
-    control = next(other.name for other in result.arms if other.control)
+    control = arm.baseline or next(other.name for other in result.arms if other.control)
     used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in result.cpu if cpu.workload == workload}
     mine, base = used.get(arm.name), used.get(control)
     return mine - base if mine is not None and base is not None else None
@@ -113,26 +253,46 @@ def _connections_per_client(arm: Arm) -> float | None:
     return None
 
 
-def _break_evens(result: Result, study: Study, arm: Arm) -> list[str]:
+def _all_break_evens(result: Result, study: Study, arms: list[Arm]) -> list[str]:
+    """A sentence an arm and view; with several settings one a protection, the nearest settings first."""
+    if len({arm.context for arm in arms}) < 2:
+        return [text for arm in arms for text in _break_evens(result, arm)]
+    share = max((point.share for point in result.break_even), default=0.0)
+    sentences = []
+    for view, words in VIEW_WORDS.items():
+        for protection in dict.fromkeys(arm.protection for arm in arms):
+            of = [arm for arm in arms if arm.protection == protection]
+            found = {(point.arm, point.view): point for point in result.break_even if point.share == share}
+            points = [(arm, point) for arm in of if (point := found.get((arm.name, view)))]
+            if points:
+                parts = fmt.listed([f"{_from(point)} at {arm.context}" for arm, point in points])
+                who = words[0].upper() + words[1:]
+                sentences.append(f"{who}, {of[0].label} costs under {fmt.share(share)} {parts}.")
+    return sentences
+
+
+def _break_evens(result: Result, arm: Arm) -> list[str]:
     sentences = []
     for view, words in VIEW_WORDS.items():
         points = [point for point in result.break_even if point.arm == arm.name and point.view == view]
         if points:
             who = words[0].upper() + words[1:]
-            sentences.append(f"{who}, {arm.label} costs {fmt.listed([_break_even(point) for point in points])}.")
+            parts = [f"under {fmt.share(point.share)} {_from(point)}" for point in points]
+            sentences.append(f"{who}, {arm.label} costs {fmt.listed(parts)}.")
     return sentences
 
 
-def _break_even(point: BreakEven) -> str:
-    """'under 5 % from 52 queries a connection [48, 57]'."""
-    under = f"under {fmt.share(point.share)}"
+def _from(point: BreakEven) -> str:
+    """'from 52 queries a connection [48, 57]'."""
     if point.operations is None:
         if point.low is None:
-            return f"{under} at no number of queries a connection"
-        return f"{under} at no number of queries that this run can tell (at least {_whole(point.low)})"
+            return "at no number of queries a connection"
+        return f"at no number of queries that this run can tell (at least {_whole(point.low)})"
+    if point.high is not None and point.high <= 1:
+        return "from the first query on"
     low = _whole(point.low or 0)
     high = _whole(point.high) if point.high is not None else "no upper end in this run"
-    return f"{under} from {_whole(point.operations)} queries a connection [{low}, {high}]"
+    return f"from {fmt.plural_of(_whole(point.operations), 'query', 'queries')} a connection [{low}, {high}]"
 
 
 def _whole(operations: float) -> str:

@@ -173,9 +173,10 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     member = panel.members[workload.view, turn.arm]
     with _reading_fails_softly(state):
         state.service.arrange(arm)
-    if arm.levels.get("resumption") == "on" and workload.kind == "connect":
-        # A session to resume, in case arranging the servers has voided the last one.
-        panel.slice(0, arm, turn.workload, operations=state.plan.workers(turn.workload, arm))
+    if workload.view == "wire" and state.service.wants_ticket(arm):
+        # A session to resume: arranging the servers has voided the last one.
+        connect = state.plan.study.wire_connect
+        panel.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
     state.slices += 1
     answer = panel.slice(state.slices, arm, turn.workload)

@@ -171,6 +171,11 @@ class Study(Model):
         return next(iter(self.factors))
 
     @property
+    def wire_connect(self) -> str:
+        """The workload in which the engine makes connections."""
+        return next(name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
+
+    @property
     def distance_factor(self) -> str | None:
         """The factor that says how far the client is, where the study has one."""
         return next((name for name, factor in self.factors.items() if factor.milliseconds), None)

@@ -132,6 +132,14 @@ def loss(ratio: Estimate) -> Shown:
     return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
 
 
+def gain(ratio: Estimate) -> Shown:
+    """A ratio above one as what is won, '49.1 % [48.9, 49.4]', also where it is large."""
+    won = Estimate(
+        value=(ratio.value - 1) * 100, low=(ratio.low - 1) * 100, high=(ratio.high - 1) * 100, rounds=ratio.rounds
+    )
+    return absolute(won, "%", decimals=min(2, decimals_of(won)))
+
+
 def milliseconds(value: float) -> str:
     """A distance as it was asked for: '44.648 ms', '0 ms'."""
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
@@ -178,6 +186,11 @@ def roughly(seconds: float) -> str:
 def plural(number_of: int, word: str) -> str:
     """'1 round', '20 rounds'."""
     return f"{number_of:,} {word}" if number_of == 1 else f"{number_of:,} {word}s"
+
+
+def plural_of(number_of: str, one: str, many: str) -> str:
+    """'1 query', '20 queries', of a number that is printed already."""
+    return f"{number_of} {one if number_of == '1' else many}"
 
 
 def listed(parts: list[str], conjunction: str = "and") -> str:

@@ -1,4 +1,5 @@
-"""One self-contained HTML file: the answer, the table, the pictures, the evidence. No script, no network, no font.
+"""One self-contained HTML file: the answer, the table, the pictures, the evidence. No network, no font; the calculator
+is the one script, and a page that cannot run it shows its table.
 
 A section is a partial under `templates/sections/` and a line in `SECTIONS`; it is shown when it has something to say.
 """
@@ -11,8 +12,8 @@ from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from costof.report import distance, palette, words
 from costof.report import format as fmt
-from costof.report import palette, words
 from costof.report.environment import flat
 from costof.report.pictures import Picture, draw_all
 from costof.report.reading import Reading
@@ -40,6 +41,8 @@ SECTIONS = [
     Section("costs", "What it costs"),
     Section("why", "Why", lambda reading, pictures: "phases" in pictures or bool(reading.sentences("explanation"))),
     Section("break_even", "Break-even", lambda reading, pictures: "break_even" in pictures or _said(reading)),
+    Section("cost_model", "Near and far: the cost model", lambda reading, _: reading.result.cost_model is not None),
+    Section("calculator", "For your own distance", lambda reading, _: bool(distance.extras(reading))),
     Section("cpu", "CPU", lambda reading, pictures: "cpu" in pictures),
     Section("certainty", "How sure", lambda reading, _: bool(reading.views or reading.result.noise_floor)),
     Section("evidence", "Evidence"),
@@ -70,7 +73,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals.update(fmt=fmt, words=words, palette=palette, flat=flat, by_metric=_by_metric)
+    made.globals.update(fmt=fmt, words=words, distance=distance, palette=palette, flat=flat, by_metric=_by_metric)
     return made
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from costof.report import distance, words
 from costof.report import format as fmt
-from costof.report import words
 from costof.report.environment import flat
 from costof.report.reading import PublishedRow, Reading, Setting, ViewRows
 from costof.result import Result
@@ -118,8 +118,8 @@ def _reasons(reading: Reading) -> Iterator[str]:
     if lines := words.break_evens(reading):
         yield "## Break-even"
         yield bullets(lines)
-        if found := words.break_even_table(reading):
-            head, rows = found
+        if points := words.break_even_table(reading):
+            head, rows = points
             yield table([escape(each) for each in head], [[escape(cell) for cell in row] for row in rows])
     if noise := words.noise_floor(reading):
         yield "## Noise floor"
@@ -135,6 +135,30 @@ def phase_table(reading: Reading, setting: Setting) -> str | None:
         if any(values):
             rows.append([escape(metric.label), *(words.phase_cell(value, metric.unit) for value in values)])
     return table(["phase", *(escape(arm.label) for arm in arms)], rows) if rows else None
+
+
+def _near_and_far(reading: Reading) -> Iterator[str]:
+    model = reading.result.cost_model
+    if model is None:
+        return
+    yield "## Near and far: the cost model"
+    off = distance.worst(reading, model)
+    yield escape(f"{distance.FORMULA} {distance.SOURCES}" + (f" {off}" if off else ""))
+    head = [escape(each) for each in distance.parameter_head(model)]
+    for title, rows in distance.parameter_rows(reading, model):
+        yield f"### {escape(title)}"
+        yield table(head, [[escape(cell) for cell in row] for row in rows])
+    for title, predictions in distance.predictions(reading, model):
+        yield f"### Predicted and measured: {escape(title)}"
+        cells = [[row.label, row.context, str(row.predicted), str(row.measured), row.error] for row in predictions]
+        rows = [[escape(cell) for cell in row] for row in cells]
+        yield table(["with", "at", "predicted", "measured", "error"], rows, left=2)
+
+
+def _links(reading: Reading) -> Iterator[str]:
+    if rows := words.link_rows(reading):
+        yield "## Links: asked for and measured"
+        yield table(words.LINK_HEAD, [[escape(cell) for cell in row] for row in rows], left=2)
 
 
 def _cpu(reading: Reading) -> Iterator[str]:
@@ -189,8 +213,10 @@ SECTIONS: list[Callable[[Reading], Iterator[str]]] = [
     _answer,
     _tables,
     _reasons,
+    _near_and_far,
     _cpu,
     _evidence,
+    _links,
     _limits,
     _method,
 ]

@@ -7,6 +7,7 @@ narrower one, so that no figure is ever cut. Nothing depends on colour, and a pi
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -18,8 +19,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from costof.report import distance, words
 from costof.report import format as fmt
-from costof.report import words
 from costof.report.format import Shown
 from costof.report.reading import EffectRow, Reading, ViewRows
 from costof.result import Estimate, Result, Verdict
@@ -33,6 +34,8 @@ MOST_DETAILS = 6
 """More are left to the tables, which say the same."""
 PROSE = 100
 """Sentences are not set wider than this: long lines are hard to follow."""
+LABEL = 34
+"""Names of published series are set no wider than this."""
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",
@@ -179,7 +182,12 @@ def _add_effect(grid: Table, row: EffectRow, label: str, *, wide: bool) -> None:
     indent = " " * (len(label) - len(label.lstrip()) + 2)
     for theirs in row.published:
         cells = (theirs.control, theirs.value, theirs.difference, theirs.relative)
-        grid.add_row(_text(indent + theirs.name), *(_text(cell) for cell in cells), Text(), style="dim")
+        grid.add_row(_text(_hanging(theirs.name, indent)), *(_text(cell) for cell in cells), Text(), style="dim")
+
+
+def _hanging(name: str, indent: str) -> str:
+    """A long name of a series on two lines, the second under the first."""
+    return textwrap.fill(name, LABEL, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
 def _shown(shown: Shown, *, wide: bool) -> Text:
@@ -207,6 +215,14 @@ def _reasons(reading: Reading, width: int) -> Iterator[RenderableType]:
     noise = words.noise_floor(reading)
     if noise:
         yield _labelled("Noise floor", [noise], width)
+
+
+def _near_and_far(reading: Reading, width: int) -> Iterator[RenderableType]:
+    model = reading.result.cost_model
+    summaries = distance.summaries(reading) if model else []
+    if model and summaries:
+        off = distance.worst(reading, model)
+        yield _labelled("Near and far", [f"{line}." for line in summaries] + ([off] if off else []), width)
 
 
 def _cpu(reading: Reading, width: int) -> Iterator[RenderableType]:
@@ -250,6 +266,7 @@ SECTIONS: list[Callable[[Reading, int], Iterator[RenderableType]]] = [
     _answer,
     _tables,
     _reasons,
+    _near_and_far,
     _cpu,
     _limits,
 ]

@@ -15,6 +15,7 @@ NO_ROUNDS = "No round was completed, so there is no figure to show."
 NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."
 NO_ANSWER = "This run has no answer: it measured too little to say anything of the question."
 INTERVALS = "Brackets hold the 95 % interval over rounds."
+LINK_HEAD = ["link", "method", "asked for", "median", "off by", "99 % within", "probes"]
 NO_NETWORK = "This file needs no network; it can be kept with the decision it supports."
 
 
@@ -130,7 +131,7 @@ def published_source(reading: Reading) -> str | None:
     published = reading.result.published
     if published is None:
         return None
-    return f"Published: {published.source}, {published.date}. {published.setting}"
+    return f"Published: {published.source}, {published.date}. {published.setting.rstrip('.')}."
 
 
 def cpu_roles(reading: Reading) -> list[str]:
@@ -180,6 +181,22 @@ def error_lines(reading: Reading) -> list[str]:
 def thrown_out(reading: Reading) -> int:
     """Slices in no figure because their evidence was not the arm's."""
     return sum(evidence.thrown_out for arm in reading.result.arms for evidence in arm.evidence)
+
+
+def link_rows(reading: Reading) -> list[list[str]]:
+    """What was measured on each link, beside what was asked for."""
+    return [
+        [
+            link.name,
+            link.method,
+            fmt.milliseconds(link.asked_ms),
+            fmt.milliseconds(link.median_ms),
+            fmt.with_unit(fmt.number(link.median_ms - link.asked_ms, 3, signed=True), "ms"),
+            fmt.milliseconds(link.p99_ms),
+            f"{link.probes:,}",
+        ]
+        for link in reading.result.links
+    ]
 
 
 def method(reading: Reading) -> list[str]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from pymongo.errors import PyMongoError
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.mongod_binary import find_mongod
+from costof.lab.warden import parents
 from costof.ledger import SLICES
 
 COSTOF = [sys.executable, "-m", "costof"]
@@ -108,6 +109,26 @@ def processes_of(folder: Path) -> dict[int, list[str]]:
                 if any(str(folder) in word for word in words[:1] + words[2:]) and int(entry.name) != os.getpid():
                     found[int(entry.name)] = words
     return found
+
+
+def descendants(pid: int) -> dict[int, list[str]]:
+    """Command lines of the processes that a process has started, and they in turn."""
+    known = parents()
+    found = {pid}
+    while more := {child for child, parent in known.items() if parent in found} - found:
+        found |= more
+    return {child: _words(child) for child in found - {pid}}
+
+
+def _words(pid: int) -> list[str]:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    return []
+
+
+def alive(pids: Iterable[int]) -> list[int]:
+    """Those that still run. A dead one that nobody has waited for has no command line left."""
+    return [pid for pid in pids if _words(pid) not in ([], [""])]
 
 
 @dataclass

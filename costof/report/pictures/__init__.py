@@ -8,6 +8,7 @@ from costof.report.pictures.break_even import break_even
 from costof.report.pictures.canvas import Legend, Picture
 from costof.report.pictures.cpu import cpu
 from costof.report.pictures.differences import differences
+from costof.report.pictures.distance import distance
 from costof.report.pictures.distributions import distributions
 from costof.report.pictures.phases import phases
 from costof.report.reading import Reading
@@ -19,6 +20,7 @@ PICTURES: dict[str, Callable[[Reading], Picture | None]] = {
     "distributions": distributions,
     "differences": differences,
     "break_even": break_even,
+    "distance": distance,
     "cpu": cpu,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import io
 import re
+import textwrap
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -128,6 +129,11 @@ def calm(axes: Axes, *, grid: str | None = "x", left: bool = False) -> None:
     axes.set_axisbelow(True)
     if grid:
         axes.grid(visible=True, axis=grid)  # type: ignore[arg-type]
+
+
+def setting_title(label: str, setting: str, columns: int) -> str:
+    """What a panel shows and, on a line of its own, where; a label too long for a third of the page on two lines."""
+    return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{setting}"
 
 
 def panel_title(axes: Axes, text: str) -> None:

@@ -17,6 +17,7 @@ from costof.report.pictures.canvas import (
     panels,
     picture,
     plain_numbers,
+    setting_title,
 )
 from costof.report.reading import Reading, Setting, verdict_words
 from costof.result import Arm, Effect, Estimate, Metric
@@ -99,8 +100,9 @@ def _panel(axes: Axes, reading: Reading, metric: Metric, setting: Setting) -> No
     calm(axes)
     plain_numbers(axes.xaxis)
     few_ticks(axes, 5 if not reading.many_settings else 3)
-    where = f"\n{setting.title}" if setting.title else f", {metric.view}"
-    panel_title(axes, metric.label + where)
+    columns = columns_for(len(reading.settings))
+    many = setting_title(metric.label, setting.title, columns)
+    panel_title(axes, many if setting.title else f"{metric.label}, {metric.view}")
     unit = fmt.UNITS.get(metric.unit, metric.unit)
     axes.set_xlabel(unit if reading.many_settings else f"difference from {reading.control_name}, {unit}")
 

@@ -15,6 +15,7 @@ from costof.report.pictures.canvas import (
     panels,
     picture,
     plain_numbers,
+    setting_title,
 )
 from costof.report.reading import Reading, Setting
 from costof.result import Arm, Metric, Value
@@ -115,7 +116,8 @@ def _panel(axes: Axes, reading: Reading, metric: Metric, setting: Setting) -> No
     everything = [time for _, value in curves for time, _ in _points(value)]
     _log_ticks(axes, min(everything), max(everything), sparse=reading.many_settings)
     calm(axes, grid="both")
-    panel_title(axes, metric.label + (f"\n{setting.title}" if setting.title else f", {metric.view}"))
+    many = setting_title(metric.label, setting.title, columns_for(len(reading.settings)))
+    panel_title(axes, many if setting.title else f"{metric.label}, {metric.view}")
     axes.set_xlabel(fmt.UNITS.get(metric.unit, metric.unit))
 
 

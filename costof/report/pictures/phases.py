@@ -96,6 +96,7 @@ def _draw(reading: Reading, metrics: list[Metric], shown: dict[str, list[Arm]], 
     """A panel a setting, each with a time axis of its own: a LAN's connection would be a hair on an ocean's."""
     sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for arms in shown.values()]
     made = figure(width, sum(sizes))
+    made.get_layout_engine().set(hspace=0.05)  # type: ignore[union-attr, call-arg]
     panels = made.subplots(len(shown), 1, squeeze=False, height_ratios=sizes)
     for (axes,), (title, arms) in zip(panels, shown.items(), strict=True):
         _panel(axes, reading, metrics, arms, width)

@@ -150,3 +150,42 @@ fn unknown(plugin: &[u8]) -> Failure {
     let name = String::from_utf8_lossy(&plugin[..plugin.len().min(64)]).into_owned();
     Failure::new(Class::Authentication, format!("the server asks for the plugin '{name}', which is not known here"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn turn(packet: &[u8], plugin: Plugin) -> std::result::Result<Turn, Class> {
+        read_turn(packet, plugin).map_err(|failure| failure.class)
+    }
+
+    #[test]
+    fn a_server_may_accept_wait_or_ask() {
+        let sha2 = Plugin::CachingSha2;
+        assert!(matches!(turn(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Turn::Accepted)));
+        assert!(matches!(turn(b"\x01\x03", sha2), Ok(Turn::Wait)));
+        assert!(matches!(turn(b"\x01\x04", sha2), Ok(Turn::GivePassword)));
+        assert!(matches!(turn(b"\xfemysql_native_password\0nonce", sha2), Ok(Turn::Switch(_))));
+        assert_eq!(turn(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
+    }
+
+    /// A server that asks for the password itself, where another proof is under way, is not given it.
+    #[test]
+    fn what_one_proof_asks_for_is_nothing_to_another() {
+        for plugin in [Plugin::Native, Plugin::Ed25519] {
+            assert_eq!(turn(b"\x01\x04", plugin).err(), Some(Class::Protocol));
+        }
+        assert_eq!(turn(b"\x01\x05", Plugin::CachingSha2).err(), Some(Class::Protocol));
+        assert_eq!(turn(b"", Plugin::Native).err(), Some(Class::Protocol));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
+                let _ = read_turn(&bytes, plugin);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+"""The engine against the clients people measure MySQL with: mariadb-slap for connections, sysbench for point selects.
+
+All ask the same MariaDB for the same table from the same host of the lab, and their turns alternate; the medians are
+told. sysbench uses server-side prepared statements as it does by default, and so does the engine; mariadb-slap opens a
+connection for each query (`--detach=1`), which the engine's trial of a connection and a first query repeats.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from benches.table import Measured, print_table
+from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.panel import LOAD
+from costof.plan import Options, PlannedArm, resolve
+from costof.service import Service
+from costof.services import open_service
+from costof.study import load_study
+
+RECORDS = 10_000
+TURNS = 5
+SECONDS = 2
+CONNECTIONS = 500
+WORKERS = (1, 32)
+
+Turn = tuple[float, float, float]
+"""Operations a second, microseconds of client CPU an operation, cores that the server used."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A lab, an engine in its client's host, and an arm to be asked."""
+
+    lab: Service
+    wire: Instrument
+    arm: PlannedArm
+
+    def engine(self, workload: str, operations: int) -> Turn:
+        before = self.lab.cpu_seconds()
+        answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
+        assert not answer.errors, answer.errors
+        seconds = answer.elapsed_ns / 1e9
+        used = self.lab.cpu_seconds()["server"] - before["server"]
+        return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+
+    def program(self, argv: list[str], read: Callable[[str], tuple[int, float]]) -> Turn:
+        """Another client, on the same host; `read` finds operations and seconds in what it prints."""
+        before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
+        done = subprocess.run([*self.lab.prefix(self.arm), *argv], capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode:
+            sys.exit(f"{argv[0]}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        operations, seconds = read(done.stdout)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        used = self.lab.cpu_seconds()["server"] - server
+        return operations / seconds, cpu * 1e6 / operations, used / seconds
+
+    def _to(self) -> tuple[dict[str, Any], str, str, str]:
+        end = self.lab.endpoint(self.arm)
+        host, port = end["service"]["addresses"][0].rsplit(":", 1)
+        return end["service"], host, port, end["transport"].get("ca_file", "")
+
+    def sysbench(self, threads: int) -> Turn:
+        service, host, port, ca_file = self._to()
+        argv = ["sysbench", "oltp_point_select", f"--mysql-host={host}", f"--mysql-port={port}"]
+        argv += [f"--mysql-user={service['username']}", f"--mysql-password={service['password']}"]
+        argv += [f"--mysql-db={service['database']}", f"--table-size={RECORDS}", "--rand-type=uniform"]
+        argv += [f"--threads={threads}", f"--time={SECONDS}", f"--mysql-ssl={'on' if ca_file else 'off'}", "run"]
+
+        def read(text: str) -> tuple[int, float]:
+            found = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per sec", text)
+            assert found, text
+            return int(found[1]), int(found[1]) / float(found[2])
+
+        return self.program(argv, read)
+
+    def slap(self) -> Turn:
+        service, host, port, ca_file = self._to()
+        argv = ["mariadb-slap", "--no-defaults", f"--host={host}", f"--port={port}", f"--user={service['username']}"]
+        argv += [f"--password={service['password']}", f"--create-schema={service['database']}", "--no-drop"]
+        argv += ["--concurrency=1", f"--number-of-queries={CONNECTIONS}", "--detach=1"]
+        argv += ["--query=SELECT c FROM sbtest1 WHERE id=42"]
+        argv += ["--ssl", f"--ssl-ca={ca_file}", "--ssl-verify-server-cert"] if ca_file else ["--skip-ssl"]
+
+        def read(text: str) -> tuple[int, float]:
+            found = re.search(r"Average number of seconds[^:]*: ([\d.]+)", text)
+            assert found, text
+            return CONNECTIONS, float(found[1])
+
+        return self.program(argv, read)
+
+
+def main() -> None:
+    """Measure and print; without the other clients it says so."""
+    missing = [program for program in ("sysbench", "mariadb-slap") if shutil.which(program) is None]
+    if missing or os.geteuid() != 0:
+        sys.stdout.write(f"MySQL: left out ({', '.join(missing) + ' missing' if missing else 'the lab needs root'})\n")
+        return
+    settings = ["distance=lan", "transport=tls", f"records={RECORDS}"]
+    plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
+    with open_service(plan, None, None, "bench") as lab:
+        arms = [arm for arm in plan.arms if not arm.twin]
+        with engine(lab.prefix(arms[0])) as wire:
+            wire.plan(_border_plan(lab, arms))
+            lab.prepare(arms[0], lambda arm: _load(wire, arm))
+            measured = [row for arm in arms for row in _of_arm(Bench(lab, wire, arm))]
+    print_table("MariaDB: connections with a query each, and point selects", measured, "costof-engine")
+
+
+def _border_plan(lab: Service, arms: list[PlannedArm]) -> dict[str, Any]:
+    workloads = [{"name": f"query{n}", "kind": "query", "workers": n} for n in WORKERS]
+    workloads += [{"name": "connect", "kind": "connect", "workers": 1}, {"name": LOAD, "kind": "load", "workers": 4}]
+    return {
+        "seed": 1,
+        "threads": 1,
+        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
+        "data": {"records": RECORDS},
+        "arms": [{"name": arm.name, **lab.endpoint(arm)} for arm in arms],
+        "workloads": workloads,
+    }
+
+
+def _load(wire: Instrument, arm: PlannedArm) -> None:
+    wire.slice(0, arm.name, LOAD, RECORDS, 600)
+
+
+def _of_arm(bench: Bench) -> list[Measured]:
+    rows = _alternating(
+        f"{bench.arm.name}, connect and query",
+        lambda: bench.engine("connect", CONNECTIONS),
+        ("mariadb-slap", bench.slap),
+    )
+    for workers in WORKERS:
+        rows += _alternating(
+            f"{bench.arm.name}, point select, {workers}",
+            lambda n=workers: bench.engine(f"query{n}", 10_000_000),
+            ("sysbench", lambda n=workers: bench.sysbench(n)),
+        )
+    return rows
+
+
+def _alternating(setting: str, ours: Callable[[], Turn], theirs: tuple[str, Callable[[], Turn]]) -> list[Measured]:
+    turns = [(ours(), theirs[1]()) for _ in range(TURNS)]
+    columns = (("costof-engine", [t[0] for t in turns]), (theirs[0], [t[1] for t in turns]))
+    return [
+        Measured(setting, client, *(median(column) for column in zip(*each, strict=True))) for client, each in columns
+    ]

@@ -1,0 +1,200 @@
+"""The calculator of the page in a real browser, against the same arithmetic in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import browser, complaints, requested
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+from transport_sample import EVERY_ARM, make_transport
+
+from costof.report import format as fmt
+from costof.report.distance import Load, added, default_load, extras, fixed_rows, shown
+from costof.report.html import render_html
+from costof.report.reading import Reading
+from costof.result import Result
+
+LOADS = [
+    Load(44.648),
+    Load(0.0, 1, 1, 0.01),
+    Load(170.126, 250, 12.5, 1.75),
+    Load(12, 1000, 20000, 0.048),
+    Load(44.648, 10, 100, 0.05, bandwidth_mbit=10),
+    Load(3.5, 2, 0, 0),
+]
+FIELDS = ("round_trip_ms", "operations", "connections_per_second", "price", "bandwidth_mbit")
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return make_transport(EVERY_ARM)
+
+
+@pytest.fixture(scope="module")
+def path(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    written = tmp_path_factory.mktemp("page") / "report.html"
+    written.write_text(render_html(result), encoding="utf-8")
+    return written
+
+
+@pytest.fixture(scope="module")
+def opened(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with browser(tmp_path_factory.mktemp("profile")) as driver:
+        driver.get(path.as_uri())
+        yield driver
+
+
+@pytest.fixture
+def page(opened: Chrome) -> Chrome:
+    """The page as it is when it is opened."""
+    opened.refresh()
+    return opened
+
+
+def put(page: Chrome, name: str, text: str) -> None:
+    """Type as a person does who replaces what stands in a field."""
+    page.find_element(By.ID, f"calculator-{name}").send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.BACKSPACE, text)
+
+
+def put_load(page: Chrome, load: Load) -> None:
+    for name in FIELDS:
+        value = getattr(load, name)
+        put(page, name, "" if value is None else f"{value:g}" if name != "round_trip_ms" else str(value))
+
+
+def outputs(page: Chrome) -> dict[str, list[str]]:
+    """Protection -> figures as they are read, of the rows that are seen."""
+    rows = page.find_elements(By.CSS_SELECTOR, "#calculator-outputs tbody tr")
+    return {
+        row.get_attribute("data-protection") or "": [
+            " ".join((cell.text or "").split()) for cell in row.find_elements(By.TAG_NAME, "td")
+        ]
+        for row in rows
+        if row.is_displayed()
+    }
+
+
+def computed(result: Result, load: Load) -> dict[str, list[str]]:
+    reading = Reading(result)
+    return {each.protection: [plain(figure) for figure in shown(added(each, load))] for each in extras(reading)}
+
+
+def plain(figure: object) -> str:
+    return str(figure).replace(fmt.NBSP, " ")
+
+
+def said(page: Chrome, name: str) -> str:
+    return page.find_element(By.ID, f"calculator-{name}-error").text
+
+
+def test_it_works_from_a_file_without_any_network(page: Chrome, path: Path, result: Result) -> None:
+    assert requested(page)[-1] == path.as_uri()
+    assert {url.split(":")[0] for url in requested(page)} <= {"file"}
+    assert not complaints(page)
+    assert page.find_element(By.ID, "calculator-form").is_displayed()
+    assert not page.find_element(By.ID, "calculator-fixed").is_displayed()
+    assert outputs(page) == computed(result, default_load(Reading(result))), "sensible figures before anybody types"
+
+
+@pytest.mark.parametrize("load", LOADS, ids=str)
+def test_typed_values_give_what_python_gives(page: Chrome, result: Result, load: Load) -> None:
+    put_load(page, load)
+    assert outputs(page) == computed(result, load)
+    assert all(said(page, name) == "" for name in FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("round_trip_ms", "-1", "Must be 0 or more."),
+        ("round_trip_ms", "", "Enter a number."),
+        ("round_trip_ms", "far", "Not a number"),
+        ("round_trip_ms", "1,5", "Not a number"),
+        ("round_trip_ms", "0x10", "Not a number"),
+        ("round_trip_ms", "1e400", "Must be 1,000,000,000 or less."),
+        ("operations", "0", "Must be 1 or more."),
+        ("connections_per_second", "-0.5", "Must be 0 or more."),
+        ("price", "five", "Not a number"),
+        ("price", "NaN", "Not a number"),
+        ("bandwidth_mbit", "0", "Must be more than 0."),
+        ("bandwidth_mbit", "-10", "Must be more than 0."),
+    ],
+)
+def test_bad_input_is_named_beside_its_field_and_gives_no_number(
+    page: Chrome, result: Result, name: str, text: str, words: str
+) -> None:
+    put(page, name, text)
+    assert said(page, name).startswith(words)
+    assert page.find_element(By.ID, f"calculator-{name}").get_attribute("aria-invalid") == "true"
+    assert [said(page, other) for other in FIELDS if other != name] == [""] * 4
+    assert {figure for figures in outputs(page).values() for figure in figures} == {fmt.NONE}
+    put(page, name, "7")
+    assert said(page, name) == ""
+    assert fmt.NONE not in outputs(page)["tls"]
+
+
+def test_a_distance_of_the_run_is_one_key_away(page: Chrome, result: Result) -> None:
+    field = page.find_element(By.ID, "calculator-protection")
+    field.send_keys(Keys.TAB)
+    names = []
+    for _ in range(3):
+        focused = page.switch_to.active_element
+        names.append(focused.text)
+        if "us-eu" in focused.text:
+            focused.send_keys(Keys.ENTER)
+        focused.send_keys(Keys.TAB)
+    assert [name.split(",")[0] for name in names] == ["lan", "us-us", "us-eu"]
+    assert page.find_element(By.ID, "calculator-round_trip_ms").get_attribute("value") == "170.126"
+    assert outputs(page) == computed(result, Load(170.126))
+
+
+def test_fields_follow_each_other_by_the_tab_key(page: Chrome) -> None:
+    page.find_element(By.ID, "calculator-round_trip_ms").click()
+    order = []
+    for _ in (*FIELDS, "protection"):
+        order.append(page.switch_to.active_element.get_attribute("name"))
+        page.switch_to.active_element.send_keys(Keys.TAB)
+    assert order == [*FIELDS, "protection"]
+
+
+def test_enter_in_a_field_leaves_the_page_where_it_is(page: Chrome, path: Path) -> None:
+    put(page, "operations", "20" + Keys.ENTER)
+    assert page.current_url == path.as_uri()
+    assert page.find_element(By.ID, "calculator-operations").get_attribute("value") == "20"
+
+
+def test_one_protection_can_be_looked_at_alone(page: Chrome) -> None:
+    choice = Select(page.find_element(By.ID, "calculator-protection"))
+    assert [option.get_attribute("value") for option in choice.options] == ["", *EVERY_ARM]
+    choice.select_by_value("ssh-aes256-gcm")
+    assert list(outputs(page)) == ["ssh-aes256-gcm"]
+    choice.select_by_value("")
+    assert list(outputs(page)) == list(EVERY_ARM)
+
+
+def test_without_a_script_the_page_says_so_and_has_the_table(path: Path, result: Result, tmp_path: Path) -> None:
+    with browser(tmp_path) as driver:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        driver.get(path.as_uri())
+        assert not driver.find_element(By.ID, "calculator-form").is_displayed()
+        fixed = driver.find_element(By.ID, "calculator-fixed")
+        assert "script, which did not run" in fixed.text
+        rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
+        wanted = fixed_rows(Reading(result))
+        assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
+        for row, (where, label, figures) in zip(rows, wanted, strict=True):
+            read = " ".join(row.split())
+            assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
+
+
+def test_no_sideways_scrolling_on_a_phone(path: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as driver:
+        metrics = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        driver.get(path.as_uri())
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 420

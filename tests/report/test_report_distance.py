@@ -1,0 +1,97 @@
+"""The cost model's tables and the calculator's arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+from transport_sample import make_transport
+
+from costof.report import format as fmt
+from costof.report import render_markdown
+from costof.report.distance import HOURS_A_MONTH, Extras, Load, added, default_load, extras, fixed_rows, worst
+from costof.report.reading import Reading
+from costof.result import Estimate, ExtraCost, Metric, Result
+
+
+def extra(operation: str, own: tuple[float, float, float], trips: float, cpu: tuple[float, float, float]) -> ExtraCost:
+    return ExtraCost.model_validate(
+        {
+            "protection": "tls",
+            "label": "TLS",
+            "operation": operation,
+            "own_ms": Estimate(value=own[0], low=own[1], high=own[2], rounds=10),
+            "round_trips": trips,
+            "bytes": 2500.0,
+            "cpu_ms": Estimate(value=cpu[0], low=cpu[1], high=cpu[2], rounds=10),
+        }
+    )
+
+
+def tls(inside: int = 0) -> Extras:
+    connection = extra("connection", (1.0, 0.9, 1.2), 1, (2.0, 1.8, 2.2))
+    return Extras("tls", "TLS", connection, extra("operation", (0.1, 0.0, 0.2), 0, (0.05, 0.04, 0.06)), inside)
+
+
+def ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high
+
+
+def test_round_trips_are_exact_and_intervals_add_end_to_end() -> None:
+    costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
+    assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
+    assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
+    assert ends(costs.request_ms) == pytest.approx((4.2, 4.09, 4.32))
+    assert ends(costs.cores) == pytest.approx((0.125, 0.11, 0.14))
+    assert ends(costs.money) == pytest.approx(tuple(each * HOURS_A_MONTH * 0.1 for each in (0.125, 0.11, 0.14)))
+
+
+def test_bytes_count_where_bandwidth_is_limited() -> None:
+    costs = added(tls(), Load(0, bandwidth_mbit=10))
+    assert ends(costs.connection_ms) == pytest.approx((3.0, 2.9, 3.2)), "2,500 bytes at 10 Mbit/s are 2 ms"
+
+
+def test_an_operation_that_the_connection_holds_is_not_counted_twice() -> None:
+    load = Load(40, operations=1)
+    assert added(tls(inside=1), load).request_ms == added(tls(inside=1), load).connection_ms
+    assert added(tls(), load).request_ms.value == pytest.approx(41.1)
+
+
+def phased(result: Result, phase: str) -> Result:
+    def changed(metric: Metric) -> Metric:
+        return metric.model_copy(update={"phase": phase}) if metric.name == "wire.connect" else metric
+
+    return result.model_copy(update={"metrics": [changed(metric) for metric in result.metrics]})
+
+
+def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
+    result = make_transport()
+    assert {each.inside for each in extras(Reading(result))} == {0}
+    assert {each.inside for each in extras(Reading(phased(result, "connect_and_first_operation")))} == {1}
+
+
+def test_the_default_is_the_nearest_distance_that_is_one() -> None:
+    result = make_transport()
+    assert default_load(Reading(result)).round_trip_ms == 44.648
+    assert result.cost_model is not None
+    near = result.cost_model.model_copy(update={"distances": {"": 0.05}})
+    assert default_load(Reading(result.model_copy(update={"cost_model": near}))).round_trip_ms == 0.05
+
+
+def test_the_fixed_table_has_every_distance_and_protection() -> None:
+    rows = fixed_rows(Reading(make_transport()))
+    assert [(where.split(",")[0], label.split(",")[0]) for where, label, _ in rows] == [
+        (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
+    ]
+    assert all(figure.interval for *_, figures in rows for figure in figures)
+
+
+def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
+    result = make_transport()
+    model = result.cost_model
+    assert model is not None
+    text = worst(Reading(result), model)
+    assert text is not None
+    assert text.startswith("Of 18 predictions for farther settings the worst is 0.5")
+    only_local = model.model_copy(update={"predictions": [p for p in model.predictions if p.local]})
+    assert worst(Reading(result), only_local) is None
+    assert "the model's own" in render_markdown(result)
+    assert fmt.NBSP not in render_markdown(result)

@@ -1,0 +1,237 @@
+"""A run at several distances: every report tells each of them against its own control."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+from report_sample import Golden, make_result
+from rich.cells import cell_len
+from test_report_html import EVIL, Page, without_pictures
+from test_report_terminal import printed
+from transport_sample import DISTANCES, EVERY_ARM, make_transport, study
+
+from costof.answer import answer
+from costof.report import format as fmt
+from costof.report import render_markdown
+from costof.report.html import render_html
+from costof.report.reading import Reading
+from costof.result import Effect, PublishedFigure, Result, Sentence, Verdict
+from costof.tables import study_tables
+
+
+@cache
+def transport(every: bool = False) -> Result:
+    return make_transport(EVERY_ARM) if every else make_transport()
+
+
+@cache
+def page(every: bool = False) -> str:
+    return render_html(transport(every))
+
+
+def told(sentences: list[Sentence], kind: str) -> list[str]:
+    return [each.text.replace(fmt.NBSP, " ") for each in sentences if each.kind == kind]
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_terminal_looks_as_agreed(width: int, golden: Golden) -> None:
+    golden(f"transport-terminal-{width}.txt", printed(transport(), width))
+
+
+def test_terminal_of_every_arm_looks_as_agreed(golden: Golden) -> None:
+    golden("transport-terminal-many-100.txt", printed(transport(True), 100))
+
+
+def test_markdown_looks_as_agreed(golden: Golden) -> None:
+    golden("transport.md", render_markdown(transport()))
+
+
+def test_html_looks_as_agreed(golden: Golden) -> None:
+    text = re.sub(r"<style>.*?</style>", "<style></style>", without_pictures(page()), flags=re.DOTALL)
+    golden("transport.html", re.sub(r"<script>.*?</script>", "<script></script>", text, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize("width", [50, 80, 100, 140])
+@pytest.mark.parametrize("every", [False, True])
+def test_no_line_is_wider_than_the_console(width: int, every: bool) -> None:
+    assert max(map(cell_len, printed(transport(every), width).splitlines())) <= width
+
+
+def test_terminal_has_all_metrics_near_and_the_headline_ones_far() -> None:
+    near, *far = re.split(r"On the wire, .*ms\)\n", printed(transport(), 100))[1:]
+    assert "authentication, ms" in near
+    assert len(far) == 2
+    for part in far:
+        assert "connections a second" in part.split("Brackets")[0]
+        assert "authentication, ms" not in part.split("Brackets")[0]
+
+
+@pytest.mark.parametrize("title", ["lan (0 ms)", "us-us (44.648 ms)", "us-eu (170.126 ms)"])
+def test_every_distance_has_its_table_and_its_panels(title: str) -> None:
+    spaced = title.replace(" ms", f"{fmt.NBSP}ms")
+    assert f"<caption>On the wire, {spaced}</caption>" in page()
+    assert f"### On the wire, {title}" in render_markdown(transport())
+    pictures = re.findall(r"<svg.*?</svg>", page(), flags=re.DOTALL)
+    wide = [svg for svg in pictures if "-wide-title" in svg]
+    # The picture over the distance has the distances on its axis.
+    assert [svg.count(f">{spaced}</text>") > 0 for svg in wide if "distance-wide-title" not in svg] == [True] * 5
+
+
+def test_an_arm_is_compared_with_the_control_of_its_own_distance() -> None:
+    reading = Reading(transport())
+    for setting in reading.settings:
+        assert setting.control is not None
+        assert {arm.baseline for arm in setting.arms} == {setting.control.name}
+        assert all(arm.context == setting.context for arm in setting.shown_arms)
+    assert [setting.context for setting in reading.settings] == list(DISTANCES)
+
+
+def test_settings_stand_from_near_to_far_whatever_the_order_of_the_arms() -> None:
+    result = transport()
+    turned = result.model_copy(update={"arms": result.arms[::-1]})
+    assert [setting.context for setting in Reading(turned).settings] == list(DISTANCES)
+    unknown = result.model_copy(update={"cost_model": None})
+    assert [setting.title for setting in Reading(unknown).settings] == list(DISTANCES)
+
+
+def test_a_protection_has_one_colour_at_every_distance() -> None:
+    reading = Reading(transport(True))
+    colours = {
+        arm.protection: {reading.colour(a) for a in reading.arms if a.label == arm.label} for arm in reading.arms
+    }
+    assert all(len(each) == 1 for each in colours.values())
+    assert len(set.union(*colours.values())) == len(EVERY_ARM)
+
+
+def test_the_page_is_well_formed_and_fetches_nothing() -> None:
+    read = Page(page(True))
+    assert not read.wrong
+    assert not read.open
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    wanted = {attributes.get("for") for tag, attributes in read.tags if tag == "label"}
+    wanted |= {name for _, a in read.tags for name in (a.get("aria-describedby") or "").split()}
+    assert wanted <= set(ids)
+    inputs = {attributes["id"] for tag, attributes in read.tags if tag in {"input", "select"}}
+    assert inputs <= wanted, "a field without a label"
+    for tag, attributes in read.tags:
+        assert tag not in {"link", "img", "iframe", "object", "embed", "base"}
+        assert "src" not in attributes
+
+
+def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
+    result = transport()
+    assert result.cost_model is not None
+    evil = "</script><script>alert('x')</script>"
+    extras = [extra.model_copy(update={"label": evil, "protection": evil}) for extra in result.cost_model.extras]
+    model = result.cost_model.model_copy(update={"extras": extras})
+    text = render_html(result.model_copy(update={"cost_model": model, "question": EVIL}))
+    assert len(re.findall(r"<script\b", text)) == 2
+    assert not Page(text).wrong
+
+
+def test_published_figures_go_by_levels_and_series() -> None:
+    reading = Reading(transport())
+    rows = {(row.arm.name, row.metric.name): row.published for view in reading.views for row in view.rows}
+    found = rows["tls@us-us", "wire.connections_per_second"]
+    assert [each.name for each in found] == [
+        "published, MySQL 5.6.13",
+        "published, Percona Server 5.6.13",
+        "published, Percona Server 5.6.13, static",
+    ]
+    assert [each.relative.replace(fmt.NBSP, " ") for each in found] == ["−45.1 %", "−38.3 %", "−35.4 %"]
+    assert {each.control + each.value + each.difference for each in found} == {""}
+    assert not rows["tls@lan", "wire.connections_per_second"]
+    assert not rows["ssh-aes256-ctr@us-us", "wire.connections_per_second"]
+
+
+def test_a_figure_fits_an_arm_that_has_all_its_levels() -> None:
+    arms = {arm.name: arm for arm in transport().arms}
+    figure = PublishedFigure(metric="x", levels={"transport": "tls", "key": "rsa-2048"}, ratio=0.5)
+    assert figure.fits(arms["tls@lan"])
+    assert not figure.fits(arms["plain@lan"])
+    assert not figure.model_copy(update={"levels": {"transport": "tls", "key": "rsa-1024"}}).fits(arms["tls@lan"])
+
+
+def test_a_rate_that_falls_is_a_loss_in_every_report() -> None:
+    pattern = r"−25\.\d+ % \[−25\.\d+, −25\.\d+\]"
+    assert re.search(pattern + r" \| costs", render_markdown(transport()))
+    assert any(re.search(pattern + r" +costs", line) for line in printed(transport(), 140).splitlines())
+    headlines = told(transport().answer, "answer")
+    assert re.search(
+        r"loses .* of 'connections a second' at lan, 25\.\d+ % \[25\.\d+, 25\.\d+\] at us-us", headlines[0]
+    )
+
+
+def test_the_answer_has_three_headlines_and_details() -> None:
+    for every in (False, True):
+        sentences = transport(every).answer
+        assert len(told(sentences, "answer")) == 3
+    details = told(transport().answer, "detail")
+    assert len(details) == 4
+    assert all(text.count("'") == 2 for text in details), "the metric is named once in a sentence"
+    assert told(transport(True).answer, "answer")[0].startswith(
+        "Of 5 protections TLS, modern suite, rsa-2048 costs most"
+    )
+    assert "is among the cheapest" in told(transport(True).answer, "answer")[1], "the tunnels cannot be told apart"
+
+
+def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
+    result = transport()
+
+    def changed(effect: Effect) -> Effect:
+        return effect.model_copy(update=change) if effect.metric in metrics else effect
+
+    return result.model_copy(update={"effects": [changed(effect) for effect in result.effects]})
+
+
+def test_the_third_headline_follows_the_verdicts() -> None:
+    others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
+    none = told(answer(with_effects({"verdict": Verdict.NO_COST}, others), study()), "answer")[2]
+    assert none == "No cost was found in 'query, 1 connection' and 'queries a second, 32 connections'."
+    unknown = told(answer(with_effects({"verdict": Verdict.UNRESOLVED}, others), study()), "answer")[2]
+    assert unknown.endswith("; 12 of 12 effects are unresolved.")
+
+
+def test_one_setting_and_few_arms_are_told_as_ever() -> None:
+    result = make_result()
+    assert not told(result.answer, "detail")
+    near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
+    effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]
+    alone = transport().model_copy(update={"arms": near, "effects": effects})
+    headlines = told(answer(alone, study()), "answer")
+    assert len(headlines) == 1
+    assert headlines[0].startswith("On the wire, TLS, modern suite, rsa-2048 loses ")
+
+
+def test_an_arm_in_error_at_one_distance_says_where() -> None:
+    result = transport()
+    arms = [a.model_copy(update={"error": "the tunnel died"}) if a.name == "tls@us-eu" else a for a in result.arms]
+    text = printed(result.model_copy(update={"arms": arms}), 140)
+    assert "TLS, modern suite, rsa-2048 at us-eu was measured in part only: the tunnel died" in text
+
+
+def test_study_tables_have_a_name_and_a_title_for_each_setting() -> None:
+    tables = study_tables(transport())
+    assert [table.name for table in tables] == [f"wire@{context}" for context in DISTANCES]
+    assert tables[1].title.replace(fmt.NBSP, " ") == "On the wire, us-us (44.648 ms)"
+    assert {len(row) for table in tables for row in table.rows} == {9}
+    assert [table.name for table in study_tables(make_result())] == ["app", "wire"]
+    shown = Reading(transport().model_copy(update={"tables": tables}))
+    assert not shown.tables, "the effects say the same and more"
+
+
+def test_the_links_are_evidence() -> None:
+    for text in (render_markdown(transport()), page().replace(fmt.NBSP, " ")):
+        assert "TCP_INFO" in text
+        assert "44.679 ms" in text
+        assert "channels" in text
+
+
+def test_a_run_without_a_cost_model_has_no_calculator() -> None:
+    text = render_html(transport().model_copy(update={"cost_model": None}))
+    assert "<script" not in text
+    assert "Near and far" not in text
+    assert "<caption>On the wire, us-us</caption>" in text
