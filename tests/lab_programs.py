@@ -49,7 +49,7 @@ class Standing:
 def standing_mongod() -> Iterator[Standing]:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
     with MongodbLab(plan) as service:
-        login = service.endpoint(plan.control)["service"]
+        login = service.endpoint(plan.arms[0])["service"]
         uri = "mongodb://" + ",".join(login["addresses"])
         client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
             uri, replicaSet=login["replica_set"], username=login["username"], password=login["password"]

@@ -18,7 +18,16 @@ from costof.lab import network as network_module
 from costof.lab.cpu_share import Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS, Host, Link
 from costof.lab.link_evidence import echo_request, internet_checksum, summary
-from costof.lab.link_plan import NETWORKS, engine_plan, link_addresses, netem_commands, queue_for, veth_commands
+from costof.lab.link_plan import (
+    NETWORKS,
+    SERVED,
+    engine_plan,
+    link_addresses,
+    netem_commands,
+    queue_for,
+    served_address,
+    veth_commands,
+)
 from costof.lab.network import Network
 
 LINK = Link(
@@ -43,6 +52,20 @@ def test_links_of_a_run_have_networks_of_their_own(run: int, numbers: list[int])
         assert network.subnet_of(ip_network("10.0.0.0/8"))
         networks.add(network)
     assert len(networks) == 2
+
+
+@given(st.integers(0, 0xFFFFFF), st.integers(0, NETWORKS - 1), st.integers(0, SERVED - 1))
+def test_what_a_host_serves_is_on_no_link(run: int, link: int, number: int) -> None:
+    a, _ = link_addresses(f"{run:06x}", link)
+    served = ip_address(served_address(f"{run:06x}", number))
+    assert served not in ip_network(f"{a}/30", strict=False)
+    assert served in ip_network(f"{a}/16", strict=False)
+    assert served.packed[3] not in (0, 255)
+
+
+def test_addresses_of_hosts_run_out_with_a_word() -> None:
+    with pytest.raises(CostofError, match="room for"):
+        served_address("ab12cd", SERVED)
 
 
 def test_links_run_out_with_a_word() -> None:

@@ -1,0 +1,69 @@
+"""The first study's lab with clients at a distance: discovery works from every client's host."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costof.instrument import OPERATION_TIMEOUT_MS, application
+from costof.lab.lab import is_root
+from costof.lab.mongodb import MongodbLab
+from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.study import load_study
+from tests.engines import Engines
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+FAR_MS = 20.0
+
+
+def plan_for(*settings: str) -> Plan:
+    return resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["records=100", *settings]))
+
+
+def hosts(lab: MongodbLab, arm: PlannedArm) -> list[str]:
+    return [address.rpartition(":")[0] for address in lab.endpoint(arm)["service"]["addresses"]]
+
+
+@pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
+def test_every_client_reaches_the_members_it_is_told_of() -> None:
+    plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
+    with MongodbLab(plan) as lab, Engines(plan, lab) as engines:
+        assert len({str(hosts(lab, arm)) for arm in plan.arms}) == 1
+        assert len({str(lab.prefix(arm)) for arm in plan.arms}) == 2
+        assert {link.name for link in lab.links()} == {"lan", "20ms"}
+        lab.prepare(plan.arms[0], engines.load)
+        for arm in plan.arms:
+            far = plan.study.round_trip_ms(arm.levels) == FAR_MS
+            # The driver of an application, too, follows what the members say of each other.
+            phases = one_application_query(plan, lab, arm)
+            total = phases["connect_and_first_operation"]
+            assert (total.min_ns / 1e6 >= 3 * FAR_MS) == far, arm.name
+
+
+def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[str, Any]:
+    with application("mongodb", {}, lab.prefix(arm)) as driver:
+        border = {
+            "seed": 1,
+            "threads": 1,
+            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
+            "data": {"records": plan.records, "fields": 10, "field_length": 100},
+            "arms": [{"name": arm.name, **lab.endpoint(arm)}],
+            "workloads": [{"name": "connect", "kind": "connect", "workers": 1}],
+        }
+        (ready,) = driver.plan(border).arms
+        assert ready.error is None
+        answer = driver.slice(1, arm.name, "connect", 2, 10)
+        assert (answer.operations, answer.errors) == (2, [])
+        return dict(answer.phases)
+
+
+def test_near_clients_alone_need_no_hosts() -> None:
+    plan = plan_for("transport=plain,tls")
+    with MongodbLab(plan) as lab:
+        assert not any(lab.prefix(arm) for arm in plan.arms)
+        assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
+        assert "on loopback" in lab.describe().topology
+        assert "link" not in lab.cpu_seconds()
