@@ -72,5 +72,7 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
     over = extra_connection - share * connection
     room = share * operation - extra_operation
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed: np.ndarray = np.where(over <= 0, 0.0, np.where(room > 0, over / room, np.inf))
+        # Without room each operation costs the share or more by itself: then it is not kept from any number on, even
+        # where the connection saves and few operations stay below it.
+        needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed

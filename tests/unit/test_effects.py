@@ -189,3 +189,10 @@ def test_a_loss_of_throughput_costs() -> None:
     assert verdict(control, less, MARGIN, comparison, better="higher") is Verdict.COSTS
     assert verdict(less, control, MARGIN, comparison, better="higher") is Verdict.SAVES
     assert verdict(control, [c * 1.001 for c in control], MARGIN, comparison, better="higher") is not Verdict.COSTS
+
+
+def test_a_cheaper_connection_does_not_make_up_for_dearer_operations() -> None:
+    """A tunnel saves a round trip at set-up and costs 2 % an operation: it is under 1 % from no number on."""
+    rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
+    assert math.isinf(break_even(rounds, 0.01, seed=1).value)
+    assert break_even(rounds, 0.05, seed=1).value == 0.0
