@@ -198,7 +198,8 @@ class MongodbLab(Service):
             self._admins[role] = bootstrap
         members = [
             {"_id": 0, "host": self._address("primary"), "priority": 2},
-            {"_id": 1, "host": self._address("secondary"), "priority": 1},
+            # Not electable yet: with the short time-out of a forming set a busy machine would make it primary.
+            {"_id": 1, "host": self._address("secondary"), "priority": 0},
             {"_id": 2, "host": self._address("hidden"), "priority": 0, "hidden": True},
         ]
         configuration = {"_id": REPLICA_SET, "version": 1, "members": members, "settings": FORMING}
@@ -212,6 +213,7 @@ class MongodbLab(Service):
             configuration = self._admins["primary"].admin.command("replSetGetConfig")["config"]
             configuration["version"] += 1
             configuration["settings"].update(SETTLED)
+            configuration["members"][1]["priority"] = 1
             self._admins["primary"].admin.command("replSetReconfig", configuration)
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
