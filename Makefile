@@ -23,7 +23,8 @@ demo: setup
 test: setup
 	@scripts/system-packages tests
 	@cd engine && cargo test --quiet --release
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m 'not quiet' -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -m quiet
 
 lint: setup
 	@cd engine && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings

@@ -34,6 +34,7 @@ REPLICA_SET = "costof"
 DATABASE = "ycsb"
 COLLECTION = "usertable"
 CACHE_GB = "0.5"
+USERS_MS = 30_000
 
 # While the set forms a short time-out elects at once; afterwards a busy machine must not depose the primary.
 FORMING = {"electionTimeoutMillis": 1000, "heartbeatIntervalMillis": 200}
@@ -145,6 +146,10 @@ class MongodbLab(Service):
         """Pids of the members by role."""
         return {process.role: process.pid for process in self._lab.processes.values()}
 
+    def log(self, role: str) -> str:
+        """What a member has logged."""
+        return self._lab.processes[role].log.read_text(errors="replace")
+
     def _address(self, role: str) -> str:
         return f"{self._host(role)}:{PORT}"
 
@@ -220,10 +225,20 @@ class MongodbLab(Service):
 
     def _make_users(self, primary: pymongo.MongoClient[dict[str, Any]]) -> None:
         # One user for the administration of the lab and one, with the least that is needed, for what is measured.
-        primary.admin.command("createUser", "lab", pwd=self._password, roles=["root"])
+        # Known to every member before anybody logs in there: a client whose first login fails asks again only at its
+        # next heartbeat, which is rare here.
+        everywhere = {"w": len(ROLES), "wtimeout": USERS_MS}
+        primary.admin.command("createUser", "lab", pwd=self._password, roles=["root"], writeConcern=everywhere)
         admin = self._client("primary", "lab")
         role = {"role": "readWrite", "db": DATABASE}
-        admin.admin.command("createUser", "costof", pwd=self._password, roles=[role], mechanisms=["SCRAM-SHA-256"])
+        admin.admin.command(
+            "createUser",
+            "costof",
+            pwd=self._password,
+            roles=[role],
+            mechanisms=["SCRAM-SHA-256"],
+            writeConcern=everywhere,
+        )
         admin.close()
 
     def _log_in(self) -> None:

@@ -12,12 +12,16 @@ import jsonschema
 import pytest
 
 from costof.analysis import analyse
+from costof.lab.mongodb import MongodbLab
 from costof.ledger import Ledger
+from costof.plan import Options, resolve
 from costof.result import Result, Verdict
+from costof.services import open_service
+from costof.study import load_study
 
 from .conftest import SMALL, costof, costof_running, eventually, processes_of, slices_measured
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.servers, pytest.mark.quiet, pytest.mark.timeout(180)]
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 STUDY = "mongodb-tls"
 
@@ -26,7 +30,7 @@ STUDY = "mongodb-tls"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A quick run that went through, with two TLS arms."""
     folder = tmp_path_factory.mktemp("quick")
-    done = costof("run", STUDY, *SMALL, "--budget", "40s", "--seed", "1", "--out", "run", cwd=folder)
+    done = costof("run", STUDY, *SMALL, "--budget", "25s", "--seed", "1", "--out", "run", cwd=folder)
     assert done.status == 0, done.err
     return folder / "run"
 
@@ -130,7 +134,7 @@ def test_no_secret_is_written(finished: Path) -> None:
 
 def test_factors_vary_what_they_say(tmp_path: Path) -> None:
     settings = ["--set", "tls_version=1.2,1.3", "--set", "key=rsa-2048,ecdsa-p256", "--set", "verify=none"]
-    done = costof("run", STUDY, *SMALL, *settings, "--budget", "20s", "--out", "run", cwd=tmp_path)
+    done = costof("run", STUDY, *SMALL, *settings, "--budget", "12s", "--out", "run", cwd=tmp_path)
     assert done.status == 0, done.err
     result = analyse(Ledger.open(tmp_path / "run"))
     seen = {arm.name: next(e.facts for e in arm.evidence if e.view == "wire") for arm in result.arms}
@@ -155,7 +159,7 @@ def wait_for_slices(run: Path, count: int) -> None:
 
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, STUDY, *SMALL, "--budget", "60s") as process:
+    with costof_running(run, temporary, STUDY, *SMALL, "--budget", "25s") as process:
         wait_for_slices(run, 40)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -199,6 +203,15 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
     result = Result.model_validate_json((run / "result.json").read_bytes())
     assert result.partial is not None
     assert "secondary" in result.partial
+
+
+def test_every_member_knows_the_labs_users_before_they_log_in() -> None:
+    """A login that comes too early fails, and pymongo tries again only at its next heartbeat: the lab then hung."""
+    plan = resolve(load_study(STUDY), Options(profile="quick"))
+    with open_service(plan, None, None, "run") as service:
+        assert isinstance(service, MongodbLab)
+        for role in service.process_ids:
+            assert "Authentication failed" not in service.log(role)
 
 
 def test_two_runs_at_the_same_time_do_not_collide(tmp_path: Path, temporary: Path) -> None:

@@ -26,6 +26,7 @@ from costof.lab.network import Network
 
 pytestmark = [
     pytest.mark.servers,
+    pytest.mark.quiet,
     pytest.mark.skipif(not is_root(), reason="only root can make network namespaces"),
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
