@@ -67,13 +67,14 @@ def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CO
 
 @dataclass(frozen=True)
 class Comparison:
-    """How verdicts of one run are reached: `count` effects are judged, so each at `0.05 / count` (Bonferroni)."""
+    """How verdicts of one run are reached: `count` effects are judged, so each at `error_rate / count` (Bonferroni)."""
 
     count: int
+    error_rate: float = 1 - CONFIDENCE
 
     @property
     def confidence(self) -> float:
-        return 1 - (1 - CONFIDENCE) / max(1, self.count)
+        return 1 - self.error_rate / max(1, self.count)
 
 
 def verdict(

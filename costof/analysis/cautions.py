@@ -8,6 +8,7 @@ from costof.errors import Caution
 from costof.result import ErrorCount, Verdict
 
 STEAL_WORTH_A_WORD = 0.02
+FALSE_ALARMS = 0.01
 
 
 def errors_of(run: Run) -> list[ErrorCount]:
@@ -53,7 +54,10 @@ def warnings_of(run: Run, effects: int) -> list[str]:
 
 
 def _twin_differs(run: Run) -> list[str]:
-    """Metrics in which two identical arms differ by more than chance allows, corrected for the number of metrics."""
+    """Metrics in which two identical arms differ by more than chance does in one run of a hundred.
+
+    Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
+    """
     twins = [run.plan.twin_of(control) for control in run.plan.controls]
     pairs = [
         (name, twin, found)
@@ -61,7 +65,7 @@ def _twin_differs(run: Run) -> list[str]:
         for twin in twins
         if (found := run.pairs(name, twin)) is not None
     ]
-    comparison = Comparison(count=len(pairs))
+    comparison = Comparison(count=len(pairs), error_rate=FALSE_ALARMS)
     return [
         f"{name} ({twin.context})" if twin.context else name
         for name, twin, (control, values) in pairs
