@@ -77,6 +77,14 @@ def test_the_exact_sums_of_the_phases_add_up(finished: Path) -> None:
             assert spent == phases["connect_and_first_operation"]["sum_ns"]
 
 
+def test_the_engines_memory_does_not_grow_with_the_run(finished: Path) -> None:
+    records = [json.loads(line) for line in (finished / "slices.jsonl").read_text().splitlines()]
+    slices = [r for r in records if r["record"] == "slice" and r["view"] == "wire"]
+    peaks = [r["answer"]["peak_memory_bytes"] for r in slices]
+    assert len(peaks) > 20
+    assert peaks[-1] - peaks[len(peaks) // 4] < 2 * 2**20
+
+
 def test_tls_1_3_takes_one_round_trip_more_than_plain(result: Result) -> None:
     trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect_and_first_query"}
     assert trips["plain"] is not None
