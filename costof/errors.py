@@ -88,7 +88,6 @@ class Caution(Enum):
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
-    LEFT_BEHIND = "could not clean up {what}: {detail}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 
     def text(self, **fields: object) -> str:

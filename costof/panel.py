@@ -18,7 +18,6 @@ from costof.transport import application_environment
 LOAD = "load"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
-VIEWS = ("wire", "app")
 #: Classes of error that say the user's own input is wrong, rather than that a target does not offer something.
 MENDABLE = frozenset(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.analysis.run_record import Run
+from costof.analysis.run_record import Run, cpu_seconds
 from costof.plan import PlannedArm
 from costof.result import Arm, Cpu, Evidence, Factor
 
@@ -67,12 +67,7 @@ def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
     operations = sum(piece.answer.operations for piece in pieces)
     if not operations:
         return None
-    seconds: dict[str, float] = {}
-    for piece in pieces:
-        for role, nanoseconds in piece.answer.cpu_ns.items():
-            seconds[role] = seconds.get(role, 0.0) + nanoseconds / 1e9
-        for role, used in piece.server_cpu_seconds.items():
-            seconds[role] = seconds.get(role, 0.0) + used
+    seconds = cpu_seconds(pieces)
     elapsed = sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
     role = max(seconds, key=lambda name: seconds[name])
     return Cpu(

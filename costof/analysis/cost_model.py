@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costof.analysis.run_record import Run
+from costof.analysis.run_record import Run, cpu_seconds
 from costof.effects import difference, estimate
 from costof.ledger import SliceRecord
 from costof.plan import PlannedArm
@@ -78,13 +78,7 @@ def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
     """CPU seconds for each operation, by role."""
     operations = max(1, sum(piece.answer.operations for piece in pieces))
-    roles: dict[str, float] = {}
-    for piece in pieces:
-        for role, nanoseconds in piece.answer.cpu_ns.items():
-            roles[role] = roles.get(role, 0.0) + nanoseconds / 1e9 / operations
-        for role, seconds in piece.server_cpu_seconds.items():
-            roles[role] = roles.get(role, 0.0) + seconds / operations
-    return roles
+    return {role: seconds / operations for role, seconds in cpu_seconds(pieces).items()}
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from costof.ledger import (
@@ -114,3 +115,14 @@ def read_run(ledger: Ledger) -> Run:
         turn = Turn(piece.workload, piece.answer.arm)
         add_samples(run.plan, run.samples, piece.round, turn, piece.answer)
     return run
+
+
+def cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
+    """CPU seconds of slices by role: the instrument's own and the servers'."""
+    seconds: dict[str, float] = {}
+    for piece in pieces:
+        for role, nanoseconds in piece.answer.cpu_ns.items():
+            seconds[role] = seconds.get(role, 0.0) + nanoseconds / 1e9
+        for role, used in piece.server_cpu_seconds.items():
+            seconds[role] = seconds.get(role, 0.0) + used
+    return seconds
