@@ -22,6 +22,8 @@ CONFIDENCE = 0.95
 TRIMMED = 0.15
 #: Below this the trimmed interval has too few degrees of freedom to say anything.
 FEWEST_ROUNDS = 5
+#: Values that differ by less than this share of their size differ by rounding alone, and have no spread to estimate.
+ALIKE = 1e-12
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
@@ -38,7 +40,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"not a number among {list(values)}")
     sample = np.asarray(values, dtype=float)
-    if np.ptp(sample) == 0:
+    if np.ptp(sample) <= ALIKE * np.abs(sample).max():
         return Estimate(value=values[0], low=values[0], high=values[0], rounds=len(values))
     if len(values) < FEWEST_ROUNDS:
         # Too few to cut any off: the plain t interval.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costof.break_even import Rounds, break_even
@@ -147,6 +147,7 @@ def test_needed_rounds_shrink_with_the_effect() -> None:
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60))
+@example([0.010000000000000002, 0.01])
 def test_an_estimate_lies_in_its_interval_and_in_its_sample(values: list[float]) -> None:
     found = estimate(values)
     slack = 1e-9 * max(values)
