@@ -5,6 +5,7 @@ from __future__ import annotations
 from costof.instrument import SliceAnswer
 from costof.plan import AS_SERVED
 from costof.service import Counters
+from costof.transport import speaks_tls
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
@@ -27,11 +28,6 @@ def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Coun
         return _client_side(levels, answer) or _server_side(levels, _opened(answer), moved, exact=True)
     opened = int(answer.evidence.get("clients", 0)) * CONNECTIONS_PER_CLIENT
     return _server_side(levels, opened, moved, exact=False)
-
-
-def speaks_tls(levels: dict[str, str]) -> bool:
-    """Whether client and server speak TLS themselves; a tunnel around them is the service's to prove."""
-    return levels["transport"] == "tls"
 
 
 def _opened(answer: SliceAnswer) -> int:

@@ -88,7 +88,8 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
             progress.stage("proving the arms")
             state.panel.start(stack)
             _prove(state)
-            progress.stage(f"loading {plan.records:,} records")
+            if plan.records:
+                progress.stage(f"loading {plan.records:,} records")
             able = next(arm for arm in plan.arms if state.panel.measures("wire", arm.name))
             service.prepare(able, state.panel.load)
             partial = _measure(state)
@@ -178,9 +179,11 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
         connect = state.plan.study.wire_connect
         panel.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
+    held_before, steal_before = state.service.held_back_seconds(), steal_seconds()
     state.slices += 1
     answer = panel.slice(state.slices, arm, turn.workload)
-    cpu = {role: seconds - cpu_before.get(role, 0.0) for role, seconds in state.service.cpu_seconds().items()}
+    cpu = _since(cpu_before, state.service.cpu_seconds())
+    held_back, steal = _since(held_before, state.service.held_back_seconds()), steal_seconds() - steal_before
     moved = _read_counters(state, member).since(before)
     wrong = mismatch(arm.levels, workload.view, answer, moved)
     state.ledger.append(
@@ -193,12 +196,18 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
             server_connections=moved.connections,
             server_tls=moved.tls_connections,
             server_cpu_seconds=cpu,
+            server_held_back_seconds=held_back,
+            steal_seconds=steal,
             mismatch=wrong,
         )
     )
     if wrong is None and number >= 0:
         add_samples(state.plan, state.before.samples, number, turn, answer)
     return answer.operations
+
+
+def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    return {role: seconds - before.get(role, 0.0) for role, seconds in now.items()}
 
 
 def _read_counters(state: _Run, server: str) -> Counters:

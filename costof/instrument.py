@@ -67,6 +67,18 @@ class Phase(Model):
     histogram: str
 
 
+class HttpCounts(Model):
+    """What HTTP responses of a slice were, beside their times; bytes as the application sees them, inside TLS."""
+
+    statuses: dict[str, int] = Field(description="Responses by status code, such as {'200': 600}.")
+    reused: int = Field(description="Requests over a connection that had carried one before.")
+    response_bytes: int = Field(description="Header and body.")
+    body_bytes: int
+    body_length: int | None = Field(description="Of the slice's first response.")
+    other_length: int = Field(description="Responses whose body was of another length than the first's.")
+    software: str | None = Field(description="The Server header of the first response.")
+
+
 class SliceAnswer(Model):
     id: int
     arm: str
@@ -79,6 +91,7 @@ class SliceAnswer(Model):
     cpu_ns: dict[str, int]
     peak_memory_bytes: int
     evidence: dict[str, Any]
+    http: HttpCounts | None = None
 
 
 class Instrument:

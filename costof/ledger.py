@@ -57,6 +57,8 @@ class SliceRecord(Record):
     server_connections: int | None
     server_tls: dict[str, int] | None
     server_cpu_seconds: dict[str, float]
+    server_held_back_seconds: dict[str, float] = {}
+    steal_seconds: float = 0.0
     mismatch: str | None = None
 
 

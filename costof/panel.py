@@ -121,10 +121,12 @@ class Panel:
                     "kind": workload.kind,
                     "workers": self.plan.workers(name, arm),
                 }
+                if workload.pace is not None:
+                    told["pace"] = workload.pace.model_dump()
                 if not workload.first_operation:
                     told["first_operation"] = False
                 found[told["name"]] = told
-        if view == "wire":
+        if view == "wire" and self.plan.records:
             found[LOAD] = {"name": LOAD, "kind": "load", "workers": LOAD_WORKERS}
         return found
 

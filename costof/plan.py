@@ -154,15 +154,53 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
     combinations = _combinations(study, {name: each for name, each in levels.items() if name not in settings})
     for name in chosen:
         if chosen[name] != [AS_SERVED] and study.factors[name].when and not any(name in c for c in combinations):
-            condition = " and ".join(f"{other} = {level}" for other, level in study.factors[name].when.items())
+            conditions = study.factors[name].when.items()
+            condition = " and ".join(f"{other} = {' or '.join(wanted)}" for other, wanted in conditions)
             raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
     varied = [name for name in levels if name != study.main_factor and name not in settings and len(levels[name]) > 1]
-    arms = []
+    groups: dict[tuple[str, ...], list[PlannedArm]] = {}
     for setting in itertools.product(*settings.values()):
+        groups[setting] = [_arm(study, combination, varied) for combination in combinations]
+    first = next(iter(groups))
+    usual = dict(zip(settings, first, strict=True))
+    for change in profile.also if combinations else []:
+        if not change.keys() & chosen.keys():
+            setting = tuple(change.get(name, level) for name, level in usual.items())
+            own = {name: level for name, level in change.items() if name not in settings}
+            changed = _applying(study, {**_everywhere(study, levels), **combinations[0], **own})
+            arm = _arm(study, changed, [*varied, *(name for name in own if name != study.main_factor)])
+            if arm not in groups.setdefault(setting, []):
+                groups[setting].append(arm)
+    arms = []
+    for setting, planned in groups.items():
         shared = dict(zip(settings, setting, strict=True))
-        context = ", ".join(level for name, level in shared.items() if len(settings[name]) > 1)
-        arms += _arms_of_context(study, combinations, varied, shared, context)
+        arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
     return arms
+
+
+def _everywhere(study: Study, levels: dict[str, list[str]]) -> dict[str, str]:
+    """The first level of every factor that is not a context."""
+    return {name: each[0] for name, each in levels.items() if not study.factors[name].context}
+
+
+def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
+    """Those of the levels that apply beside the others, in the study's order."""
+    return {
+        name: every[name]
+        for name, factor in study.factors.items()
+        if name in every and all(every[other] in wanted for other, wanted in factor.when.items())
+    }
+
+
+def _context(study: Study, shared: dict[str, str], first: dict[str, str], settings: dict[str, list[str]]) -> str:
+    """The name of a setting: every distance where there are several, and whatever else is not as in the first."""
+    told = []
+    for name, level in shared.items():
+        if study.factors[name].milliseconds:
+            told += [level] if len(settings[name]) > 1 else []
+        elif level != first[name]:
+            told.append(f"{name}-{level}")
+    return ", ".join(told)
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
@@ -170,20 +208,14 @@ def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, 
     found: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
-        applying = {
-            name: level
-            for name, level in every.items()
-            if all(every[other] == wanted for other, wanted in study.factors[name].when.items())
-        }
+        applying = _applying(study, every)
         excluded = any(all(applying.get(n) == level for n, level in pair.items()) for pair in study.excludes)
         if applying not in found and not excluded and not _is_control(study, applying):
             found.append(applying)
     return found
 
 
-def _arms_of_context(
-    study: Study, combinations: list[dict[str, str]], varied: list[str], shared: dict[str, str], context: str
-) -> list[PlannedArm]:
+def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str], context: str) -> list[PlannedArm]:
     where = CONTEXT_SIGN + context if context else ""
     plain = study.control[study.main_factor]
     control = PlannedArm(
@@ -202,7 +234,6 @@ def _arms_of_context(
             "baseline": control.name,
         }
     )
-    arms = [_arm(study, combination, varied) for combination in combinations]
     return [
         control,
         twin,

@@ -175,6 +175,11 @@ class Cpu(Model):
     operations: int
     seconds_per_1000: dict[str, Finite]
     busiest: str | None = Field(description="The role that used most of one core, where any was near it.")
+    held_back: dict[str, Finite] = Field(
+        default={},
+        description="Share of the time in which a role wanted to run and its CPU share was used up.",
+    )
+    steal: Finite = Field(default=0.0, description="Share of the machine's time that the hypervisor took meanwhile.")
 
 
 class OperationCost(Model):
@@ -226,6 +231,52 @@ class CostModel(Model):
     extras: list[ExtraCost]
     predictions: list[Prediction]
     distances: dict[str, Finite] = Field(description="Round-trip times the run measured at, ms, by context.")
+
+
+class Cure(Model):
+    """What one change gives back of what the protection costs, in the study's metric; both ends of the same run."""
+
+    factor: str
+    level: str
+    label: str
+    arm: str
+    reference: str = Field(description="The protected arm without the cure.")
+    control: str = Field(description="The reference's control.")
+    gain: Estimate = Field(description="The cured arm over the reference, as a ratio.")
+    given_back: Estimate = Field(
+        description="Share of the reference's loss against its control that is won back; 1 is all of it."
+    )
+    verdict: Verdict = Field(description="saves: it gives something back.")
+
+
+class CoresFor(Model):
+    """A burst of `clients` new clients within `seconds`, and the cores it takes."""
+
+    clients: int
+    seconds: Finite
+    cores: Estimate
+
+
+class BurstCheck(Model):
+    """The sizing's answer for a burst that was measured, beside it."""
+
+    arm: str
+    clients: int
+    cores: Finite
+    predicted_seconds: Estimate
+    measured_seconds: Estimate
+
+
+class Sizing(Model):
+    """Handshakes a second that a core of the role does, so the cores that a burst of new clients needs."""
+
+    role: str
+    arm: str
+    label: str
+    cpu_ms: Estimate = Field(description="CPU time of the role for one new client.")
+    clients_per_core_second: Estimate
+    examples: list[CoresFor]
+    check: BurstCheck | None = None
 
 
 class LinkEvidence(Model):
@@ -290,6 +341,8 @@ class Result(Model):
     break_even: list[BreakEven]
     cost_model: CostModel | None = None
     links: list[LinkEvidence] = []
+    cures: list[Cure] = []
+    sizing: list[Sizing] = []
     published: Published | None = None
     noise_floor: list[NoiseFloor]
     cpu: list[Cpu]

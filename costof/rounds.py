@@ -10,7 +10,7 @@ from typing import NamedTuple
 from costof.effects import half_width, ratio
 from costof.instrument import SliceAnswer
 from costof.plan import Plan
-from costof.study import Metric
+from costof.study import WHOLE_SLICE, Metric
 
 STEADY_ROUNDS = 3
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
@@ -78,10 +78,21 @@ class Samples:
 def add_samples(plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer) -> None:
     """The slice's means, by metric, in the metric's unit."""
     for name, metric in plan.study.metrics.items():
+        if metric.workload != turn.workload:
+            continue
         phase = answer.phases.get(metric.phase)
-        if metric.workload == turn.workload and phase is not None:
+        if metric.phase == WHOLE_SLICE and answer.operations:
+            samples.add(name, turn.arm, number, of_slice(metric, answer))
+        elif phase is not None:
             workers = plan.workers(turn.workload, plan.arm(turn.arm))
             samples.add(name, turn.arm, number, in_unit(metric, phase.sum_ns / phase.count, workers))
+
+
+def of_slice(metric: Metric, answer: SliceAnswer) -> float:
+    """A metric of the slice as a whole: operations over elapsed time, or the elapsed time."""
+    if metric.unit == "per_second":
+        return answer.operations / (answer.elapsed_ns / 1e9)
+    return answer.elapsed_ns / NS_PER_UNIT[metric.unit]
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:

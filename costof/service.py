@@ -116,6 +116,10 @@ class Service(ABC):
         """CPU seconds used so far, by role."""
         return {}
 
+    def held_back_seconds(self) -> dict[str, float]:
+        """Seconds so far in which a role wanted to run and its CPU share was used up, by role: its own steal time."""
+        return {}
+
     def cautions(self) -> list[str]:
         """What a reader must know of these servers, once the run is over."""
         return []

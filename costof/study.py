@@ -24,12 +24,16 @@ class Model(BaseModel):
 
 
 class Factor(Model):
-    """What is varied. `when` names the levels of other factors that it applies with (a key size needs TLS)."""
+    """What is varied. `when` names the levels of other factors that it applies with (a key size needs TLS).
+
+    Its first level, unless a profile or the user chooses others, is where the factor stands in an arm that says nothing
+    of it.
+    """
 
     label: str
     levels: list[str]
     default: list[str]
-    when: dict[str, str] = {}
+    when: dict[str, list[str]] = {}
     lab_only: bool = Field(default=False, description="The servers' own affair: a target is taken as it is.")
     context: bool = Field(
         default=False, description="A setting, such as the distance, that the control has too: effects lie within it."
@@ -59,6 +63,13 @@ def round_trip_ms(level: str) -> float | None:
     return value if 0 <= value <= LONGEST_ROUND_TRIP_MS else None
 
 
+class Pace(Model):
+    """Operations begin at instants of a schedule instead of one after the other; latency runs from those instants."""
+
+    per_second: float = Field(gt=0)
+    arrivals: Literal["constant", "poisson"] = "poisson"
+
+
 class Workload(Model):
     """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by the application driver."""
 
@@ -67,12 +78,18 @@ class Workload(Model):
     kind: str
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
+    pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
+
+
+#: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
+WHOLE_SLICE = "slice"
 
 
 class Metric(Model):
     """A figure: the mean time of one phase of one workload, in `unit`.
 
-    'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`.
+    'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
+    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself.
     """
 
     label: str
@@ -102,9 +119,13 @@ class Profile(Model):
     precision: float = Field(gt=0, lt=1, description="Asked half-width of the headline ratios' intervals.")
     rounds: tuple[int, int] = Field(description="Fewest and most rounds.")
     warm_up_rounds: int = 1
-    records: int
+    records: int = Field(default=0, description="To load before the first slice; 0 where the service holds no data.")
     slices: dict[str, SliceSize]
     factors: dict[str, list[str]] = {}
+    also: list[dict[str, str]] = Field(
+        default=[],
+        description="One change at a time: arms beside the combinations, each the first of them but for these levels.",
+    )
 
 
 class BreakEven(Model):
@@ -131,6 +152,27 @@ class Explanation(Model):
     client: str = Field(description="The application's driver, such as 'pymongo'.")
 
 
+class Cures(Model):
+    """Which levels may win back what the protection costs, and by which metric that is judged.
+
+    A cure is one level of one factor that differs from the `reference`, a protected arm at the factors' first levels.
+    What a cure gives back is the arm with it against the reference, paired by round, in the same run.
+    """
+
+    metric: str
+    factors: list[str]
+    labels: dict[str, str] = Field(description="By 'factor=level', such as 'resumption=on': 'session resumption'.")
+
+
+class Sizing(Model):
+    """How many cores of a role a burst of new clients needs, from the CPU time that one of them takes of it."""
+
+    role: str
+    workload: str = Field(description="A burst: so many workers open one connection each, all at once.")
+    elapsed: str = Field(description="The metric that is the burst's duration: it checks the prediction.")
+    cores_factor: str = Field(description="The factor whose levels are the role's cores.")
+
+
 class Study(Model):
     name: str
     title: str
@@ -147,6 +189,8 @@ class Study(Model):
     cost_model: list[Operation] = []
     break_even: list[BreakEven] = []
     explanations: list[Explanation] = []
+    cures: Cures | None = None
+    sizing: Sizing | None = None
     published: str | None = None
 
     @model_validator(mode="after")
@@ -160,6 +204,8 @@ class Study(Model):
         used = [m for b in self.break_even for m in (b.connection, b.operation)]
         used += [m for e in self.explanations for m in (e.application, e.wire)]
         used += [m for o in self.cost_model for m in (o.metric, *o.predicts)]
+        used += [self.cures.metric] if self.cures else []
+        used += [self.sizing.elapsed] if self.sizing else []
         unknown = [name for name in used if name not in self.metrics]
         if unknown:
             raise ValueError(f"unknown metrics {unknown}")

@@ -5,17 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+#: Levels of the factors that say how a client speaks, at which it speaks TLS itself.
+SPEAKS_TLS = {"transport": frozenset({"tls"}), "termination": frozenset({"balancer", "reencrypt", "backend"})}
 #: A client's tunnel: the bytes that it itself sends and receives are plain.
 TUNNEL_PREFIX = "ssh-"
 #: OpenSSL's names of the suites that a study's levels ask for; any other level is OpenSSL's own choice.
-SUITES = {"dhe-rsa-aes256-sha": "DHE-RSA-AES256-SHA", "aes256-sha": "AES256-SHA"}
+SUITES = {
+    "ecdhe-rsa-aes128-gcm-sha256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "dhe-rsa-aes256-sha": "DHE-RSA-AES256-SHA",
+    "aes256-sha": "AES256-SHA",
+    "rc4-sha": "RC4-SHA",
+}
 #: Keys that OpenSSL's default security level refuses.
 WEAK_KEYS = frozenset({"rsa-1024"})
 
 
+def speaks_tls(levels: dict[str, str]) -> bool:
+    """Whether the client itself speaks TLS; a tunnel around it is the service's to prove."""
+    return any(levels.get(factor) in spoken for factor, spoken in SPEAKS_TLS.items())
+
+
+def tunnel_of(levels: dict[str, str]) -> str | None:
+    """The level of an arm whose client goes through a tunnel; None for any other."""
+    level = levels.get("transport", "")
+    return level if level.startswith(TUNNEL_PREFIX) else None
+
+
 def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]:
     """The `transport` object of an arm (docs/architecture.md). Levels that a study has not are left to the defaults."""
-    if levels["transport"] == "plain" or levels["transport"].startswith(TUNNEL_PREFIX):
+    if not speaks_tls(levels):
         return {"kind": "plain"}
     transport: dict[str, Any] = {
         "kind": "tls",

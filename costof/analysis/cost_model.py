@@ -14,7 +14,7 @@ from costof.ledger import SliceRecord
 from costof.plan import PlannedArm
 from costof.result import CostModel, Estimate, ExtraCost, OperationCost, Prediction
 from costof.study import Operation
-from costof.transport import TUNNEL_PREFIX
+from costof.transport import tunnel_of
 
 
 def cost_model(run: Run) -> CostModel | None:
@@ -72,7 +72,7 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
 def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
     """Round trips of a connection that end before the link: a tunnel answers the TCP handshake at its near end, and
     carries the opening of its channel together with the server's greeting."""
-    return 1.0 if arm.levels["transport"].startswith(TUNNEL_PREFIX) and operation.operation == "connection" else 0.0
+    return 1.0 if tunnel_of(arm.levels) and operation.operation == "connection" else 0.0
 
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from costof.redact import redact_url
 from costof.sbtest import TABLE, after_load, create_table
 from costof.service import Counters, Description, LoadData, Service
 from costof.target.own_database import MARKER, MARKER_NAME, check_ca_file, new_database_name, told_writes
-from costof.transport import TUNNEL_PREFIX, transport_of
+from costof.transport import transport_of, tunnel_of
 
 SCHEME = "mysql"
 PORT = 3306
@@ -224,7 +224,7 @@ class MysqlTarget(Service):
 
 def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_TUNNEL_TO_TARGET`."""
-    tunnels = {arm.levels["transport"] for arm in plan.arms if arm.levels["transport"].startswith(TUNNEL_PREFIX)}
+    tunnels = {level for arm in plan.arms if (level := tunnel_of(arm.levels))}
     if tunnels:
         rest = dict.fromkeys(arm.levels["transport"] for arm in plan.arms if arm.levels["transport"] not in tunnels)
         told = ",".join(rest)
