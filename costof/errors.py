@@ -31,6 +31,11 @@ class Problem(Enum):
     OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
+    OTHER_LEDGER = (
+        EXIT_FAILED,
+        "{path} was written by another version of costof (ledger {found}, this one reads {known}); its report.html "
+        "stands, and the run can be made again",
+    )
     NOTHING_MEASURED = (EXIT_FAILED, "nothing was measured: {detail}")
     ENGINE_MISSING = (
         EXIT_FAILED,

@@ -23,6 +23,8 @@ from costof.result import LinkEvidence
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
+#: Of the form of a plan and its records: changed when ledgers written before can no longer be read.
+LEDGER_VERSION = 2
 
 
 class Record(BaseModel):
@@ -124,7 +126,8 @@ class Ledger:
             ledger = cls(folder)
             ledger._made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(redact(plan.model_dump(mode="json", by_alias=True)), indent=2)
+            told = {"ledger_version": LEDGER_VERSION, **plan.model_dump(mode="json", by_alias=True)}
+            text = json.dumps(redact(told), indent=2)
             (folder / PLAN).write_text(text + "\n")
         except OSError as error:
             raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
@@ -138,9 +141,14 @@ class Ledger:
         return cls(folder)
 
     def plan(self) -> Plan:
+        """The plan of the run. Raises `NOT_A_RUN`, or `OTHER_LEDGER` for one that another version wrote."""
         try:
-            return Plan.model_validate_json((self.folder / PLAN).read_bytes())
-        except (OSError, ValidationError) as error:
+            content = json.loads((self.folder / PLAN).read_bytes())
+            version = content.pop("ledger_version", 1)
+            if version != LEDGER_VERSION:
+                raise CostofError(Problem.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
+            return Plan.model_validate(content)
+        except (OSError, ValueError, AttributeError) as error:
             detail = f"{PLAN} cannot be read: {' '.join(str(error).split())[:200]}"
             raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
 

@@ -95,3 +95,12 @@ def test_only_the_password_of_a_url_is_redacted(url: str) -> None:
 def test_secret_fields_are_redacted_at_any_depth() -> None:
     redacted = redact({"arms": [{"service": {"password": "s3cret", "username": "u"}}], "password": None})
     assert redacted == {"arms": [{"service": {"password": "<redacted>", "username": "u"}}], "password": None}
+
+
+def test_a_ledger_of_another_version_is_said_so(tmp_path: Path, plan: Plan) -> None:
+    ledger = Ledger.create(plan, tmp_path / "run")
+    path = ledger.folder / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "ledger_version": 1}))
+    with pytest.raises(CostofError) as caught:
+        ledger.plan()
+    assert caught.value.problem is Problem.OTHER_LEDGER

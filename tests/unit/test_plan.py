@@ -199,3 +199,40 @@ def test_a_rate_is_what_one_worker_or_all_of_them_get_done(transport: Study) -> 
     assert in_unit(one, 2e6, workers=20) == pytest.approx(500)
     assert in_unit(all_of_them, 2e6, workers=32) == pytest.approx(16_000)
     assert in_unit(transport.metrics["wire.query_1"], 2e6, workers=1) == pytest.approx(2.0)
+
+
+@pytest.fixture
+def termination() -> Study:
+    return load_study("http-tls-termination")
+
+
+def test_a_profile_may_change_one_thing_at_a_time(termination: Study) -> None:
+    plan = resolve(termination, Options(profile="default"))
+    base = plan.arm("balancer").levels
+    for name, changed in (
+        ("balancer-resumption-on", {"resumption": "on"}),
+        ("balancer-ecdsa-p256", {"key": "ecdsa-p256"}),
+        ("balancer@keep_alive-100", {"keep_alive": "100"}),
+        ("balancer@balancer_cpu-0.5", {"balancer_cpu": "0.5"}),
+    ):
+        assert plan.arm(name).levels == {**base, **changed}
+    assert plan.arm("balancer@keep_alive-100").baseline == "none@keep_alive-100"
+    assert plan.arm("none@keep_alive-100").levels["keep_alive"] == "100"
+
+
+def test_a_change_is_left_out_where_the_user_chose_that_factor(termination: Study) -> None:
+    plan = resolve(termination, Options(profile="quick", settings=["keep_alive=1,10"]))
+    assert {arm.levels["keep_alive"] for arm in plan.arms} == {"1", "10"}
+
+
+def test_levels_that_need_tls_are_no_part_of_a_plain_arm(termination: Study) -> None:
+    plan = resolve(termination, Options(profile="default"))
+    for name in ("none", "direct"):
+        assert not {"suite", "key", "resumption", "verify"} & plan.arm(name).levels.keys()
+    assert plan.arm("backend").levels["key"] == "rsa-2048"
+
+
+def test_a_target_takes_no_change_of_what_is_its_own(termination: Study) -> None:
+    plan = resolve(termination, Options(profile="default", target="https://h/"))
+    assert {arm.levels["balancer_cpu"] for arm in plan.arms} == {AS_SERVED}
+    assert {arm.levels["keep_alive"] for arm in plan.arms} == {"1", "10", "100"}
