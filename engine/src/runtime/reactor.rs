@@ -11,11 +11,15 @@ use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 /// A task of the executor, by its place there.
 pub type TaskId = usize;
+
+/// A task itself.
+pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
@@ -30,6 +34,7 @@ pub struct Reactor {
     timers: RefCell<BinaryHeap<Reverse<(u64, TaskId)>>>,
     deadlines: RefCell<Vec<Deadline>>,
     woken: RefCell<Vec<TaskId>>,
+    newborn: RefCell<Vec<Task>>,
     current: Cell<TaskId>,
 }
 
@@ -67,6 +72,7 @@ impl Reactor {
             timers: RefCell::default(),
             deadlines: RefCell::default(),
             woken: RefCell::default(),
+            newborn: RefCell::default(),
             current: Cell::new(0),
         }))
     }
@@ -74,6 +80,11 @@ impl Reactor {
     /// Poll this task on the next turn.
     pub fn wake(&self, task: TaskId) {
         self.woken.borrow_mut().push(task);
+    }
+
+    /// Add a task from within another; it is first polled in this turn.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.newborn.borrow_mut().push(Box::pin(task));
     }
 
     /// The present task's waits end with `timeout` once this instant has passed.
@@ -86,6 +97,19 @@ impl Reactor {
         self.timers.borrow_mut().push(Reverse((instant, self.current.get())));
         self.alarm.at_latest(instant);
         poll_fn(|_| if clock::now() >= instant { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Let the others have their turn and the deadlines be looked at: for a task that always finds something to do.
+    ///
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn give_way(&self) -> Result<()> {
+        let now = clock::now();
+        self.timers.borrow_mut().push(Reverse((now, self.current.get())));
+        self.alarm.at_latest(now);
+        let mut given = false;
+        poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+        if self.deadline_passed() { Err(out_of_time()) } else { Ok(()) }
     }
 
     pub(super) fn enter(&self, task: TaskId) {
@@ -104,6 +128,10 @@ impl Reactor {
     /// Move the tasks to poll into `into`, which is empty: the two vectors change places, so none is ever allocated.
     pub(super) fn take_woken(&self, into: &mut Vec<TaskId>) {
         std::mem::swap(&mut *self.woken.borrow_mut(), into);
+    }
+
+    pub(super) fn take_newborn(&self) -> Option<Task> {
+        self.newborn.borrow_mut().pop()
     }
 
     pub(super) fn has_woken(&self) -> bool {
@@ -167,6 +195,10 @@ impl Reactor {
     fn deadline_passed(&self) -> bool {
         self.deadlines.borrow()[self.current.get()].passed
     }
+}
+
+fn out_of_time() -> Failure {
+    Failure::new(Class::Timeout, "no answer in time")
 }
 
 impl Source {
@@ -242,7 +274,7 @@ impl Watched {
                 return Poll::Ready(Ok(()));
             }
             if self.reactor.deadline_passed() {
-                return Poll::Ready(Err(Failure::new(Class::Timeout, "no answer in time")));
+                return Poll::Ready(Err(out_of_time()));
             }
             self.source.waiter.set(Some(self.reactor.current.get()));
             Poll::Pending

@@ -39,9 +39,26 @@ impl Tcp {
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 
+    /// A connection that a listener took.
+    pub(super) fn accepted(watched: Watched) -> Self {
+        Tcp { watched, traffic: Traffic::default(), awaiting: false }
+    }
+
     /// What has gone over it so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic
+    }
+
+    /// What is there to be read, without reading it: None where there is nothing yet, 0 bytes where nothing will come.
+    ///
+    /// # Errors
+    /// `reset`.
+    pub fn peek(&self) -> Result<Option<usize>> {
+        match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, there)) => Ok(Some(there)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// To wait for more, or for room.
