@@ -13,17 +13,19 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benches.table import Measured, print_table
 from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.lab.certificates import write_private
+from costof.lab.mysql import MysqlLab
 from costof.panel import LOAD
 from costof.plan import Options, PlannedArm, resolve
-from costof.service import Service
-from costof.services import open_service
 from costof.study import load_study
 
 RECORDS = 10_000
@@ -40,7 +42,7 @@ Turn = tuple[float, float, float]
 class Bench:
     """A lab, an engine in its client's host, and an arm to be asked."""
 
-    lab: Service
+    lab: MysqlLab
     wire: Instrument
     arm: PlannedArm
 
@@ -52,10 +54,11 @@ class Bench:
         used = self.lab.cpu_seconds()["server"] - before["server"]
         return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
 
-    def program(self, argv: list[str], read: Callable[[str], tuple[int, float]]) -> Turn:
+    def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Turn:
         """Another client, on the same host; `read` finds operations and seconds in what it prints."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
-        done = subprocess.run([*self.lab.prefix(self.arm), *argv], capture_output=True, text=True, check=False)
+        argv = [*self.lab.prefix(self.arm), *argv]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             sys.exit(f"{argv[0]}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
@@ -74,18 +77,30 @@ class Bench:
         return self.arm.levels["transport"] == "tls"
 
     def sysbench(self, threads: int) -> Turn:
+        """With TLS it presents a certificate of its own, whether or not the server asks for one."""
         service, host, port, _ = self._to()
         argv = ["sysbench", "oltp_point_select", f"--mysql-host={host}", f"--mysql-port={port}"]
         argv += [f"--mysql-user={service['username']}", f"--mysql-password={service['password']}"]
         argv += [f"--mysql-db={service['database']}", f"--table-size={RECORDS}", "--rand-type=uniform"]
-        argv += [f"--threads={threads}", f"--time={SECONDS}", "run"]
+        argv += [f"--threads={threads}", f"--time={SECONDS}", f"--mysql-ssl={'on' if self.encrypted else 'off'}", "run"]
 
         def read(text: str) -> tuple[int, float]:
             found = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per sec", text)
             assert found, text
             return int(found[1]), int(found[1]) / float(found[2])
 
-        return self.program(argv, read)
+        with tempfile.TemporaryDirectory() as folder:
+            if self.encrypted:
+                self._give_sysbench_its_files(Path(folder))
+            return self.program(argv, read, Path(folder))
+
+    def _give_sysbench_its_files(self, folder: Path) -> None:
+        """sysbench 1.0 has no options for them: fixed names in the folder it is started in."""
+        authority = self.lab.authority
+        pair = authority.issue("sysbench", "ecdsa-p256", ["sysbench"]).read_bytes()
+        (folder / "cacert.pem").write_bytes(authority.ca_file.read_bytes())
+        for name in ("client-key.pem", "client-cert.pem"):
+            write_private(folder / name, pair)
 
     def slap(self) -> Turn:
         service, host, port, ca_file = self._to()
@@ -111,7 +126,7 @@ def main() -> None:
         return
     settings = ["distance=lan", "transport=tls", f"records={RECORDS}"]
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
-    with open_service(plan, None, None, "bench") as lab:
+    with MysqlLab(plan, knows_clients=True) as lab:
         arms = [arm for arm in plan.arms if not arm.twin]
         with engine(lab.prefix(arms[0])) as wire:
             wire.plan(_border_plan(lab, arms))
@@ -120,7 +135,7 @@ def main() -> None:
     print_table("MariaDB: connections with a query each, and point selects", measured, "costof-engine")
 
 
-def _border_plan(lab: Service, arms: list[PlannedArm]) -> dict[str, Any]:
+def _border_plan(lab: MysqlLab, arms: list[PlannedArm]) -> dict[str, Any]:
     workloads = [{"name": f"query{n}", "kind": "query", "workers": n} for n in WORKERS]
     workloads += [{"name": "connect", "kind": "connect", "workers": 1}, {"name": LOAD, "kind": "load", "workers": 4}]
     return {
@@ -143,9 +158,6 @@ def _of_arm(bench: Bench) -> list[Measured]:
         lambda: bench.engine("connect", CONNECTIONS),
         ("mariadb-slap", bench.slap),
     )
-    if bench.encrypted:
-        # sysbench 1.0 takes its TLS files from fixed names in its folder, a client's key among them: no fair peer.
-        return rows
     for workers in WORKERS:
         rows += _alternating(
             f"{bench.arm.name}, point select, {workers}",

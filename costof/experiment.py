@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from costof.awake import cores_awake
 from costof.environment import describe_machine, steal_seconds
 from costof.errors import Caution, CostofError, Problem
 from costof.evidence import mismatch
@@ -83,8 +84,9 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     _caution_if_busy(ledger)
     try:
         progress.stage("starting the servers")
-        with service, ExitStack() as stack:
-            ledger.append(EnvironmentRecord(started=now(), facts=describe_machine(service.describe())))
+        with cores_awake() as cores, service, ExitStack() as stack:
+            facts = {**describe_machine(service.describe()), "idle cores": cores}
+            ledger.append(EnvironmentRecord(started=now(), facts=facts))
             progress.stage("proving the arms")
             state.panel.start(stack)
             _prove(state)

@@ -66,6 +66,7 @@ class MariadbServer:
         keys: Sequence[str] = (DEFAULT_KEY,),
         name: str = "mariadb",
         host: Host | None = None,
+        knows_clients: bool = False,
     ) -> None:
         self.addresses = list(addresses)
         self.port = port
@@ -79,6 +80,7 @@ class MariadbServer:
         self._bind = bind or self.address
         self._kinds = list(keys)
         self._host = host
+        self._knows_clients = knows_clients
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -127,6 +129,8 @@ class MariadbServer:
             f"--ssl-cert={self._certificate_file}",
             f"--ssl-key={self._certificate_file}",
             f"--tls-version={TLS_VERSIONS}",
+            # Without it a client that presents a certificate is refused, asked for one or not.
+            *([f"--ssl-ca={self.ca_file}"] if self._knows_clients else []),
         ]
 
     @property

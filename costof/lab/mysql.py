@@ -21,11 +21,15 @@ from costof.transport import WEAK_KEYS, transport_of
 
 
 class MysqlLab(Service):
-    """All arms use one server process. A tunnel that ends costs its arm alone; the server or a link, the run."""
+    """All arms use one server process. A tunnel that ends costs its arm alone; the server or a link, the run.
+
+    `knows_clients`: the server takes clients' certificates of the lab's own `authority`.
+    """
 
     measures_cpu = True
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, knows_clients: bool = False) -> None:
+        self._knows_clients = knows_clients
         self._keys = keys_to_show([arm.levels["key"] for arm in plan.arms if "key" in arm.levels])
         self._lab = Lab()
         # Near clients have a host of their own too, where root allows it: near is the same beside far ones and alone.
@@ -37,9 +41,14 @@ class MysqlLab(Service):
         with ExitStack() as stack:
             stack.enter_context(self._lab)
             stack.enter_context(self._site)
-            self._authority = Authority(self._lab.folder / "certificates")
+            self.authority = Authority(self._lab.folder / "certificates")
             self._server = MariadbServer(
-                self._lab, self._authority, self._site.addresses, keys=self._keys, host=self._site.server
+                self._lab,
+                self.authority,
+                self._site.addresses,
+                keys=self._keys,
+                host=self._site.server,
+                knows_clients=self._knows_clients,
             )
             stack.callback(self._server.close)
             self._server.start()
@@ -59,7 +68,7 @@ class MysqlLab(Service):
         entrance = self._tunnels.entrance(arm) or (self._server.address, PORT)
         return {
             "service": self._server.endpoint(*entrance),
-            "transport": transport_of(arm.levels, self._authority.ca_file),
+            "transport": transport_of(arm.levels, self.authority.ca_file),
         }
 
     def prefix(self, arm: PlannedArm) -> list[str]:

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod drive;
 pub mod error;
 pub mod link;
+pub mod origin;
 pub mod process;
 pub mod record;
 pub mod runtime;

@@ -1,7 +1,7 @@
 //! `costof-engine`: what `costof` starts to measure. One subcommand for each thing on the path of a measured byte.
 
 use clap::{Parser, Subcommand};
-use costof_engine::{calibrate, drive, link, process};
+use costof_engine::{calibrate, drive, link, origin, process};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -19,6 +19,8 @@ enum Command {
     Calibrate,
     /// Delay packets between network namespaces: links in on standard input, one JSON object a line
     Link,
+    /// Serve HTTP behind a balancer: listeners in on standard input, one JSON object a line
+    Origin,
 }
 
 fn main() -> ExitCode {
@@ -28,5 +30,6 @@ fn main() -> ExitCode {
         Command::Drive => drive::run(),
         Command::Calibrate => calibrate::run(),
         Command::Link => link::run(),
+        Command::Origin => origin::run(),
     }
 }

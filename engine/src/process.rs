@@ -3,6 +3,7 @@
 use crate::border::Answer;
 use crate::error::{Class, Failure};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::Serialize;
 use std::io::Write;
 
 /// Exit status after a fatal error in what was asked.
@@ -26,7 +27,7 @@ pub fn report_panics_as_fatal_errors() {
 }
 
 /// Write one answer, one line, now.
-pub fn say(answer: &Answer) {
+pub fn say(answer: &impl Serialize) {
     let mut line = serde_json::to_vec(answer).expect("the border's types are JSON");
     line.push(b'\n');
     let mut out = std::io::stdout().lock();

@@ -28,8 +28,8 @@ pytestmark = [
 STUDY = "mysql-transport"
 SMALL = ["--profile", "quick", "--set", "records=500"]
 FAR_MS = 20.0
-#: What a link promises of a round trip.
-LINK_MS = 0.2
+#: What a link may be off by, beside the interval: with cores awake it is true to 0.02 ms on a quiet machine.
+LINK_MS = 0.05
 
 
 class Silent:

@@ -1,11 +1,10 @@
 //! The loop of a thread: wait for events, poll the tasks that waited for them.
 
-use super::reactor::{Reactor, TaskId};
+use super::reactor::{Reactor, Task, TaskId};
 use crate::clock;
 use slab::Slab;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
@@ -15,7 +14,7 @@ const SWEEP_EVERY: u64 = 20_000_000;
 /// One thread's tasks.
 pub struct Executor {
     reactor: Rc<Reactor>,
-    tasks: Slab<Pin<Box<dyn Future<Output = ()>>>>,
+    tasks: Slab<Task>,
     polling: Vec<TaskId>,
     events: Vec<rustix::event::epoll::Event>,
 }
@@ -34,7 +33,11 @@ impl Executor {
 
     /// Add a task; it is first polled on the next turn.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + 'static) -> TaskId {
-        let id = self.tasks.insert(Box::pin(task));
+        self.adopt(Box::pin(task))
+    }
+
+    fn adopt(&mut self, task: Task) -> TaskId {
+        let id = self.tasks.insert(task);
         self.reactor.add_task(id);
         id
     }
@@ -97,6 +100,9 @@ impl Executor {
                 }
             }
             self.polling.clear();
+            while let Some(task) = self.reactor.take_newborn() {
+                self.adopt(task);
+            }
         }
     }
 }

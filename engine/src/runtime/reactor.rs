@@ -11,11 +11,15 @@ use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 /// A task of the executor, by its place there.
 pub type TaskId = usize;
+
+/// A task itself.
+pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
@@ -30,6 +34,7 @@ pub struct Reactor {
     timers: RefCell<BinaryHeap<Reverse<(u64, TaskId)>>>,
     deadlines: RefCell<Vec<Deadline>>,
     woken: RefCell<Vec<TaskId>>,
+    newborn: RefCell<Vec<Task>>,
     current: Cell<TaskId>,
 }
 
@@ -67,6 +72,7 @@ impl Reactor {
             timers: RefCell::default(),
             deadlines: RefCell::default(),
             woken: RefCell::default(),
+            newborn: RefCell::default(),
             current: Cell::new(0),
         }))
     }
@@ -74,6 +80,11 @@ impl Reactor {
     /// Poll this task on the next turn.
     pub fn wake(&self, task: TaskId) {
         self.woken.borrow_mut().push(task);
+    }
+
+    /// Add a task from within another; it is first polled in this turn.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.newborn.borrow_mut().push(Box::pin(task));
     }
 
     /// The present task's waits end with `timeout` once this instant has passed.
@@ -104,6 +115,10 @@ impl Reactor {
     /// Move the tasks to poll into `into`, which is empty: the two vectors change places, so none is ever allocated.
     pub(super) fn take_woken(&self, into: &mut Vec<TaskId>) {
         std::mem::swap(&mut *self.woken.borrow_mut(), into);
+    }
+
+    pub(super) fn take_newborn(&self) -> Option<Task> {
+        self.newborn.borrow_mut().pop()
     }
 
     pub(super) fn has_woken(&self) -> bool {

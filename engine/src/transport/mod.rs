@@ -4,10 +4,12 @@ mod address;
 mod certificate;
 mod tcp;
 mod tls;
+mod tls_server;
 
 pub use address::Address;
 pub use tcp::Tcp;
 pub use tls::TlsClient;
+pub use tls_server::{Handshake, TlsServer};
 
 use crate::border;
 use crate::error::{Failure, Result};

@@ -39,6 +39,11 @@ impl Tcp {
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 
+    /// A connection that a listener took.
+    pub(super) fn accepted(watched: Watched) -> Self {
+        Tcp { watched, traffic: Traffic::default(), awaiting: false }
+    }
+
     /// What has gone over it so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic

@@ -1,0 +1,126 @@
+//! Sockets that take connections.
+
+use super::SOCKET_FLAGS;
+use super::conversation::converse;
+use super::counters::Counters;
+use crate::clock;
+use crate::runtime::{Reactor, Watched};
+use crate::transport::{Stream, TlsServer};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, accept_with, bind, getsockname, ipproto, listen, socket_with, sockopt};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Connections that the kernel completes before they are taken: a burst of clients is no reason to lose a SYN. The
+/// kernel's own bound, `net.core.somaxconn`, is 4096 as well.
+const BACKLOG: i32 = 4096;
+/// In nanoseconds; until then another connection may have ended and left its descriptor.
+const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
+
+/// One thread's share of a listener.
+pub struct Listener {
+    socket: OwnedFd,
+    tls: Option<Arc<TlsServer>>,
+    counters: Arc<Counters>,
+}
+
+impl Listener {
+    pub fn new(socket: OwnedFd, tls: Option<Arc<TlsServer>>) -> Self {
+        Listener { socket, tls, counters: Arc::default() }
+    }
+
+    pub fn counters(&self) -> Arc<Counters> {
+        self.counters.clone()
+    }
+
+    /// Take connections for ever; each is a task of its own.
+    pub async fn serve(self, reactor: Rc<Reactor>) {
+        let socket = Watched::new(&reactor, self.socket).expect("a socket can be watched");
+        loop {
+            socket.readable().await.expect("listening has no deadline");
+            match accept_with(&socket, SOCKET_FLAGS) {
+                Ok(accepted) => {
+                    self.counters.connection();
+                    // Where the kernel cannot watch one more, this connection ends, and the others go on.
+                    let Ok(watched) = Watched::new(&reactor, accepted) else { continue };
+                    let stream = Stream::accepted(watched);
+                    reactor.spawn(converse(stream, reactor.clone(), self.tls.clone(), self.counters.clone()));
+                }
+                Err(Errno::AGAIN) => socket.drained(),
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    reactor.sleep_until(clock::now() + OUT_OF_DESCRIPTORS_PAUSE).await;
+                }
+                // accept(2): what went wrong with this connection already is told here, and concerns no other.
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// One listening socket for each thread, among which the kernel shares new connections out.
+///
+/// # Errors
+/// The address is not this machine's, or in use.
+pub fn sockets(asked: SocketAddr, threads: usize) -> io::Result<Vec<OwnedFd>> {
+    let alone = bound(asked, false)?;
+    let address = address(&alone)?;
+    let sockets = if threads == 1 {
+        vec![alone]
+    } else {
+        // Sockets that share a port share it with any other program of this user that does so too. The first was bound
+        // alone to learn that there is none, and which port is free.
+        drop(alone);
+        (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
+    };
+    for socket in &sockets {
+        listen(socket, BACKLOG)?;
+    }
+    Ok(sockets)
+}
+
+/// Where it listens.
+///
+/// # Errors
+/// None for a socket of `sockets`.
+pub fn address(socket: &OwnedFd) -> io::Result<SocketAddr> {
+    Ok(getsockname(socket)?.try_into()?)
+}
+
+fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SOCKET_FLAGS, Some(ipproto::TCP))?;
+    // Connections of an origin before us may still be in TIME_WAIT.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, shared)?;
+    // Linux hands it on to the connections that are taken, which saves each a system call.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_once_whatever_the_threads() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        for (first, second) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+            let held = sockets(any, first).unwrap();
+            assert_eq!(held.len(), first);
+            let again = sockets(address(&held[0]).unwrap(), second).unwrap_err();
+            assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+        }
+    }
+
+    #[test]
+    fn all_threads_share_one_address() {
+        let held = sockets("[::1]:0".parse().unwrap(), 3).unwrap();
+        let addresses: Vec<_> = held.iter().map(|socket| address(socket).unwrap()).collect();
+        assert_ne!(addresses[0].port(), 0);
+        assert_eq!(addresses, [addresses[0]; 3]);
+    }
+}

@@ -1,0 +1,245 @@
+//! Requests out of bytes, however these come: HTTP/1.1 and 1.0 (RFC 9112), and of a request only what the answer needs.
+
+use httparse::{Error, Status};
+use std::mem::MaybeUninit;
+
+/// Bytes of a request's line and header fields together; what is longer is refused.
+pub const LONGEST_HEADER: usize = 16 << 10;
+/// Most requests fit, and 10,000 idle connections take 10 MB.
+const FIRST_BUFFER: usize = 1 << 10;
+/// As many as Apache takes.
+const MOST_FIELDS: usize = 100;
+const LONGEST_WAIT_MS: u32 = 60_000;
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub method: Method,
+    /// How long to wait before the answer, in milliseconds.
+    pub wait_ms: u32,
+    /// Whether more may follow.
+    pub persistence: Persistence,
+}
+
+/// Those that are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// The answer, with its body.
+    Get,
+    /// The answer without.
+    Head,
+    /// Not allowed.
+    Other,
+}
+
+/// Whether the connection goes on (RFC 9112, 9.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Persistence {
+    /// It does: HTTP/1.1 says no more.
+    Implied,
+    /// It does, and a client of HTTP/1.0 wants to be told.
+    Stated,
+    /// It ends with the response.
+    None,
+}
+
+/// A request that is not served: after it the connection's bytes mean nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// No request, or one that contradicts itself.
+    Malformed,
+    /// A body in another form than of a stated length.
+    LengthRequired,
+    /// It waits for leave to send its body.
+    ExpectationFailed,
+    /// More than `LONGEST_HEADER`, or more fields than any client sends.
+    HeaderTooLong,
+}
+
+impl Request {
+    /// Whether the connection stands after the response.
+    pub fn keeps_alive(&self) -> bool {
+        self.persistence != Persistence::None
+    }
+}
+
+/// Takes in bytes, gives out requests. Bodies are skipped as they come and never kept.
+pub struct Reader {
+    buffer: Vec<u8>,
+    /// What of the buffer has been received and not been used.
+    start: usize,
+    end: usize,
+    /// Understood, but its body is still coming.
+    under_way: Option<Request>,
+    body_left: u64,
+}
+
+struct Header {
+    request: Request,
+    length: usize,
+    body_length: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Reader::new()
+    }
+}
+
+impl Reader {
+    /// With nothing received.
+    pub fn new() -> Self {
+        Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, under_way: None, body_left: 0 }
+    }
+
+    /// Where to receive, never empty after `next_request` has found nothing.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.buffer.len() {
+            self.buffer.resize((self.buffer.len() * 2).min(LONGEST_HEADER), 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// Where to receive what will not be read.
+    pub fn room_for_anything(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// So many bytes of `room` have been filled.
+    pub fn received(&mut self, bytes: usize) {
+        self.end += bytes;
+    }
+
+    /// The next whole request, or none until more is received.
+    ///
+    /// # Errors
+    /// A refusal is the last word of a connection.
+    pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
+        if self.under_way.is_none() {
+            let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };
+            self.start += header.length;
+            self.body_left = header.body_length;
+            self.under_way = Some(header.request);
+        }
+        let skipped = self.body_left.min((self.end - self.start) as u64);
+        self.start += skipped as usize;
+        self.body_left -= skipped;
+        Ok(if self.body_left == 0 { self.under_way.take() } else { None })
+    }
+}
+
+fn read_header(bytes: &[u8]) -> Result<Option<Header>, Refusal> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(bytes, &mut fields) {
+        Ok(Status::Complete(length)) => understand(&parsed, length).map(Some),
+        Ok(Status::Partial) if bytes.len() >= LONGEST_HEADER => Err(Refusal::HeaderTooLong),
+        Ok(Status::Partial) => Ok(None),
+        Err(Error::TooManyHeaders) => Err(Refusal::HeaderTooLong),
+        Err(_) => Err(Refusal::Malformed),
+    }
+}
+
+fn understand(parsed: &httparse::Request, length: usize) -> Result<Header, Refusal> {
+    let fields = Fields::read(parsed.headers)?;
+    let is_1_1 = parsed.version == Some(1);
+    // RFC 9112, 3.2.
+    if fields.hosts > 1 || (is_1_1 && fields.hosts == 0) {
+        return Err(Refusal::Malformed);
+    }
+    if fields.transfer_encoding {
+        // RFC 9112, 6.1: both lengths, or an encoding that its version does not have, may be an attempt to smuggle.
+        let contradicts = fields.content_length.is_some() || !is_1_1;
+        return Err(if contradicts { Refusal::Malformed } else { Refusal::LengthRequired });
+    }
+    // RFC 9110, 10.1.1: one of HTTP/1.0 is ignored.
+    if fields.expects && is_1_1 {
+        return Err(Refusal::ExpectationFailed);
+    }
+    let persistence = match (is_1_1, fields.close, fields.keep_alive) {
+        (_, true, _) | (false, _, false) => Persistence::None,
+        (false, false, true) => Persistence::Stated,
+        (true, false, _) => Persistence::Implied,
+    };
+    let method = match parsed.method {
+        Some("GET") => Method::Get,
+        Some("HEAD") => Method::Head,
+        _ => Method::Other,
+    };
+    let wait_ms = wait_ms(parsed.path.unwrap_or_default())?;
+    let request = Request { method, wait_ms, persistence };
+    Ok(Header { request, length, body_length: fields.content_length.unwrap_or(0) })
+}
+
+/// Of the header fields, what decides anything.
+#[derive(Default)]
+struct Fields {
+    hosts: u32,
+    content_length: Option<u64>,
+    transfer_encoding: bool,
+    expects: bool,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Fields {
+    fn read(headers: &[httparse::Header]) -> Result<Self, Refusal> {
+        let mut fields = Fields::default();
+        for header in headers {
+            fields.add(header)?;
+        }
+        Ok(fields)
+    }
+
+    fn add(&mut self, header: &httparse::Header) -> Result<(), Refusal> {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        // The length of a name rules most of them out.
+        match header.name.len() {
+            4 if is("host") => self.hosts += 1,
+            6 if is("expect") => self.expects = true,
+            10 if is("connection") => {
+                for option in header.value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if is("content-length") => {
+                let length = decimal(header.value).ok_or(Refusal::Malformed)?;
+                if self.content_length.replace(length).is_some_and(|before| before != length) {
+                    return Err(Refusal::Malformed);
+                }
+            }
+            17 if is("transfer-encoding") => self.transfer_encoding = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Of the target's query.
+fn wait_ms(target: &str) -> Result<u32, Refusal> {
+    let query = target.split_once('?').map_or("", |(_, query)| query);
+    let Some(value) = query.split('&').find_map(|pair| pair.strip_prefix("wait=")) else { return Ok(0) };
+    let wait = decimal(value.as_bytes()).and_then(|wait| u32::try_from(wait).ok());
+    wait.filter(|&wait| wait <= LONGEST_WAIT_MS).ok_or(Refusal::Malformed)
+}
+
+/// Digits and nothing else: `parse` would take a sign.
+fn decimal(text: &[u8]) -> Option<u64> {
+    if !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;
