@@ -65,6 +65,7 @@ class Plan(Model):
     warm_up_rounds: int
     records: int
     target: str | None = None
+    plain_target: str | None = None
     protection_asked: bool = False
     published: Published | None = None
 
@@ -103,6 +104,7 @@ class Options:
     precision: str | None = None
     seed: int | None = None
     target: str | None = None
+    plain_target: str | None = None
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -134,6 +136,7 @@ def resolve(study: Study, options: Options) -> Plan:
         warm_up_rounds=profile.warm_up_rounds,
         records=records,
         target=options.target,
+        plain_target=options.plain_target,
         protection_asked=study.main_factor in chosen,
         published=load_published(study.published) if study.published else None,
     )

@@ -1,4 +1,4 @@
-"""A process of the engine's that is a part of the lab: it is told its plan, counts, and ends with its standard input."""
+"""A process of the engine's as a part of the lab: it is told its plan, counts, and ends with its standard input."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ from costof.service import Counters
 
 PACKAGE = "haproxy"
 ANSWER_SECONDS = 5.0
+#: Protocol and cipher of the connection that asks.
+PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
 
 def find_haproxy() -> Path:
@@ -96,7 +98,9 @@ class Haproxy(Balancer):
         mode = "tcp" if entrance.passes_through else "http"
         tls = f" ssl crt {entrance.certificate}" if entrance.certificate else ""
         verified = f" ssl verify required ca-file {self._ca_file} sni str({ORIGIN_NAME})" if entrance.reencrypts else ""
-        proof = f'    http-request return status 200 content-type text/plain lf-string "{PROOF}" if {{ path {PROOF_PATH} }}'
+        proof = (
+            f'    http-request return status 200 content-type text/plain lf-string "{PROOF}" if {{ path {PROOF_PATH} }}'
+        )
         return [
             f"frontend {entrance.name}",
             f"    mode {mode}",
@@ -117,6 +121,3 @@ class Haproxy(Balancer):
             asking.sendall(b"show stat -1 1 -1\n")
             told = b"".join(iter(lambda: asking.recv(65536), b"")).decode()
         return list(csv.DictReader(told.removeprefix("# ").splitlines()))
-
-
-PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"

@@ -122,9 +122,8 @@ class Nginx(Balancer):
     def facts(self) -> dict[str, str]:
         return {
             "nginx": f"1 process, worker_connections {DESCRIPTORS:,}, idle time-outs {IDLE}, "
-            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, {IDLE_TO_ORIGIN:,} connections to the origin kept, no log; "
-            "TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits (RFC 7919), "
-            "session cache and tickets"
+            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, {IDLE_TO_ORIGIN:,} connections to the origin kept, "
+            "no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, session cache and tickets"
         }
 
     @property
