@@ -225,18 +225,13 @@ class HttpLab(Service):
         told = ""
         if road.balanced and road.termination != "backend":
             told = self._ask(arm, PROOF_PATH).strip()
-        before = self._taken(road)
+        before = self._origin.counters().listeners[self._listeners[road].name]
         self._ask(arm, "/?wait=0")
-        after = self._taken(road)
-        assert before is not None
-        assert after is not None
-        came = after.requests > before.requests
-        onward = (
-            ("TLS" if after.tls and sum(after.tls.values()) == after.connections else "plain") if came else "nothing"
-        )
+        after = self._origin.counters().listeners[self._listeners[road].name]
+        # Which of the origin's ports was asked tells the road; one with TLS takes nothing else.
+        onward = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": told or "none"} if road.balanced else {}
-        facts["came to the origin"] = onward
-        return facts, contradiction(road.termination, told, onward)
+        return facts | {"to the origin": onward}, contradiction(road.termination, told, onward)
 
     def _ask(self, arm: PlannedArm, path: str) -> str:
         """One request over a connection of its own, from the client's host. Raises OSError, HTTPException."""

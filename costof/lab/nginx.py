@@ -47,7 +47,7 @@ def nginx_version(binary: Path) -> str:
 def find_stream_module(binary: Path) -> Path | None:
     """What nginx passes connections through with; None where it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run([str(binary), "-V"], capture_output=True, text=True, timeout=20, check=False).stderr
-    if re.search(r"--with-stream(?= |$)", built):
+    if re.search(r"--with-stream(?=\s|$)", built):
         return None
     folder = re.search(r"--modules-path=(\S+)", built)
     folders = [Path(folder[1])] if folder else []

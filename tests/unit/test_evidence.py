@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from costof.evidence import mismatch
-from costof.instrument import SliceAnswer
+from costof.instrument import ClassifiedError, SliceAnswer
 from costof.service import Counters
 
 PLAIN = {"transport": "plain"}
@@ -94,6 +94,27 @@ def test_a_server_that_does_not_tell_leaves_the_clients_side() -> None:
     assert mismatch(TLS, "wire", answer(**SEEN), Counters()) is None
 
 
+def test_a_server_may_count_connections_alone_or_tls_without_its_version() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(50)) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(20)) == "the server counted 20 connections of 50"
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(50, {"TLS": 50})) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(50, {"TLS": 49})) is not None
+
+
+def test_each_worker_may_leave_a_connection_unfinished() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(450, v3=450), workers=200) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(451, v3=451), workers=200) is not None
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(450, v3=450), workers=1) is not None
+
+
+def test_a_connection_that_failed_was_counted_by_the_server_alone() -> None:
+    failed = answer(**SEEN).model_copy(
+        update={"errors": [ClassifiedError.model_validate({"class": "timeout", "detail": "late", "count": 40})]}
+    )
+    assert mismatch(TLS, "wire", failed, moved(90, v3=90)) is None
+    assert mismatch(TLS, "wire", failed, moved(95, v3=95)) is not None
+
+
 def test_a_slice_without_success_refutes_nothing() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
 
@@ -102,3 +123,4 @@ def test_counters_since() -> None:
     before, after = moved(5, v3=2), moved(9, v3=4)
     assert after.since(before) == moved(4, v3=2)
     assert Counters().since(before) == Counters()
+    assert Counters(9).since(Counters(5)) == Counters(4)
