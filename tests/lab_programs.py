@@ -7,12 +7,14 @@ killed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import socket
 import ssl
 import struct
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +23,16 @@ import pymongo
 import pymysql
 from pymysql.cursors import Cursor
 
+from costof.lab.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.lab.certificates import Authority
+from costof.lab.haproxy import Haproxy
+from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
 from costof.lab.mariadb import DATABASE, DEFAULT_KEY, USER, MariadbServer, greets
 from costof.lab.mongodb import MongodbLab
+from costof.lab.nginx import Nginx
 from costof.lab.openssh import CIPHERS, SshServer
+from costof.lab.origin import Listener, OriginProcess
 from costof.plan import Options, resolve
 from costof.study import load_study
 
@@ -98,7 +105,48 @@ def standing_tunnel() -> Iterator[Standing]:
         yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])
 
 
-PROGRAMS = {"mongod": standing_mongod, "mariadbd": standing_mariadbd, "sshd": standing_tunnel}
+@contextlib.contextmanager
+def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
+    """With TLS to its clients, in plain and by passing through, on loopback addresses as without root."""
+    with Lab() as lab, OriginProcess() as origin:
+        authority = Authority(lab.folder / "certificates")
+        certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
+        listeners = [Listener(lab.address(2), 9000), Listener(lab.address(2), 9001, certificate)]
+        origin.begin(listeners)
+        plain, tls = (listener.name for listener in listeners)
+        entrances = [
+            Entrance("plain", 8000, plain),
+            Entrance("tls", 8001, plain, certificate),
+            Entrance("reencrypt", 8002, tls, certificate, reencrypts=True),
+            Entrance("through", 8003, tls, passes_through=True),
+        ]
+        host = Host(kind.name, None, loopback=lab.address(1))
+        balancer = kind(lab, host, lab.address(1), entrances, authority.ca_file)
+        balancer.start()
+        secrets = certificate.read_text().split("-----")[2].split()
+
+        def answers() -> bool:
+            context = ssl.create_default_context(cafile=str(authority.ca_file))
+            asked = [get(lab.address(1), each.port, None if each.name == "plain" else context) for each in entrances]
+            return asked == ["OK"] * len(entrances)
+
+        yield Standing(lab, answers, secrets, [lab.folder])
+
+
+PROGRAMS = {
+    "mongod": standing_mongod,
+    "mariadbd": standing_mariadbd,
+    "sshd": standing_tunnel,
+    "haproxy": functools.partial(standing_balancer, Haproxy),
+    "nginx": functools.partial(standing_balancer, Nginx),
+}
+
+
+def get(address: str, port: int, context: ssl.SSLContext | None, path: str = "/") -> str:
+    """The body of one response, over a connection of its own."""
+    url = f"{'https' if context else 'http'}://{address}:{port}{path}"
+    with urllib.request.urlopen(url, timeout=10, context=context) as response:  # noqa: S310  # a server of the lab's
+        return str(response.read().decode())
 
 
 def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:

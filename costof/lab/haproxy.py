@@ -53,13 +53,14 @@ class Haproxy(Balancer):
         return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
 
     def counters(self, entrance: str) -> Counters:
-        """`conn_tot` and `ssl_sess` of `show stat`: connections to the statistics' own socket are in neither."""
+        """`conn_tot`, `ssl_sess` (full handshakes) and `ssl_reused_sess` of `show stat`: connections to the statistics'
+        own socket are in none of them."""
         try:
             rows = self._statistics()
         except OSError:
             return Counters()
         row = next(row for row in rows if row["pxname"] == entrance)
-        return Counters(int(row["conn_tot"]), {"TLS": int(row["ssl_sess"])})
+        return Counters(int(row["conn_tot"]), {"TLS": int(row["ssl_sess"]) + int(row["ssl_reused_sess"])})
 
     def facts(self) -> dict[str, str]:
         return {
