@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import socket
 from dataclasses import dataclass
@@ -100,16 +101,18 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
     """Of 'https://host:443/path?query'. A fragment is the client's own and left out. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
-        return CostofError(Problem.BAD_TARGET, url=_shown(url), study=study, detail=detail)
+        return CostofError(Problem.BAD_TARGET, url=_shown(url), study=study, detail=_printable(detail))
 
     if re.search(r"[\x00-\x20\x7f]", url):
         raise bad("it holds a space or a control character")
-    if "@" in urlsplit_authority(url):
+    if "@" in _authority(url):
         raise bad("leave the user and password out")
     try:
         parts = urlsplit(url)
         port = parts.port if parts.port is not None else PORTS[scheme]
         name = _ascii_name(parts.hostname or "")
+        if "[" in parts.netloc and ":" not in name:
+            raise ValueError("what stands in brackets is no IPv6 address")
     except ValueError as error:
         raise bad(str(error)) from None
     if parts.scheme != scheme:
@@ -123,27 +126,37 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
     return Place(f"{scheme}://{host}{path}", name, port, f"{bracketed}:{port}", host, path)
 
 
-def urlsplit_authority(url: str) -> str:
+def _authority(url: str) -> str:
     """What stands between '//' and the path, also of a URL that is none."""
     return re.split(r"[/?#\\]", url.partition("//")[2], maxsplit=1)[0]
 
 
 def _ascii_name(name: str) -> str:
     """The name as it is looked up. Raises ValueError for what cannot be one."""
-    if not name or ":" in name:
+    if not name:
         return name
+    if ":" in name:
+        # The name of a network card (RFC 6874) means nothing to whoever reads the Host header.
+        if "%" in name:
+            raise ValueError("an address with a zone cannot be asked")
+        return str(ipaddress.IPv6Address(name))
     try:
         found = name.encode("idna").decode()
     except UnicodeError:
         found = ""
     if not _LABELS.fullmatch(found):
-        raise ValueError(f"'{name}' cannot be the name of a host")
+        raise ValueError("that cannot be the name of a host")
     return found
 
 
 def _shown(url: str) -> str:
-    """For messages: without anything that may be a password."""
-    return re.sub(r"(?<=//).*@", "", url)
+    """For messages: one line without anything that may be a password."""
+    _, at, rest = url.rpartition("@")
+    return _printable(f"…@{rest}" if at else url)
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _has_arms(plan: Plan, secure: bool) -> bool:

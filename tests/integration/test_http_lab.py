@@ -44,18 +44,20 @@ def plan_of(*settings: str) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[HttpLab]:
+def plan() -> Plan:
     keys, suites = "key=rsa-2048,ecdsa-p256", "suite=tls1.3,dhe-rsa-aes256-sha,aes256-sha,rc4-sha"
-    plan = plan_of(EVERYWHERE, BOTH, keys, suites, "balancer_cpu=0.25,1")
-    with HttpLab(plan) as lab:
-        lab.plan = plan  # type: ignore[attr-defined]
-        yield lab
+    return plan_of(EVERYWHERE, BOTH, keys, suites, "balancer_cpu=0.25,1")
 
 
 @pytest.fixture(scope="module")
-def arms(lab: HttpLab) -> list[PlannedArm]:
-    found: list[PlannedArm] = lab.plan.arms  # type: ignore[attr-defined]
-    return found
+def arms(plan: Plan) -> list[PlannedArm]:
+    return plan.arms
+
+
+@pytest.fixture(scope="module")
+def lab(plan: Plan) -> Iterator[HttpLab]:
+    with HttpLab(plan) as lab:
+        yield lab
 
 
 @contextlib.contextmanager
