@@ -63,7 +63,10 @@ class Problem(Enum):
         EXIT_USAGE,
         "the control of {study} is plain HTTP: say with --plain-target http://… where your balancer takes it",
     )
-    PLAIN_TARGET_UNUSED = (EXIT_USAGE, "--plain-target goes with the --target of a study of HTTP; give that too, or leave it out")
+    PLAIN_TARGET_UNUSED = (
+        EXIT_USAGE,
+        "--plain-target goes with the --target of a study of HTTP; give that too, or leave it out",
+    )
     TARGET_UNREACHABLE = (EXIT_FAILED, "cannot reach {target}: {detail}")
     TARGET_REFUSES_LOGIN = (EXIT_FAILED, "{target} refuses the user or the password: {detail}")
     TARGET_FAILED = (EXIT_FAILED, "{target}: {detail}")

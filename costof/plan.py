@@ -117,7 +117,7 @@ def resolve(study: Study, options: Options) -> Plan:
     records = profile.records
     chosen: dict[str, list[str]] = {}
     for name, text in settings:
-        if name == "records":
+        if name == "records" and profile.records:
             records = _whole_number(name, text, 1, MOST_RECORDS)
         else:
             chosen[name] = _levels(study, name, text, options.target is not None)
@@ -285,7 +285,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
     if name not in study.factors:
-        allowed = [*study.factors, "records"]
+        allowed = [*study.factors, *(["records"] if any(each.records for each in study.profiles.values()) else [])]
         raise CostofError(
             Problem.UNKNOWN_FACTOR,
             name=name,

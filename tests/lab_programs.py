@@ -105,10 +105,24 @@ def standing_tunnel() -> Iterator[Standing]:
         yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])
 
 
+@dataclass
+class RunningBalancer:
+    """On loopback addresses, as without root. `entrances` by name: plain, tls, reencrypt, through."""
+
+    address: str
+    entrances: dict[str, Entrance]
+    authority: Authority
+    certificate: Path
+
+    def url(self, entrance: str) -> str:
+        scheme = "http" if entrance == "plain" else "https"
+        return f"{scheme}://{self.address}:{self.entrances[entrance].port}/"
+
+
 @contextlib.contextmanager
-def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
-    """With TLS to its clients, in plain and by passing through, on loopback addresses as without root."""
-    with Lab() as lab, OriginProcess() as origin:
+def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer]:
+    """With an origin behind it."""
+    with OriginProcess() as origin:
         authority = Authority(lab.folder / "certificates")
         certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
         listeners = [Listener(lab.address(2), 9000), Listener(lab.address(2), 9001, certificate)]
@@ -121,16 +135,19 @@ def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
             Entrance("through", 8003, tls, passes_through=True),
         ]
         host = Host(kind.name, None, loopback=lab.address(1))
-        balancer = kind(lab, host, lab.address(1), entrances, authority.ca_file)
-        balancer.start()
-        secrets = certificate.read_text().split("-----")[2].split()
+        kind(lab, host, lab.address(1), entrances, authority.ca_file).start()
+        yield RunningBalancer(lab.address(1), {each.name: each for each in entrances}, authority, certificate)
+
+
+@contextlib.contextmanager
+def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
+    with Lab() as lab, running_balancer(lab, kind) as running:
 
         def answers() -> bool:
-            context = ssl.create_default_context(cafile=str(authority.ca_file))
-            asked = [get(lab.address(1), each.port, None if each.name == "plain" else context) for each in entrances]
-            return asked == ["OK"] * len(entrances)
+            context = ssl.create_default_context(cafile=str(running.authority.ca_file))
+            return all(get(running.url(name), context) == "OK" for name in running.entrances)
 
-        yield Standing(lab, answers, secrets, [lab.folder])
+        yield Standing(lab, answers, running.certificate.read_text().split("-----")[2].split(), [lab.folder])
 
 
 PROGRAMS = {
@@ -142,9 +159,8 @@ PROGRAMS = {
 }
 
 
-def get(address: str, port: int, context: ssl.SSLContext | None, path: str = "/") -> str:
+def get(url: str, context: ssl.SSLContext | None = None) -> str:
     """The body of one response, over a connection of its own."""
-    url = f"{'https' if context else 'http'}://{address}:{port}{path}"
     with urllib.request.urlopen(url, timeout=10, context=context) as response:  # noqa: S310  # a server of the lab's
         return str(response.read().decode())
 

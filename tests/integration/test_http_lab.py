@@ -70,8 +70,8 @@ def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = No
         yield connection
 
 
-def ask(connection: http.client.HTTPConnection, path: str = "/") -> str:
-    connection.request("GET", path)
+def ask(connection: http.client.HTTPConnection, last: bool = True) -> str:
+    connection.request("GET", "/", headers={"Connection": "close"} if last else {})
     return connection.getresponse().read().decode()
 
 
@@ -167,7 +167,8 @@ def test_connections_to_the_origin_are_kept(
     before = lab._taken(Road.of(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            assert [ask(connection) for _ in range(10)] == ["OK"] * 10
+            # The last one ends the client's connection, and that alone.
+            assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._taken(Road.of(arm))
     assert before is not None
     assert after is not None
@@ -214,10 +215,10 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
         entrances = [Entrance(f"e{n}", 8000 + n, each.name, reencrypts=True) for n, each in enumerate(listeners)]
         balancer = kind(lab, Host(kind.name, None, lab.address(1)), lab.address(1), entrances, ours.ca_file)
         balancer.start()
-        assert get(lab.address(1), 8000, None) == "OK"
+        assert get(f"http://{lab.address(1)}:8000/") == "OK"
         for entrance in entrances[1:]:
             with pytest.raises(OSError, match=r"50[23]"):
-                get(lab.address(1), entrance.port, None)
+                get(f"http://{lab.address(1)}:{entrance.port}/")
         assert [each.requests for each in origin.counters().listeners.values()] == [1, 0, 0]
 
 
