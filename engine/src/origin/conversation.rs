@@ -13,6 +13,8 @@ use std::sync::Arc;
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 /// How long a client that was refused may go on sending, in nanoseconds.
 const LINGER: u64 = 1_000_000_000;
+/// And how much.
+const LINGER_BYTES: usize = 1 << 20;
 
 /// Serve a connection to its end, of whose errors nobody has to know: the client sees them itself.
 pub async fn converse(stream: Stream, reactor: Rc<Reactor>, tls: Option<Arc<TlsServer>>, counters: Arc<Counters>) {
@@ -55,12 +57,18 @@ async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) 
     }
 }
 
-/// Say why, and wait until the client has gone or `LINGER` has passed: closing with its bytes unread would reset the
+/// Say why, and wait until the client has gone or used up its time: closing with its bytes unread would reset the
 /// connection, and the answer might be lost on its way (RFC 9112, 9.6).
 async fn refuse(mut stream: Stream, refusal: Refusal, reactor: &Reactor, mut reader: Reader) -> Result<()> {
     reactor.set_deadline(clock::now() + LINGER);
     stream.send(response::refusing(refusal)).await?;
     stream.finish_sending()?;
-    while stream.receive(reader.room_for_anything()).await? > 0 {}
+    let mut ignored = 0;
+    while ignored < LINGER_BYTES {
+        match stream.receive(reader.room_for_anything()).await? {
+            0 => break,
+            received => ignored += received,
+        }
+    }
     Ok(())
 }

@@ -28,11 +28,13 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// Of a socket of `sockets`; plain without TLS settings.
     pub fn new(socket: OwnedFd, tls: Option<Arc<TlsServer>>) -> Self {
         Listener { socket, tls, counters: Arc::default() }
     }
 
-    pub fn counters(&self) -> Arc<Counters> {
+    /// What it will have served.
+    pub(super) fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }
 

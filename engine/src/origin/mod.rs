@@ -8,7 +8,7 @@
 
 mod conversation;
 mod counters;
-mod listener;
+pub mod listener;
 mod plan;
 pub mod request;
 mod response;

@@ -5,5 +5,6 @@ mod certificates;
 mod command_line;
 mod failures;
 mod mysql;
+mod origin;
 mod round_trips;
 mod support;
