@@ -5,12 +5,12 @@ from __future__ import annotations
 from costof.instrument import SliceAnswer
 from costof.plan import AS_SERVED
 from costof.service import Counters
-from costof.transport import speaks_tls
+from costof.transport import SUITES, speaks_tls
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
-#: The level of a suite that both ends agree on.
-MODERN = "modern"
+#: Levels of a suite that mean whichever the protocol's version brings.
+VERSIONS = {"tls1.3": "TLSv1.3"}
 #: Connections an application's client opens at the least: one to monitor, one to work.
 CONNECTIONS_PER_CLIENT = 2
 
@@ -46,8 +46,10 @@ def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
     wanted = levels.get("tls_version")
     if wanted and protocol != f"TLSv{wanted}":
         return f"the client spoke {protocol}"
-    suite = levels.get("suite", MODERN)
-    if suite != MODERN and str(seen.get("cipher", "")).lower() != suite:
+    suite = levels.get("suite")
+    if suite in VERSIONS and protocol != VERSIONS[suite]:
+        return f"the client spoke {protocol}"
+    if suite in SUITES and seen.get("cipher") != SUITES[suite]:
         return f"the cipher was {seen.get('cipher')}"
     if levels.get("key", AS_SERVED) != AS_SERVED and seen.get("key") != levels["key"]:
         return f"the server showed a key of {seen.get('key')}"

@@ -57,6 +57,22 @@ def test_the_client_notices(change: dict[str, Any], told: str) -> None:
     assert told in found
 
 
+@pytest.mark.parametrize(
+    ("suite", "protocol", "cipher", "told"),
+    [
+        ("tls1.3", "TLSv1.3", "TLS_AES_256_GCM_SHA384", None),
+        ("tls1.3", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", "the client spoke TLSv1.2"),
+        ("modern", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", None),
+        ("aes256-sha", "TLSv1.2", "AES256-SHA", None),
+        ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
+    ],
+)
+def test_a_suite_is_what_was_spoken(suite: str, protocol: str, cipher: str, told: str | None) -> None:
+    levels = {"termination": "balancer", "suite": suite}
+    seen = answer(**{**SEEN, "protocol": protocol, "cipher": cipher})
+    assert mismatch(levels, "wire", seen, Counters()) == told
+
+
 def test_a_plain_arm_that_spoke_tls_is_thrown_out() -> None:
     assert mismatch(PLAIN, "wire", answer(connections=50, protocol="TLSv1.3"), moved(50)) is not None
     assert mismatch(PLAIN, "wire", answer(connections=50, protocol=None), moved(50, v3=50)) is not None
