@@ -53,6 +53,9 @@ def list_studies() -> None:
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
 @click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
+@click.option(
+    "--plain-target", metavar="URL", help="Where a target of HTTP takes plain requests; --target is its HTTPS."
+)
 @click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) of the target.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
@@ -66,6 +69,7 @@ def run(
     budget: str | None,
     precision: str | None,
     target: str | None,
+    plain_target: str | None,
     tls_ca: Path | None,
     out: Path | None,
     as_json: bool,
@@ -80,15 +84,15 @@ def run(
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
-        told = redact_url(target) if target else None
-        options = Options(profile, settings, budget, precision, seed, told)
+        told, plainly = (redact_url(url) if url else None for url in (target, plain_target))
+        options = Options(profile, settings, budget, precision, seed, told, plainly)
         plan, before = resolve(load_study(study), options), Before()
         if dry_run:
-            _print_plan(plan, target, tls_ca)
+            _print_plan(plan, target, plain_target, tls_ca)
             return
         # Made before anything is started, so that a folder that cannot be written costs nobody a run.
         ledger = Ledger.create(plan, out)
-    _measure(plan, ledger, before, target, tls_ca)
+    _measure(plan, ledger, before, target, plain_target, tls_ca)
     result = _write(ledger)
     _print(result, ledger, as_json)
     sys.exit(_status(result))
@@ -145,9 +149,11 @@ def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple
     return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
 
 
-def _measure(plan: Plan, ledger: Ledger, before: Before, target: str | None, tls_ca: Path | None) -> None:
+def _measure(
+    plan: Plan, ledger: Ledger, before: Before, target: str | None, plain_target: str | None, tls_ca: Path | None
+) -> None:
     try:
-        service = open_service(plan, target, tls_ca, ledger.folder.name)
+        service = open_service(plan, target, tls_ca, ledger.folder.name, plain_target)
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             carry_out(plan, service, ledger, bar, before)
     except CostofError:
@@ -179,8 +185,8 @@ def _print(result: Result, ledger: Ledger, as_json: bool) -> None:
     render_terminal(result, console, ledger.folder)
 
 
-def _print_plan(plan: Plan, target: str | None, tls_ca: Path | None) -> None:
-    service = open_service(plan, target, tls_ca, "a-run")
+def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca: Path | None) -> None:
+    service = open_service(plan, target, tls_ca, "a-run", plain_target)
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
         role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from costof.errors import CostofError
 from costof.instrument import engine_path
+from costof.lab.haproxy import find_haproxy, haproxy_version
 from costof.lab.lab import is_root
 from costof.lab.mariadb_program import find_mariadbd, mariadbd_version
 from costof.lab.mongod_binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
+from costof.lab.nginx import find_nginx, find_stream_module, nginx_version
 from costof.lab.openssh import find_ssh, find_sshd, ssh_version
 from costof.lab.programs import find_program, first_words
 
@@ -36,6 +38,8 @@ def examine() -> list[Finding]:
         _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
         _found("ssh", lambda: _at(find_ssh(), ssh_version)),
         _found("sshd", lambda: str(find_sshd())),
+        _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),
+        _found("nginx", _nginx),
         _user(),
         *(_hosts() if is_root() else []),
         _load(),
@@ -68,6 +72,14 @@ def _mongod() -> Finding:
 
 def _at(binary: Path, version: Callable[[Path], str]) -> str:
     return f"{version(binary)} at {binary}"
+
+
+def _nginx() -> str:
+    binary = find_nginx()
+    told = _at(binary, nginx_version)
+    # Without it a balancer cannot pass connections through.
+    find_stream_module(binary)
+    return told
 
 
 def _user() -> Finding:

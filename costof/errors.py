@@ -59,6 +59,19 @@ class Problem(Enum):
         EXIT_USAGE,
         "{levels} can be had in a lab only: costof opens no tunnel to your servers; say --set transport={rest}",
     )
+    NO_BALANCER_OF_TARGET = (
+        EXIT_USAGE,
+        "termination {levels} can be had in a lab only: of your servers costof knows the balancer alone; "
+        "say --set termination={rest}",
+    )
+    PLAIN_TARGET_MISSING = (
+        EXIT_USAGE,
+        "the control of {study} is plain HTTP: say with --plain-target http://… where your balancer takes it",
+    )
+    PLAIN_TARGET_UNUSED = (
+        EXIT_USAGE,
+        "--plain-target goes with the --target of a study of HTTP; give that too, or leave it out",
+    )
     TARGET_UNREACHABLE = (EXIT_FAILED, "cannot reach {target}: {detail}")
     TARGET_REFUSES_LOGIN = (EXIT_FAILED, "{target} refuses the user or the password: {detail}")
     TARGET_FAILED = (EXIT_FAILED, "{target}: {detail}")
@@ -92,6 +105,9 @@ class Caution(Enum):
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
+    NO_CPU_SHARE = (
+        "not root: {hosts} had no CPU share but whatever of this machine was free, so balancer_cpu says nothing"
+    )
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 

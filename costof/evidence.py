@@ -5,29 +5,31 @@ from __future__ import annotations
 from costof.instrument import SliceAnswer
 from costof.plan import AS_SERVED
 from costof.service import Counters
-from costof.transport import speaks_tls
+from costof.transport import SUITES, speaks_tls
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
-#: The level of a suite that both ends agree on.
-MODERN = "modern"
+#: Levels of a suite that mean whichever the protocol's version brings.
+VERSIONS = {"tls1.3": "TLSv1.3"}
 #: Connections an application's client opens at the least: one to monitor, one to work.
 CONNECTIONS_PER_CLIENT = 2
 
 
-def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Counters) -> str | None:
+def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
     """Why a slice does not prove its arm, in words; None when it does.
 
     `moved` is what the server's own counters moved by during the slice; where it does not tell, the client's side
-    stands alone.
+    stands alone. Each of the `workers` may have left a connection unfinished at the end of this slice and of the one
+    before, which the client counts nowhere, nor those that failed.
     A slice in which nothing succeeded proves nothing and refutes nothing: its errors speak for it.
     """
     if answer.operations == 0:
         return None
     if view == "wire":
-        return _client_side(levels, answer) or _server_side(levels, _opened(answer), moved, exact=True)
+        stray = max(STRAY_CONNECTIONS, 2 * workers) + sum(error.count for error in answer.errors)
+        return _client_side(levels, answer) or _server_side(levels, _opened(answer), moved, stray)
     opened = int(answer.evidence.get("clients", 0)) * CONNECTIONS_PER_CLIENT
-    return _server_side(levels, opened, moved, exact=False)
+    return _server_side(levels, opened, moved, STRAY_CONNECTIONS, exact=False)
 
 
 def _opened(answer: SliceAnswer) -> int:
@@ -44,8 +46,10 @@ def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
     wanted = levels.get("tls_version")
     if wanted and protocol != f"TLSv{wanted}":
         return f"the client spoke {protocol}"
-    suite = levels.get("suite", MODERN)
-    if suite != MODERN and str(seen.get("cipher", "")).lower() != suite:
+    suite = levels.get("suite")
+    if suite in VERSIONS and protocol != VERSIONS[suite]:
+        return f"the client spoke {protocol}"
+    if suite in SUITES and seen.get("cipher") != SUITES[suite]:
         return f"the cipher was {seen.get('cipher')}"
     if levels.get("key", AS_SERVED) != AS_SERVED and seen.get("key") != levels["key"]:
         return f"the server showed a key of {seen.get('key')}"
@@ -59,19 +63,24 @@ def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
     return None
 
 
-def _server_side(levels: dict[str, str], opened: int, moved: Counters, exact: bool) -> str | None:
-    if moved.connections is None or moved.tls_connections is None or opened == 0:
+def _server_side(levels: dict[str, str], opened: int, moved: Counters, stray: int, exact: bool = True) -> str | None:
+    if moved.connections is None or opened == 0:
         return None
     if moved.connections < opened:
         return f"the server counted {moved.connections} connections of {opened}"
-    if exact and not moved.shared and moved.connections > opened + STRAY_CONNECTIONS:
+    if exact and not moved.shared and moved.connections > opened + stray:
         return f"the server counted {moved.connections} connections, {opened} were opened"
-    tls = sum(moved.tls_connections.values())
+    return None if moved.tls_connections is None else _tls_counted(levels, opened, moved.tls_connections, moved, stray)
+
+
+def _tls_counted(
+    levels: dict[str, str], opened: int, counted: dict[str, int], moved: Counters, stray: int
+) -> str | None:
+    tls = sum(counted.values())
     if not speaks_tls(levels):
-        stray = moved.shared or tls <= STRAY_CONNECTIONS
-        return None if stray else f"the server counted {tls} TLS connections"
+        return None if moved.shared or tls <= stray else f"the server counted {tls} TLS connections"
     version = levels.get("tls_version")
-    counted = moved.tls_connections.get(f"TLSv{version}", 0) if version else tls
-    return (
-        f"the server counted {counted} connections with TLS {version or ''} of {opened}" if counted < opened else None
-    )
+    # One that does not count by version counts under 'TLS'.
+    if version:
+        tls = counted.get(f"TLSv{version}", 0) + counted.get("TLS", 0)
+    return f"the server counted {tls} connections with TLS {version or ''} of {opened}" if tls < opened else None

@@ -187,7 +187,7 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     cpu = _since(cpu_before, state.service.cpu_seconds())
     held_back, steal = _since(held_before, state.service.held_back_seconds()), steal_seconds() - steal_before
     moved = _read_counters(state, member).since(before)
-    wrong = mismatch(arm.levels, workload.view, answer, moved)
+    wrong = mismatch(arm.levels, workload.view, answer, moved, state.plan.workers(turn.workload, arm))
     state.ledger.append(
         SliceRecord(
             round=number,

@@ -65,6 +65,7 @@ class Plan(Model):
     warm_up_rounds: int
     records: int
     target: str | None = None
+    plain_target: str | None = None
     protection_asked: bool = False
     published: Published | None = None
 
@@ -103,6 +104,7 @@ class Options:
     precision: str | None = None
     seed: int | None = None
     target: str | None = None
+    plain_target: str | None = None
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -115,7 +117,7 @@ def resolve(study: Study, options: Options) -> Plan:
     records = profile.records
     chosen: dict[str, list[str]] = {}
     for name, text in settings:
-        if name == "records":
+        if name == "records" and profile.records:
             records = _whole_number(name, text, 1, MOST_RECORDS)
         else:
             chosen[name] = _levels(study, name, text, options.target is not None)
@@ -134,6 +136,7 @@ def resolve(study: Study, options: Options) -> Plan:
         warm_up_rounds=profile.warm_up_rounds,
         records=records,
         target=options.target,
+        plain_target=options.plain_target,
         protection_asked=study.main_factor in chosen,
         published=load_published(study.published) if study.published else None,
     )
@@ -282,7 +285,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
     if name not in study.factors:
-        allowed = [*study.factors, "records"]
+        allowed = [*study.factors, *(["records"] if any(each.records for each in study.profiles.values()) else [])]
         raise CostofError(
             Problem.UNKNOWN_FACTOR,
             name=name,

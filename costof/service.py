@@ -22,8 +22,8 @@ LoadData = Callable[[PlannedArm], None]
 class Counters:
     """What the servers themselves have counted so far; `None` where they do not tell.
 
-    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}. `shared`: other clients move
-    them too.
+    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one 'TLS' for all of them.
+    `shared`: other clients move them too.
     """
 
     connections: int | None = None
@@ -34,9 +34,12 @@ class Counters:
         """The difference: what moved between two readings."""
         if self.connections is None or earlier.connections is None:
             return Counters()
+        connections = self.connections - earlier.connections
+        if self.tls_connections is None:
+            return Counters(connections, None, self.shared)
         before = earlier.tls_connections or {}
-        moved = {version: count - before.get(version, 0) for version, count in (self.tls_connections or {}).items()}
-        return Counters(self.connections - earlier.connections, moved, self.shared)
+        moved = {version: count - before.get(version, 0) for version, count in self.tls_connections.items()}
+        return Counters(connections, moved, self.shared)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ killed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import socket
 import ssl
 import struct
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +23,16 @@ import pymongo
 import pymysql
 from pymysql.cursors import Cursor
 
+from costof.lab.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.lab.certificates import Authority
+from costof.lab.haproxy import Haproxy
+from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
 from costof.lab.mariadb import DATABASE, DEFAULT_KEY, USER, MariadbServer, greets
 from costof.lab.mongodb import MongodbLab
+from costof.lab.nginx import Nginx
 from costof.lab.openssh import CIPHERS, SshServer
+from costof.lab.origin import Listener, OriginProcess
 from costof.plan import Options, resolve
 from costof.study import load_study
 
@@ -98,7 +105,64 @@ def standing_tunnel() -> Iterator[Standing]:
         yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])
 
 
-PROGRAMS = {"mongod": standing_mongod, "mariadbd": standing_mariadbd, "sshd": standing_tunnel}
+@dataclass
+class RunningBalancer:
+    """On loopback addresses, as without root. `entrances` by name: plain, tls, reencrypt, through."""
+
+    address: str
+    entrances: dict[str, Entrance]
+    authority: Authority
+    certificate: Path
+
+    def url(self, entrance: str) -> str:
+        scheme = "http" if entrance == "plain" else "https"
+        return f"{scheme}://{self.address}:{self.entrances[entrance].port}/"
+
+
+@contextlib.contextmanager
+def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer]:
+    """With an origin behind it."""
+    with OriginProcess() as origin:
+        authority = Authority(lab.folder / "certificates")
+        certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
+        listeners = [Listener(lab.address(2), 9000), Listener(lab.address(2), 9001, certificate)]
+        origin.begin(listeners)
+        plain, tls = (listener.name for listener in listeners)
+        entrances = [
+            Entrance("plain", 8000, plain),
+            Entrance("tls", 8001, plain, certificate),
+            Entrance("reencrypt", 8002, tls, certificate, reencrypts=True),
+            Entrance("through", 8003, tls, passes_through=True),
+        ]
+        host = Host(kind.name, None, loopback=lab.address(1))
+        kind(lab, host, lab.address(1), entrances, authority.ca_file).start()
+        yield RunningBalancer(lab.address(1), {each.name: each for each in entrances}, authority, certificate)
+
+
+@contextlib.contextmanager
+def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
+    with Lab() as lab, running_balancer(lab, kind) as running:
+
+        def answers() -> bool:
+            context = ssl.create_default_context(cafile=str(running.authority.ca_file))
+            return all(get(running.url(name), context) == "OK" for name in running.entrances)
+
+        yield Standing(lab, answers, running.certificate.read_text().split("-----")[2].split(), [lab.folder])
+
+
+PROGRAMS = {
+    "mongod": standing_mongod,
+    "mariadbd": standing_mariadbd,
+    "sshd": standing_tunnel,
+    "haproxy": functools.partial(standing_balancer, Haproxy),
+    "nginx": functools.partial(standing_balancer, Nginx),
+}
+
+
+def get(url: str, context: ssl.SSLContext | None = None) -> str:
+    """The body of one response, over a connection of its own."""
+    with urllib.request.urlopen(url, timeout=10, context=context) as response:  # noqa: S310  # a server of the lab's
+        return str(response.read().decode())
 
 
 def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:

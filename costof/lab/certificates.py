@@ -17,6 +17,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 VALID_FOR = datetime.timedelta(days=7)
+#: Diffie-Hellman parameters of 2048 bits (RFC 7919, A.1), for programs that have none of their own.
+FFDHE2048 = """\
+-----BEGIN DH PARAMETERS-----
+MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
++8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
+87VXE15/V8k1mE8McODmi3fipona8+/och3xWKE2rec1MKzKT0g6eXq8CrGCsyT7
+YdEIqUuyyOP7uWrat2DX9GgdT0Kj3jlN9K5W7edjcrsZCwenyO4KbXCeAvzhzffi
+7MA0BM0oNC9hkXL+nOmFg/+OTxIy7vKBg8P+OxtMb61zO7X8vC7CIAXFjvGDfRaD
+ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
+-----END DH PARAMETERS-----
+"""
 
 
 def new_key(kind: str) -> PrivateKey:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from costof.instrument import Instrument, Model, engine_path
-from costof.lab.lab import process_cpu_seconds
+from costof.instrument import Model
+from costof.lab.engine_process import EngineProcess
 
 READY_SECONDS = 20.0
-ANSWER_SECONDS = 5.0
 
 
 class LinkReady(Model):
@@ -49,29 +48,16 @@ class AllCounters(Model):
     links: dict[str, LinkCounters]
 
 
-class LinkProcess(Instrument):
+class LinkProcess(EngineProcess):
     """`costof-engine link` for any number of links. Its devices vanish when it ends, and it ends with us."""
 
     def __init__(self) -> None:
-        super().__init__("costof-engine link", [str(engine_path()), "link"])
+        super().__init__("link")
 
     def begin(self, plan: dict[str, Any]) -> LinkReady:
         """Make the links of the plan. Raises `INSTRUMENT_FAILED`."""
-        self._send(plan)
-        return self._validated(LinkReady, self._answer(READY_SECONDS).get("ready"))
+        return self._begin(LinkReady, plan, READY_SECONDS)
 
     def counters(self) -> AllCounters:
         """Raises `INSTRUMENT_FAILED` when the process has died."""
-        self._send({"counters": {}})
-        return self._validated(AllCounters, self._answer(ANSWER_SECONDS).get("counters"))
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def cpu_seconds(self) -> float:
-        return process_cpu_seconds(self.pid)
-
-    def ended(self) -> int | None:
-        """The exit status, when it has ended."""
-        return self._process.poll()
+        return self._counted(AllCounters)

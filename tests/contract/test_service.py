@@ -7,42 +7,61 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from costof.evidence import mismatch
+from costof.lab.haproxy import Haproxy
 from costof.lab.lab import Lab
 from costof.plan import Options, Plan, PlannedArm, resolve
 from costof.redact import REDACTED, redact
-from costof.service import Service
+from costof.service import Counters, Service
 from costof.services import open_service
 from costof.study import load_study
-from tests.engines import Engines
-from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
+from costof.transport import speaks_tls, tunnel_of
+from tests.engines import WORKLOADS, Engines
+from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 RECORDS = 300
-NEAR = {"mongodb-tls": ["transport=plain,tls"], "mysql-transport": ["transport=plain,tls,ssh-aes256-gcm"]}
+NEAR = {
+    "mongodb-tls": ["transport=plain,tls", "distance=lan"],
+    "mysql-transport": ["transport=plain,tls,ssh-aes256-gcm", "distance=lan"],
+    "http-tls-termination": ["termination=none,balancer,reencrypt,backend,direct", "balancer=haproxy,nginx"],
+}
+TARGETED = {"http-tls-termination": "termination=none,balancer"}
+# The lab's origin takes its time for every answer.
+HTTP_WORKLOADS = tuple({"name": kind, "kind": kind, "workers": 20} for kind in ("connect", "request"))
 
 
 @dataclass
 class Standing:
-    """A service, and under which name its servers count a connection with TLS 1.3."""
+    """A service, and under which name its servers count a connection with TLS 1.3; None where they do not."""
 
     plan: Plan
     service: Service
-    counted_as: str
+    counted_as: str | None
+
+    @property
+    def operation(self) -> str:
+        """The workload of operations on a connection that stands, where the service lets it."""
+        return "request" if self.is_http else "query"
+
+    @property
+    def is_http(self) -> bool:
+        return self.plan.study.service == "http"
 
     @property
     def control(self) -> PlannedArm:
-        (control,) = self.plan.controls
-        return control
+        return self.plan.controls[0]
 
 
 def plan_for(study: str, target: str | None = None) -> Plan:
-    settings = ["transport=plain,tls"] if target else [*NEAR[study], "distance=lan"]
-    return resolve(
-        load_study(study), Options(profile="quick", settings=[f"records={RECORDS}", *settings], target=target)
-    )
+    settings = [TARGETED.get(study, "transport=plain,tls")] if target else NEAR[study]
+    if not study.startswith("http"):
+        settings = [f"records={RECORDS}", *settings]
+    return resolve(load_study(study), Options(profile="quick", settings=settings, target=target))
 
 
 @contextlib.contextmanager
@@ -74,12 +93,23 @@ def mysql_target() -> Iterator[Standing]:
             yield Standing(plan, target, "TLS")
 
 
-# MariaDB does not count by version.
+@contextlib.contextmanager
+def http_target() -> Iterator[Standing]:
+    with Lab() as playing, running_balancer(playing, Haproxy) as balancer:
+        plan = plan_for("http-tls-termination", target="https://a-user")
+        ca_file, urls = balancer.authority.ca_file, [balancer.url(name) for name in ("tls", "plain")]
+        with open_service(plan, urls[0], ca_file, "run", urls[1]) as target:
+            yield Standing(plan, target, None)
+
+
+# MariaDB and HAProxy do not count by version.
 SERVICES = {
     "mongodb-lab": lambda: lab("mongodb-tls", "TLSv1.3"),
     "mongodb-target": mongodb_target,
     "mysql-lab": lambda: lab("mysql-transport", "TLS"),
     "mysql-target": mysql_target,
+    "http-lab": lambda: lab("http-tls-termination", "TLS"),
+    "http-target": http_target,
 }
 
 
@@ -91,23 +121,33 @@ def standing(request: pytest.FixtureRequest) -> Iterator[Standing]:
 
 @pytest.fixture(scope="module")
 def engines(standing: Standing) -> Iterator[Engines]:
-    with Engines(standing.plan, standing.service) as engines:
+    with Engines(standing.plan, standing.service, HTTP_WORKLOADS if standing.is_http else WORKLOADS) as engines:
         standing.service.prepare(standing.control, engines.load)
         yield engines
 
 
 def test_endpoints_differ_in_the_transport_alone(standing: Standing) -> None:
-    ends = [standing.service.endpoint(arm) for arm in standing.plan.arms]
-    assert all(end["service"] == ends[0]["service"] for end in ends[:3])
-    assert ends[0]["transport"] == ends[1]["transport"] == {"kind": "plain"}
+    arms = [arm for arm in standing.plan.arms if arm.context == standing.control.context]
+    ends = [standing.service.endpoint(arm) for arm in arms]
+    assert ends[0] == ends[1]
+    assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == "tls"
+    # Plain and TLS are two ports of a balancer.
+    apart = ("addresses", "host") if standing.is_http else ()
+    assert common(ends[0], apart) == common(ends[2], apart)
     # A tunnel is entered elsewhere, and nothing else is different.
-    for end in ends[3:]:
-        assert end["transport"] == {"kind": "plain"}
-        assert end["service"] | {"addresses": ends[0]["service"]["addresses"]} == ends[0]["service"]
+    for arm, end in zip(arms[3:], ends[3:], strict=True):
+        assert (end["transport"] == {"kind": "plain"}) != speaks_tls(arm.levels)
+        assert common(end, ("addresses", "host")) == common(ends[0], ("addresses", "host"))
+
+
+def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in end["service"].items() if name not in apart}
 
 
 def test_an_endpoint_hides_its_password_once_redacted(standing: Standing) -> None:
+    if standing.is_http:
+        pytest.skip("a request says who asks in no password")
     end = standing.service.endpoint(standing.control)
     assert end["service"]["password"] not in json.dumps(redact(end))
     assert redact(end)["service"]["password"] == REDACTED
@@ -115,40 +155,50 @@ def test_an_endpoint_hides_its_password_once_redacted(standing: Standing) -> Non
 
 def test_it_says_what_it_is_and_what_it_writes(standing: Standing) -> None:
     described = standing.service.describe()
-    assert described.versions
+    # A balancer of somebody's says in its responses what it is, or nowhere.
+    assert described.versions or described.facts
     assert described.topology
     assert standing.service.writes()
     assert standing.service.lost() is None
     assert not any(standing.service.lost_arm(arm) for arm in standing.plan.arms)
 
 
-@pytest.mark.parametrize("workload", ["connect", "query"])
+@pytest.mark.parametrize("workload", ["connect", "operation"])
 def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: Engines, workload: str) -> None:
     service = standing.service
     for arm in standing.plan.arms:
         service.arrange(arm)
         assert not service.wants_ticket(arm)
         before = service.counters(engines.server(arm))
-        answer = engines.slice(arm, workload, 20)
+        answer = engines.slice(arm, standing.operation if workload == "operation" else workload, 20)
         moved = service.counters(engines.server(arm)).since(before)
         assert answer.operations == 20
         assert not answer.errors
-        assert moved.connections is not None
-        assert moved.tls_connections is not None
+        assert mismatch(arm.levels, "wire", answer, moved, workers=20) is None
         opened = int(answer.evidence["connections"])
+        if standing.counted_as is None:
+            assert moved == Counters()
+            continue
+        assert moved.connections is not None
         assert moved.connections >= opened
-        if arm.levels["transport"] == "tls":
+        if moved.tls_connections is None:
+            assert arm.levels["balancer"] == "nginx"
+        elif speaks_tls(arm.levels):
             assert answer.evidence["protocol"] == "TLSv1.3"
-            assert moved.tls_connections[standing.counted_as] >= opened
+            # Where bytes are passed through, it is the origin that counts.
+            counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.counted_as
+            assert moved.tls_connections[counted_as] >= opened
 
 
-def test_a_tunnel_proves_its_cipher(standing: Standing) -> None:
+def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
         proofs = standing.service.proofs(arm)
-        if arm.levels["transport"].startswith("ssh-"):
+        if tunnel_of(arm.levels):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         else:
-            assert proofs == {}
+            # Only a lab knows where a balancer goes on to.
+            assert bool(proofs) == (standing.is_http and standing.counted_as is not None)
+        assert standing.service.lost_arm(arm) is None
 
 
 def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> None:
@@ -158,13 +208,13 @@ def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> 
         total = phases["connect_and_first_operation"]
         assert sum(phase.sum_ns for phase in parts) == total.sum_ns
         assert sum(phase.round_trips or 0 for phase in parts) == total.round_trips
-        assert ("tls" in phases) == (arm.levels["transport"] == "tls")
+        assert ("tls" in phases) == speaks_tls(arm.levels)
 
 
 def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:
     service = standing.service
     before = service.cpu_seconds()
-    engines.slice(standing.control, "query", 2000)
+    engines.slice(standing.control, standing.operation, 200 if standing.is_http else 2000)
     used = service.cpu_seconds()
     assert bool(used) == service.measures_cpu
     if service.measures_cpu:

@@ -15,7 +15,14 @@ def found(what: str) -> doctor.Finding:
 
 @pytest.mark.parametrize(
     ("what", "package"),
-    [("mariadbd", "mariadb-server-core"), ("ssh", "openssh-client"), ("sshd", "openssh-server"), ("ip", "iproute2")],
+    [
+        ("mariadbd", "mariadb-server-core"),
+        ("ssh", "openssh-client"),
+        ("sshd", "openssh-server"),
+        ("haproxy", "haproxy"),
+        ("nginx", "nginx"),
+        ("ip", "iproute2"),
+    ],
 )
 def test_a_missing_program_is_named_with_its_package(what: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"COSTOF_{what.upper()}", "/no/such/program")

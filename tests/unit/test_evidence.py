@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from costof.evidence import mismatch
-from costof.instrument import SliceAnswer
+from costof.instrument import ClassifiedError, SliceAnswer
 from costof.service import Counters
 
 PLAIN = {"transport": "plain"}
@@ -57,6 +57,22 @@ def test_the_client_notices(change: dict[str, Any], told: str) -> None:
     assert told in found
 
 
+@pytest.mark.parametrize(
+    ("suite", "protocol", "cipher", "told"),
+    [
+        ("tls1.3", "TLSv1.3", "TLS_AES_256_GCM_SHA384", None),
+        ("tls1.3", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", "the client spoke TLSv1.2"),
+        ("modern", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", None),
+        ("aes256-sha", "TLSv1.2", "AES256-SHA", None),
+        ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
+    ],
+)
+def test_a_suite_is_what_was_spoken(suite: str, protocol: str, cipher: str, told: str | None) -> None:
+    levels = {"termination": "balancer", "suite": suite}
+    seen = answer(**{**SEEN, "protocol": protocol, "cipher": cipher})
+    assert mismatch(levels, "wire", seen, Counters()) == told
+
+
 def test_a_plain_arm_that_spoke_tls_is_thrown_out() -> None:
     assert mismatch(PLAIN, "wire", answer(connections=50, protocol="TLSv1.3"), moved(50)) is not None
     assert mismatch(PLAIN, "wire", answer(connections=50, protocol=None), moved(50, v3=50)) is not None
@@ -94,6 +110,27 @@ def test_a_server_that_does_not_tell_leaves_the_clients_side() -> None:
     assert mismatch(TLS, "wire", answer(**SEEN), Counters()) is None
 
 
+def test_a_server_may_count_connections_alone_or_tls_without_its_version() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(50)) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(20)) == "the server counted 20 connections of 50"
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(50, {"TLS": 50})) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), Counters(50, {"TLS": 49})) is not None
+
+
+def test_each_worker_may_leave_a_connection_unfinished() -> None:
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(450, v3=450), workers=200) is None
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(451, v3=451), workers=200) is not None
+    assert mismatch(TLS, "wire", answer(**SEEN), moved(450, v3=450), workers=1) is not None
+
+
+def test_a_connection_that_failed_was_counted_by_the_server_alone() -> None:
+    failed = answer(**SEEN).model_copy(
+        update={"errors": [ClassifiedError.model_validate({"class": "timeout", "detail": "late", "count": 40})]}
+    )
+    assert mismatch(TLS, "wire", failed, moved(90, v3=90)) is None
+    assert mismatch(TLS, "wire", failed, moved(95, v3=95)) is not None
+
+
 def test_a_slice_without_success_refutes_nothing() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
 
@@ -102,3 +139,4 @@ def test_counters_since() -> None:
     before, after = moved(5, v3=2), moved(9, v3=4)
     assert after.since(before) == moved(4, v3=2)
     assert Counters().since(before) == Counters()
+    assert Counters(9).since(Counters(5)) == Counters(4)

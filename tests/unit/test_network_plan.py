@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from costof.errors import CostofError, Problem
 from costof.lab import network as network_module
-from costof.lab.cpu_share import Hierarchies, find_hierarchies, limits
+from costof.lab.cpu_share import CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS, Host, Link
 from costof.lab.link_evidence import echo_request, internet_checksum, summary
 from costof.lab.link_plan import (
@@ -175,6 +175,26 @@ def test_the_groups_of_both_versions(tmp_path: Path) -> None:
     mounts.write_text("proc /proc proc rw 0 0\n")
     with pytest.raises(CostofError, match="no cgroup hierarchy"):
         find_hierarchies(mounts)
+
+
+@pytest.mark.parametrize(
+    ("version", "counts", "quota"),
+    [
+        (1, "nr_throttled 3\nthrottled_time 1500000000\n", {"cpu.cfs_period_us": "10000", "cpu.cfs_quota_us": "5000"}),
+        (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
+    ],
+)
+def test_a_share_is_resized_in_place_and_tells_what_it_held_back(
+    version: int, counts: str, quota: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "group"
+    folder.mkdir()
+    (folder / "cpu.stat").write_text(counts)
+    share = CpuShare(0.25, Hierarchies(version, tmp_path, tmp_path), "group")
+    assert share.held_back_seconds() == 1.5
+    share.resize(0.5)
+    assert {name: (folder / name).read_text() for name in quota} == quota
+    assert share.cores == 0.5
 
 
 def test_percentiles_are_of_what_came_back() -> None:

@@ -1,0 +1,172 @@
+"""A user's own balancer, reached by an https:// and an http:// URL. It is asked by GET alone; nothing is written."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+from costof.errors import CostofError, Problem
+from costof.plan import Plan, PlannedArm
+from costof.service import Description, LoadData, Service
+from costof.target.own_database import check_ca_file
+from costof.transport import speaks_tls, transport_of
+
+PORTS = {"https": 443, "http": 80}
+#: Where TLS can end as far as a client can tell: not at all, or at the balancer.
+KNOWN = ("none", "balancer")
+# What a path and a query may hold as they are (RFC 3986, 3.3 and 3.4), and escapes.
+_KEPT = "/?:@!$&'()*+,;=-._~%[]|"
+_LABELS = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a URL says. `address` is 'host:port' to connect to, `host` the Host header, `path` holds the query."""
+
+    url: str
+    name: str
+    port: int
+    address: str
+    host: str
+    path: str
+
+
+class HttpTarget(Service):
+    """Its servers are somebody's own: no counters, no CPU time, and their side of the evidence is the client's word."""
+
+    def __init__(self, plan: Plan, tls: Place, plain: Place, ca_file: Path | None) -> None:
+        self._places = {True: tls, False: plain}
+        self._used = [place for secure, place in self._places.items() if _has_arms(plan, secure)]
+        self._ca_file = ca_file
+
+    def __enter__(self) -> Self:
+        check_ca_file(self._ca_file)
+        for place in self._used:
+            _resolve(place)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        place = self._places[speaks_tls(arm.levels)]
+        return {
+            "service": {
+                "protocol": "http",
+                "addresses": [place.address],
+                "host": place.host,
+                "path": place.path,
+                "requests_per_connection": int(arm.levels["keep_alive"]),
+            },
+            "transport": transport_of(arm.levels, self._ca_file),
+        }
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """There is no data."""
+
+    def writes(self) -> list[str]:
+        return [f"nothing: only GET requests are made, of {' and '.join(place.url for place in self._used)}"]
+
+    def describe(self) -> Description:
+        return Description(
+            # What it calls itself stands in its responses, which the instrument reads.
+            versions={},
+            topology="a balancer of the user's own",
+            facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
+        )
+
+
+def service(plan: Plan, url: str, plain_url: str | None, ca_file: Path | None) -> Service:
+    """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
+    `PLAIN_TARGET_MISSING`."""
+    terminations = list(dict.fromkeys(arm.levels["termination"] for arm in plan.arms))
+    unknown = [level for level in terminations if level not in KNOWN]
+    if unknown:
+        rest = ",".join(level for level in KNOWN if level in terminations)
+        raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)
+    tls = parse_url(url, "https", plan.study.name)
+    if plain_url is None:
+        raise CostofError(Problem.PLAIN_TARGET_MISSING, study=plan.study.name)
+    return HttpTarget(plan, tls, parse_url(plain_url, "http", plan.study.name), ca_file)
+
+
+def parse_url(url: str, scheme: str, study: str) -> Place:
+    """Of 'https://host:443/path?query'. A fragment is the client's own and left out. Raises `BAD_TARGET`."""
+
+    def bad(detail: str) -> CostofError:
+        return CostofError(Problem.BAD_TARGET, url=_shown(url), study=study, detail=_printable(detail))
+
+    if re.search(r"[\x00-\x20\x7f]", url):
+        raise bad("it holds a space or a control character")
+    if "@" in _authority(url):
+        raise bad("leave the user and password out")
+    try:
+        parts = urlsplit(url)
+        port = parts.port if parts.port is not None else PORTS[scheme]
+        name = _ascii_name(parts.hostname or "")
+        if "[" in parts.netloc and ":" not in name:
+            raise ValueError("what stands in brackets is no IPv6 address")
+    except ValueError as error:
+        raise bad(str(error)) from None
+    if parts.scheme != scheme:
+        option = "--target" if scheme == "https" else "--plain-target"
+        raise bad(f"{option} is written as {scheme}://host:{PORTS[scheme]}/path")
+    if not name or port == 0:
+        raise bad("it names no host" if not name else "nobody listens on port 0")
+    bracketed = f"[{name}]" if ":" in name else name
+    path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_KEPT)
+    host = bracketed if port == PORTS[scheme] else f"{bracketed}:{port}"
+    return Place(f"{scheme}://{host}{path}", name, port, f"{bracketed}:{port}", host, path)
+
+
+def _authority(url: str) -> str:
+    """What stands between '//' and the path, also of a URL that is none."""
+    return re.split(r"[/?#\\]", url.partition("//")[2], maxsplit=1)[0]
+
+
+def _ascii_name(name: str) -> str:
+    """The name as it is looked up. Raises ValueError for what cannot be one."""
+    if not name:
+        return name
+    if ":" in name:
+        # The name of a network card (RFC 6874) means nothing to whoever reads the Host header.
+        if "%" in name:
+            raise ValueError("an address with a zone cannot be asked")
+        return str(ipaddress.IPv6Address(name))
+    try:
+        found = name.encode("idna").decode()
+    except UnicodeError:
+        found = ""
+    if not _LABELS.fullmatch(found):
+        raise ValueError("that cannot be the name of a host")
+    return found
+
+
+def _shown(url: str) -> str:
+    """For messages: one line without anything that may be a password."""
+    _, at, rest = url.rpartition("@")
+    return _printable(f"…@{rest}" if at else url)
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _has_arms(plan: Plan, secure: bool) -> bool:
+    return any(speaks_tls(arm.levels) == secure for arm in plan.arms)
+
+
+def _resolve(place: Place) -> None:
+    """Raises `TARGET_UNREACHABLE` at once, where each of its arms would say so."""
+    try:
+        socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        detail = f"its name does not resolve ({error.strerror})"
+        raise CostofError(Problem.TARGET_UNREACHABLE, target=place.url, detail=detail) from None

@@ -1,0 +1,378 @@
+"""The HTTP lab: where TLS ends, with which key, what each end counts, and what becomes of a run that loses one."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import resource
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from costof.lab import balanced_site, network
+from costof.lab.balancer import ORIGIN_NAME, Balancer, Entrance
+from costof.lab.certificates import Authority
+from costof.lab.haproxy import Haproxy
+from costof.lab.host import Host
+from costof.lab.http import HttpLab, Road, _Connection, _context
+from costof.lab.lab import Lab, is_root
+from costof.lab.nginx import Nginx
+from costof.lab.origin import Listener, OriginProcess
+from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.service import Counters
+from costof.study import load_study
+from tests.lab_programs import eventually, get
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(60)]
+
+BOTH = "balancer=haproxy,nginx"
+EVERYWHERE = "termination=none,balancer,reencrypt,backend,direct"
+IDLE_CONNECTIONS = 10_000
+
+
+def plan_of(*settings: str) -> Plan:
+    return resolve(load_study("http-tls-termination"), Options(profile="quick", settings=settings))
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    keys, suites = "key=rsa-2048,ecdsa-p256", "suite=tls1.3,dhe-rsa-aes256-sha,aes256-sha,rc4-sha"
+    return plan_of(EVERYWHERE, BOTH, keys, suites, "balancer_cpu=0.25,1")
+
+
+@pytest.fixture(scope="module")
+def arms(plan: Plan) -> list[PlannedArm]:
+    return plan.arms
+
+
+@pytest.fixture(scope="module")
+def lab(plan: Plan) -> Iterator[HttpLab]:
+    with HttpLab(plan) as lab:
+        yield lab
+
+
+@contextlib.contextmanager
+def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
+    """A connection as the arm's client makes it, on the client's host."""
+    address, port = lab._entry(arm)
+    context = _context(lab.endpoint(arm)["transport"])
+    with contextlib.closing(_Connection(lab._site.client, address, port, context)) as connection:
+        connection.connect()
+        yield connection
+
+
+def ask(connection: http.client.HTTPConnection, last: bool = True) -> str:
+    connection.request("GET", "/", headers={"Connection": "close"} if last else {})
+    return connection.getresponse().read().decode()
+
+
+def counted(lab: HttpLab, arm: PlannedArm) -> Counters:
+    (address,) = lab.endpoint(arm)["service"]["addresses"]
+    return lab.counters(address)
+
+
+def certificate_of(connection: _Connection) -> x509.Certificate:
+    assert isinstance(connection.sock, ssl.SSLSocket)
+    shown = connection.sock.getpeercert(binary_form=True)
+    assert shown is not None
+    return x509.load_der_x509_certificate(shown)
+
+
+def test_every_arm_proves_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    for arm in arms:
+        if arm.levels.get("suite") == "rc4-sha":
+            continue
+        lab.arrange(arm)
+        facts = lab.proofs(arm)
+        assert lab.lost_arm(arm) is None
+        termination = arm.levels["termination"]
+        assert facts["to the origin"] == ("TLS" if termination in ("reencrypt", "backend") else "plain")
+        at_balancer = facts.get("TLS at the balancer")
+        if termination in ("balancer", "reencrypt"):
+            suite = {"dhe-rsa-aes256-sha": "TLSv1.2 DHE-RSA-AES256-SHA", "aes256-sha": "TLSv1.2 AES256-SHA"}
+            assert at_balancer == suite.get(arm.levels["suite"], "TLSv1.3 TLS_AES_256_GCM_SHA384")
+        else:
+            assert at_balancer == (None if termination == "direct" else "none")
+
+
+def test_the_end_of_tls_shows_its_own_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    seen = set()
+    for arm in arms:
+        if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
+            with connected(lab, arm) as connection:
+                shown = certificate_of(connection)
+            (owner,) = shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+            ends_at = "origin" if arm.levels["termination"] == "backend" else "balancer"
+            assert owner.value == f"{ends_at}-{arm.levels['termination']}"
+            assert isinstance(shown.public_key(), rsa.RSAPublicKey) == arm.levels["key"].startswith("rsa")
+            seen.add((arm.levels["balancer"], *Road.of(arm).name.split("-", 1)))
+    assert len(seen) == 2 * 3 * 2
+
+
+def test_an_arm_whose_suite_openssl_lacks_is_lost_alone(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
+    assert old
+    for arm in old:
+        assert lab.proofs(arm) == {}
+        assert "could not be proved" in (lab.lost_arm(arm) or "")
+    assert lab.lost() is None
+
+
+def test_each_road_is_counted_apart_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    roads = {
+        Road.of(arm): arm for arm in reversed(arms) if arm.levels["balancer"] == "haproxy" and "rc4" not in arm.name
+    }
+    for road, arm in roads.items():
+        before = {other: counted(lab, each) for other, each in roads.items()}
+        for _ in range(7):
+            with connected(lab, arm) as connection:
+                assert ask(connection) == "OK"
+        moved = {other: counted(lab, each).since(before[other]) for other, each in roads.items()}
+        assert {other: each.connections for other, each in moved.items()} == {
+            other: 7 * (other == road) for other in roads
+        }
+        assert sum((moved[road].tls_connections or {}).values()) == (0 if road.key is None else 7)
+
+
+def test_nginx_counts_connections_without_those_that_ask_it(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    arm = next(arm for arm in arms if arm.levels["balancer"] == "nginx" and arm.levels["termination"] == "balancer")
+    before = counted(lab, arm)
+    counted(lab, arm)
+    with connected(lab, arm) as connection:
+        assert ask(connection) == "OK"
+    assert counted(lab, arm).since(before) == Counters(1, None)
+
+
+@pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
+@pytest.mark.parametrize("termination", ["none", "reencrypt"])
+def test_connections_to_the_origin_are_kept(
+    lab: HttpLab, arms: list[PlannedArm], balancer: str, termination: str
+) -> None:
+    arm = next(
+        arm
+        for arm in arms
+        if (arm.levels["balancer"], arm.levels["termination"]) == (balancer, termination) and "rc4" not in arm.name
+    )
+    with connected(lab, arm) as first:
+        assert ask(first) == "OK"
+    before = lab._taken(Road.of(arm))
+    for _ in range(20):
+        with connected(lab, arm) as connection:
+            # The last one ends the client's connection, and that alone.
+            assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
+    after = lab._taken(Road.of(arm))
+    assert before is not None
+    assert after is not None
+    assert after.requests - before.requests == 200
+    assert after.connections - before.connections <= 1
+
+
+@pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
+def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
+    arm = next(
+        arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels.get("suite") == "dhe-rsa-aes256-sha"
+    )
+    context = _context(lab.endpoint(arm)["transport"])
+    assert context is not None
+    before = counted(lab, arm)
+    address, port = lab._entry(arm)
+    session = None
+    for resumed in (False, True):
+        plain = lab._site.client.socket()
+        plain.settimeout(10)
+        plain.connect((address, port))
+        with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
+            assert secure.session_reused == resumed
+            session = secure.session
+            # Only with the request has the server seen the end of the handshake for certain.
+            secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
+    moved = counted(lab, arm).since(before)
+    assert moved.connections == 2
+    assert moved.tls_connections in ({"TLS": 2}, None)
+
+
+@pytest.mark.parametrize("kind", [Haproxy, Nginx])
+def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[Balancer]) -> None:
+    with Lab() as lab, OriginProcess() as origin:
+        ours, theirs = (Authority(lab.folder / name) for name in ("ours", "theirs"))
+        certificates = [
+            ours.issue("good", "ecdsa-p256", [lab.address(2), ORIGIN_NAME]),
+            ours.issue("misnamed", "ecdsa-p256", [lab.address(2), "another"]),
+            theirs.issue("untrusted", "ecdsa-p256", [lab.address(2), ORIGIN_NAME]),
+        ]
+        listeners = [Listener(lab.address(2), 9000 + n, certificate) for n, certificate in enumerate(certificates)]
+        origin.begin(listeners)
+        entrances = [Entrance(f"e{n}", 8000 + n, each.name, reencrypts=True) for n, each in enumerate(listeners)]
+        balancer = kind(lab, Host(kind.name, None, lab.address(1)), lab.address(1), entrances, ours.ca_file)
+        balancer.start()
+        assert get(f"http://{lab.address(1)}:8000/") == "OK"
+        for entrance in entrances[1:]:
+            with pytest.raises(OSError, match=r"50[23]"):
+                get(f"http://{lab.address(1)}:{entrance.port}/")
+        assert [each.requests for each in origin.counters().listeners.values()] == [1, 0, 0]
+
+
+@pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
+def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    for name in ("haproxy", "nginx"):
+        share = lab._site.balancers[name].cpu_share
+        assert share is not None
+        for arm in arms:
+            if arm.levels["balancer"] == name:
+                lab.arrange(arm)
+                assert share.cores == float(arm.levels["balancer_cpu"])
+        small, whole = (
+            next(
+                arm
+                for arm in arms
+                if (arm.levels["balancer"], arm.levels["balancer_cpu"]) == (name, cores)
+                and arm.levels["termination"] == "balancer"
+            )
+            for cores in ("0.25", "1")
+        )
+        # One thread cannot use up a whole core's share.
+        assert held_back_by_handshakes(lab, whole) == 0
+        assert held_back_by_handshakes(lab, small) > 0
+
+
+def held_back_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
+    lab.arrange(arm)
+    before = lab.held_back_seconds()["balancer"]
+    used = lab.cpu_seconds()["balancer"]
+    while lab.cpu_seconds()["balancer"] - used < 0.05:
+        # More at once than a period's share is enough for.
+        with contextlib.ExitStack() as stack:
+            context = _context(lab.endpoint(arm)["transport"])
+            assert context is not None
+            address, port = lab._entry(arm)
+            secure = []
+            for plain in sockets_of(lab._site.client, 20):
+                plain.connect((address, port))
+                wrapped = context.wrap_socket(plain, server_hostname=address, do_handshake_on_connect=False)
+                secure.append(stack.enter_context(wrapped))
+            for each in secure:
+                each.setblocking(False)
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    each.do_handshake()
+            for each in secure:
+                each.settimeout(10)
+                each.do_handshake()
+    return lab.held_back_seconds()["balancer"] - before
+
+
+@pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
+def test_ten_thousand_connections_stand_at_a_balancer(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < IDLE_CONNECTIONS + 500:
+        pytest.skip("this process may not have so many files open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    arm = next(arm for arm in arms if arm.levels["balancer"] == balancer and arm.control)
+    lab.arrange(next(arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels["balancer_cpu"] == "1"))
+    address, port = lab._entry(arm)
+    try:
+        with contextlib.ExitStack() as stack:
+            standing: list[socket.socket] = []
+            for each in sockets_of(lab._site.client, IDLE_CONNECTIONS):
+                stack.enter_context(each)
+                each.settimeout(10)
+                each.connect((address, port))
+                each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                standing.append(each)
+            for each in standing:
+                assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
+            for each in (standing[0], standing[-1]):
+                each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def sockets_of(host: Host, count: int) -> Iterator[socket.socket]:
+    for _ in range(count):
+        yield host.socket()
+
+
+def test_a_balancer_that_dies_costs_its_arms_and_the_origin_the_run() -> None:
+    plan = plan_of("termination=none,balancer,direct", BOTH)
+    with HttpLab(plan) as lab:
+        lab._lab.kill("haproxy")
+        eventually("the notice", lambda: lab._lab.dead() != [])
+        for arm in plan.arms:
+            died = arm.levels["balancer"] == "haproxy" and arm.levels["termination"] != "direct"
+            reason = lab.lost_arm(arm)
+            assert (reason is not None) == died
+            assert reason is None or "the balancer haproxy ended" in reason
+            moved = counted(lab, arm)
+            assert (moved == Counters()) == died
+        assert lab.lost() is None
+        lab._origin._process.kill()
+        eventually("the notice", lambda: lab.lost() is not None)
+        assert "origin ended" in (lab.lost() or "")
+        direct = next(arm for arm in plan.arms if arm.levels["termination"] == "direct")
+        assert counted(lab, direct) == Counters()
+
+
+def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "is_root", lambda: False)
+    monkeypatch.setattr(balanced_site, "is_root", lambda: False)
+    plan = plan_of(EVERYWHERE, BOTH, "balancer_cpu=0.25,1")
+    with HttpLab(plan) as lab:
+        for arm in plan.arms:
+            lab.arrange(arm)
+            assert lab.prefix(arm) == []
+            assert lab.proofs(arm)
+            assert lab.lost_arm(arm) is None
+        assert lab.held_back_seconds() == {}
+        (caution,) = lab.cautions()
+        assert "haproxy and nginx had no CPU share" in caution
+        assert "loopback" in lab.describe().topology
+
+
+def test_two_labs_at_once_do_not_meet() -> None:
+    plan = plan_of("termination=none,balancer")
+    with HttpLab(plan) as one, HttpLab(plan) as other:
+        for lab in (one, other):
+            before = [counted(each, plan.arms[2]) for each in (one, other)]
+            assert lab.proofs(plan.arms[2])["TLS at the balancer"].startswith("TLSv1.3")
+            after = [counted(each, plan.arms[2]) for each in (one, other)]
+            moved = [now.since(then).connections for now, then in zip(after, before, strict=True)]
+            assert moved == [2 * (each is lab) for each in (one, other)]
+        assert not set(one.process_ids.values()) & set(other.process_ids.values())
+
+
+RUN = """
+import json, sys
+from costof.lab.http import HttpLab
+from costof.plan import Options, resolve
+from costof.study import load_study
+plan = resolve(load_study("http-tls-termination"), Options(settings=["termination=none", "balancer=haproxy,nginx"]))
+with HttpLab(plan) as lab:
+    hosts = [lab._site.client, lab._site.origin, *lab._site.balancers.values()]
+    paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
+    paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
+    paths += [str(lab._lab.folder), *(f"/proc/{pid}/exe" for pid in lab.process_ids.values())]
+    print(json.dumps(paths), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_after_kill_9() -> None:
+    run = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdin is not None
+    assert run.stdout is not None
+    with run.stdin, run.stdout:
+        left: list[str] = json.loads(run.stdout.readline())
+        assert all(Path(path).exists() for path in left)
+        run.kill()
+        run.wait()
+    eventually("the end of it all", lambda: not [path for path in left if Path(path).exists()])
