@@ -87,6 +87,9 @@ class Caution(Enum):
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
+    NOT_VERIFIED = (
+        "no certificate was verified with {arms} (verify = none): anybody can stand in the middle of such a connection"
+    )
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 
