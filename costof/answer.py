@@ -84,7 +84,7 @@ def _before_cures(result: Result, study: Study, arms: list[Arm], lines: list[Lin
 def _unverified(arms: list[Arm]) -> list[str]:
     """That certificates were not checked: TLS that anybody can stand in the middle of protects nothing."""
     off = [arm.label + arm.at for arm in arms for factor in arm.factors if (factor.name, factor.level) == UNVERIFIED]
-    return [Caution.NOT_VERIFIED.text(arms=fmt.listed(off))] if off else []
+    return [Caution.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
 
 
 def _effect(result: Result, metric: str, arm: Arm) -> Effect | None:

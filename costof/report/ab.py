@@ -58,7 +58,7 @@ def _rates(reading: Reading) -> Table:
         "across all",
         "KB/s",
         "failed",
-        "requests /s, against control",
+        "effect on requests /s",
     ]
     return Table(name="ab", title="The table that ab prints", columns=head, rows=rows)
 

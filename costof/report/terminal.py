@@ -142,7 +142,7 @@ def _study_table(table: StudyTable, width: int) -> RenderableType:
         title_style="bold",
         pad_edge=False,
         show_edge=False,
-        padding=(0, 2 if width >= ROOMY else 1, 0, 0),
+        padding=(0, 2 if width >= ROOMY else 0, 0, 0),
     )
     for index, column in enumerate(table.columns):
         whole = index == 0 and width >= NARROWEST

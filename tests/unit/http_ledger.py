@@ -26,7 +26,9 @@ CONNECT_MS = 0.15
 #: CPU of the balancer for a TLS handshake, ms, by where TLS ends and what makes it cheaper.
 HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
 CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
+LEAST_CONNECT_MS = 0.3
 OPERATIONS = 1000
+STEPS = 21
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,21 @@ def http_plan(profile: str = "default", *settings: str) -> Plan:
 
 
 def spread(mean_ms: float, count: int) -> Phase:
-    """A phase of `count` operations around a mean; sums are exact, as the engine's are."""
-    shape = np.linspace(0.8, 1.2, count) if count > 1 else np.ones(1)
+    """A phase of `count` operations evenly around a mean, in a few steps; sums are exact, as the engine's are."""
+    steps = min(STEPS, count)
+    shape = np.linspace(0.8, 1.2, steps) if steps > 1 else np.ones(1)
     values = [max(1, round(each)) for each in shape * mean_ms * 1e6]
+    each, more = divmod(count, steps)
+    counts = [each + (more if index == steps // 2 else 0) for index in range(steps)]
     histogram = HdrHistogram(1, 60 * 10**9, 3)
-    unique, counts = np.unique(
-        np.array(values) // 1000 * 1000 if values[-1] > 10**6 else np.array(values), return_counts=True
-    )
-    step = max(1, len(unique) // 50)
-    for index in range(0, len(unique), step):
-        histogram.record_value(max(1, int(unique[index])), int(counts[index : index + step].sum()))
+    for value, number in zip(values, counts, strict=True):
+        histogram.record_value(value, number)
     return Phase(
         count=count,
-        sum_ns=sum(values),
-        sum_squares_ns2=float(sum(value**2 for value in values)),
-        min_ns=min(values),
-        max_ns=max(values),
+        sum_ns=sum(value * number for value, number in zip(values, counts, strict=True)),
+        sum_squares_ns2=float(sum(value**2 * number for value, number in zip(values, counts, strict=True))),
+        min_ns=values[0],
+        max_ns=values[-1],
         histogram=histogram.encode().decode(),
     )
 
@@ -93,7 +94,7 @@ def slice_answer(
     elapsed_ms = truth.burst_ms * hiccup if burst else operations / truth.per_second * 1e3 * hiccup
     latency = elapsed_ms if burst else IN_FLIGHT / truth.per_second * 1e3 * hiccup
     opened = operations if burst else operations // int(arm.levels["keep_alive"])
-    connect = (latency - WAIT_MS) * 0.5
+    connect = max(LEAST_CONNECT_MS, (latency - WAIT_MS) * 0.5)
     phases = {"connect": spread(connect, opened), "tcp": spread(connect * (0.2 if tls else 1.0), opened)}
     if tls:
         phases["tls"] = spread(connect * 0.8, opened)
