@@ -275,7 +275,9 @@ def _cpu(reading: Reading, width: int) -> Iterator[RenderableType]:
     roles, limits = words.cpu_roles(reading), words.cpu_limits(reading)
     gap = 2 if width >= NARROWEST else 0
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0))
-    grid.add_column(_text("CPU s per 1,000 operations" + reading.nearest.at), overflow="fold", min_width=14)
+    grid.add_column(
+        _text("CPU s per 1,000 operations" + reading.nearest.at), overflow="fold", min_width=None if limits else 14
+    )
     grid.add_column("arm", overflow="fold")
     for role in [*roles, "total"]:
         grid.add_column(_text(role), justify="right", overflow="fold")

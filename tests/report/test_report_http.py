@@ -7,7 +7,7 @@ import re
 import pytest
 from report_sample import Golden
 from rich.cells import cell_len
-from test_report_html import Page, without_pictures
+from test_report_html import without_pictures
 from test_report_terminal import printed
 
 from costof.ab import ab_figures
@@ -83,9 +83,7 @@ def test_sections_of_distance_are_not_there(quick: Result, page: str) -> None:
 
 
 def test_the_page_shows_the_cures_as_a_picture_and_every_arm_as_ab_prints_it(quick: Result, page: str) -> None:
-    found = Page()
-    found.feed(page)
-    assert 'id="cures"' in page
+    assert '<section id="cures"' in page
     assert "What each cure gives back" in page
     for figures in quick.ab:
         assert f"({figures.arm})" in page

@@ -95,14 +95,15 @@ def slice_answer(
     latency = elapsed_ms if burst else IN_FLIGHT / truth.per_second * 1e3 * hiccup
     opened = operations if burst else operations // int(arm.levels["keep_alive"])
     connect = max(LEAST_CONNECT_MS, (latency - WAIT_MS) * 0.5)
-    phases = {"connect": spread(connect, opened), "tcp": spread(connect * (0.2 if tls else 1.0), opened)}
+    phases = {"connect": spread(connect, opened)}
     if tls:
         phases["tls"] = spread(connect * 0.8, opened)
     processing = latency - connect * opened / operations
-    phases |= {"waiting": spread(processing * 0.98, operations), "receiving": spread(processing * 0.02, operations)}
-    phases |= {"processing": spread(processing, operations), "request": spread(latency, operations)}
     if burst:
-        phases = {"first_operation": phases["request"], "connect": phases["connect"]}
+        phases["first_operation"] = spread(processing, operations)
+    else:
+        times = {"waiting": processing * 0.98, "processing": processing, "request": latency}
+        phases |= {name: spread(each, operations) for name, each in times.items()}
     http = HttpCounts(
         statuses={"200": operations},
         reused=operations - opened,
