@@ -81,6 +81,13 @@ class Problem(Enum):
         "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
     )
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
+    AB_URL = (EXIT_USAGE, "that is no URL to ask ({detail}); write it as http://shop.example/path")
+    AB_CONCURRENCY = (
+        EXIT_USAGE,
+        "cannot use concurrency level greater than total number of requests; raise -n or lower -c",
+    )
+    AB_HEADER = (EXIT_USAGE, "{text} is no header; write it as -H 'Name: value'")
+    AB_UNANSWERED = (EXIT_FAILED, "cannot ask {url}: {detail}")
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -107,6 +114,9 @@ class Caution(Enum):
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     NO_CPU_SHARE = (
         "not root: {hosts} had no CPU share but whatever of this machine was free, so balancer_cpu says nothing"
+    )
+    NOT_VERIFIED = (
+        "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
     )
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"

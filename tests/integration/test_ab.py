@@ -1,0 +1,166 @@
+"""`costof ab` against a server of our own: what it counts is what was served, and what ab itself counts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from costof.lab.certificates import Authority
+
+from .conftest import Outcome, costof
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+WAIT_MS = 20
+REQUESTS, AT_ONCE = 60, 5
+COUNTED = ("Document Length", "Complete requests", "Non-2xx responses", "Total transferred", "HTML transferred")
+
+
+class Served(BaseHTTPRequestHandler):
+    """`OK` after a wait, over connections that stand; another path is not found."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        time.sleep(WAIT_MS / 1e3)  # the service's own time: what the waiting of a request has to show
+        found = self.path.startswith("/?")
+        body = b"OK" if found else b"not here"
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "served/1"
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return "Thu, 01 Jan 1970 00:00:00 GMT"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away in a handshake is part of what is tested."""
+
+
+@dataclass
+class Site:
+    http: str
+    https: str
+    ca_file: Path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    authority = Authority(folder)
+    file = authority.issue("server", "rsa-2048", ["localhost", "127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    plain, tls = Server(("127.0.0.1", 0), Served), Server(("127.0.0.1", 0), Served)
+    tls.socket = context.wrap_socket(tls.socket, server_side=True, do_handshake_on_connect=False)
+    threads = [threading.Thread(target=server.serve_forever) for server in (plain, tls)]
+    for thread in threads:
+        thread.start()
+    yield Site(
+        f"http://127.0.0.1:{plain.server_address[1]}", f"https://localhost:{tls.server_address[1]}", authority.ca_file
+    )
+    for server in (plain, tls):
+        server.shutdown()
+        server.server_close()
+    for thread in threads:
+        thread.join()
+
+
+def ab(*arguments: str) -> Outcome:
+    return costof("ab", *arguments, cwd=Path.cwd())
+
+
+def figure(report: str, label: str) -> str:
+    found = re.search(rf"^{re.escape(label)}: +(.*)$", report, re.MULTILINE)
+    return found[1] if found else "0"
+
+
+def total_mean_ms(report: str) -> float:
+    found = re.search(r"^Total: +\d+ +(\d+)", report, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+@pytest.mark.parametrize("path", ["/?wait=20", "/elsewhere"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_it_counts_what_was_served(site: Site, path: str, kept: bool) -> None:
+    told = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
+    assert (told.status, told.err) == (0, "")
+    assert figure(told.out, "Server Software") == "served/1"
+    assert figure(told.out, "Complete requests") == str(REQUESTS)
+    assert figure(told.out, "Failed requests") == "0"
+    assert figure(told.out, "Non-2xx responses") == ("0" if path.startswith("/?") else str(REQUESTS))
+    assert figure(told.out, "Keep-Alive requests") == (str(REQUESTS) if kept else "0")
+    assert figure(told.out, "HTML transferred") == f"{(2 if path.startswith('/?') else 8) * REQUESTS} bytes"
+    assert total_mean_ms(told.out) >= WAIT_MS
+
+
+@pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
+def test_it_counts_as_ab_does(site: Site) -> None:
+    asked = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
+    theirs = subprocess.run(["ab", "-q", *asked], capture_output=True, text=True, check=True, timeout=60).stdout
+    ours = ab(*asked).out
+    # ab speaks HTTP/1.0, so a server that says so in its answer could differ; this one does not.
+    assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
+    # Both waited for the same service.
+    assert total_mean_ms(ours) >= WAIT_MS
+    assert total_mean_ms(theirs) >= WAIT_MS
+    layout = re.compile(r"[\d.]+")
+    assert [layout.sub("#", line).split() for line in ours.split("\n")] == [
+        layout.sub("#", line).split() for line in theirs[theirs.index("Server Software") :].split("\n")
+    ]
+
+
+def test_certificates_are_verified_unless_told_not_to(site: Site) -> None:
+    url = f"{site.https}/?wait=20"
+    refused = ab(url)
+    assert refused.status == 1
+    assert "tls_certificate_untrusted" in refused.err
+    assert len(refused.err.strip().splitlines()) == 1
+    trusted = ab("--tls-ca", str(site.ca_file), "-n", "3", url)
+    assert (trusted.status, trusted.err) == (0, "")
+    assert figure(trusted.out, "SSL/TLS Protocol").startswith("TLSv1.3,")
+    bare = ab("--insecure", "-n", "3", url)
+    assert bare.status == 0
+    assert "no certificate was verified with localhost" in bare.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1/", "refused"),
+        ("http://no.such.host.invalid/", "resolve"),
+    ],
+)
+def test_a_url_that_nobody_answers_is_one_line(url: str, said: str) -> None:
+    told = ab(url)
+    assert told.status == 1
+    assert told.out == ""
+    assert said in told.err
+    assert len(told.err.strip().splitlines()) == 1
+
+
+def test_a_time_ends_it(site: Site) -> None:
+    told = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
+    assert told.status == 0
+    assert 1 < int(figure(told.out, "Complete requests")) < 50_000
