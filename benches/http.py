@@ -90,7 +90,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, _nginx(program, Path(folder)) as nginx, engine() as wire:
         ready = wire.plan(_border_plan(nginx))
         assert all(arm.error is None for arm in ready.arms), ready
-        measured = [row for arm in SETTINGS for row in _of_arm(nginx, wire, arm, _peers())]
+        peers = _peers()
+        measured = [row for arm in SETTINGS for row in _of_arm(nginx, wire, arm, peers)]
     print_table("nginx: requests over standing and over new connections", measured, "costof-engine")
 
 
