@@ -4,6 +4,8 @@ mod allocation;
 mod certificates;
 mod command_line;
 mod failures;
+mod http;
+mod http_load;
 mod mysql;
 mod origin;
 mod round_trips;

@@ -1,0 +1,259 @@
+"""The engine against the programs people put load on HTTP servers with: wrk, ab, h2load and oha.
+
+All ask the same nginx, one process on loopback that answers `OK`, over 50 connections, and take turns; the medians are
+told. Under TLS each request has a new connection and a full handshake of TLS 1.3, of one suite for all. Of the others
+only oha verifies certificates unless told not to, so here nobody does. All have one thread but oha, with one a
+core. A peer's CPU time is that of its whole process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benches import oha
+from benches.table import Measured, print_table
+from costof.errors import CostofError
+from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.lab.certificates import Authority
+from costof.lab.lab import process_cpu_seconds
+from costof.lab.programs import find_program
+
+TURNS = 5
+SECONDS = 2
+CONNECTIONS = 50
+# h2load goes on for ever if it is to open connections for so many seconds.
+REQUESTS_OF_H2LOAD = {"plain": 100_000, "tls": 3_000}
+CLOSE = "Connection: close"
+SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections"}
+
+Turn = tuple[float, float, float]
+"""Requests a second, microseconds of client CPU a request, cores that the server used."""
+Count = tuple[int, float]
+"""Requests that succeeded, and the seconds that they took."""
+
+
+@dataclass(frozen=True)
+class Nginx:
+    """The server that all ask."""
+
+    pid: int
+    urls: dict[str, str]
+
+    def address(self, arm: str) -> str:
+        return self.urls[arm].split("//")[1].rstrip("/")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A load generator: its command line for an arm, and how to read what it prints."""
+
+    name: str
+    argv: Callable[[str, str], list[str]]
+    read: Callable[[str], Count]
+
+    def turn(self, nginx: Nginx, arm: str) -> Turn:
+        server = process_cpu_seconds(nginx.pid)
+        with tempfile.TemporaryFile("w+") as output:
+            child = subprocess.Popen(self.argv(arm, nginx.urls[arm]), stdout=output, stderr=output)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            output.seek(0)
+            text = output.read()
+        if child.returncode:
+            sys.exit(f"{self.name} ended with status {child.returncode}: {text.strip()[-300:]}")
+        requests, seconds = self.read(text)
+        used = process_cpu_seconds(nginx.pid) - server
+        return requests / seconds, (usage.ru_utime + usage.ru_stime) * 1e6 / requests, used / seconds
+
+
+def main() -> None:
+    """Measure and print; a program that is missing is left out and said so."""
+    try:
+        program = find_program("nginx", "nginx-light")
+    except CostofError as error:
+        sys.stdout.write(f"HTTP: left out ({error})\n")
+        return
+    with tempfile.TemporaryDirectory() as folder, _nginx(program, Path(folder)) as nginx, engine() as wire:
+        ready = wire.plan(_border_plan(nginx))
+        assert all(arm.error is None for arm in ready.arms), ready
+        measured = [row for arm in SETTINGS for row in _of_arm(nginx, wire, arm, _peers())]
+    print_table("nginx: requests over standing and over new connections", measured, "costof-engine")
+
+
+def _peers() -> list[Peer]:
+    found = []
+    for peer in (Peer("wrk", _wrk, _read_wrk), Peer("ab", _ab, _read_ab), Peer("h2load", _h2load, _read_h2load)):
+        if shutil.which(peer.name) is None:
+            sys.stdout.write(f"HTTP: {peer.name} is missing and left out\n")
+        else:
+            found.append(peer)
+    if (built := oha.program()) is None:
+        sys.stdout.write("HTTP: oha is missing and left out\n")
+    else:
+        found.append(Peer("oha", lambda arm, url: _oha(built, arm, url), _read_oha))
+    return found
+
+
+def _of_arm(nginx: Nginx, wire: Instrument, arm: str, peers: list[Peer]) -> list[Measured]:
+    turns: dict[str, list[Turn]] = {}
+    for _ in range(TURNS):
+        turns.setdefault("costof-engine", []).append(_engine(nginx, wire, arm))
+        for peer in peers:
+            turns.setdefault(peer.name, []).append(peer.turn(nginx, arm))
+    return [
+        Measured(SETTINGS[arm], client, *(median(column) for column in zip(*each, strict=True)))
+        for client, each in turns.items()
+    ]
+
+
+def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Turn:
+    server = process_cpu_seconds(nginx.pid)
+    answer = wire.slice(1, arm, "request", 100_000_000, SECONDS)
+    assert not answer.errors, answer.errors
+    seconds = answer.elapsed_ns / 1e9
+    used = process_cpu_seconds(nginx.pid) - server
+    return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+
+
+def _border_plan(nginx: Nginx) -> dict[str, Any]:
+    def arm(name: str, transport: dict[str, Any], **persistence: int) -> dict[str, Any]:
+        service = {"protocol": "http", "addresses": [nginx.address(name)], "path": "/", **persistence}
+        return {"name": name, "service": service, "transport": transport}
+
+    return {
+        "seed": 1,
+        "threads": 1,
+        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
+        "data": {"records": 1},
+        "arms": [
+            arm("plain", {"kind": "plain"}),
+            arm("tls", {"kind": "tls", "verify": "none", "resumption": False}, requests_per_connection=1),
+        ],
+        "workloads": [{"name": "request", "kind": "request", "workers": CONNECTIONS}],
+    }
+
+
+@contextlib.contextmanager
+def _nginx(program: Path, folder: Path) -> Iterator[Nginx]:
+    ports = _free_ports(2)
+    identity = Authority(folder).issue("nginx", "ecdsa-p256", ["127.0.0.1"])
+    (folder / "nginx.conf").write_text(_configuration(identity, *ports))
+    argv = [str(program), "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    try:
+        for port in ports:
+            _wait_for(port, process)
+        urls = {"plain": f"http://127.0.0.1:{ports[0]}/", "tls": f"https://127.0.0.1:{ports[1]}/"}
+        yield Nginx(process.pid, urls)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _configuration(identity: Path, plain_port: int, tls_port: int) -> str:
+    folders = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    return f"""
+daemon off;
+master_process off;
+worker_processes 1;
+pid nginx.pid;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    {" ".join(f"{name}_temp_path {name};" for name in folders)}
+    keepalive_requests 1000000000;
+    ssl_certificate {identity};
+    ssl_certificate_key {identity};
+    ssl_protocols TLSv1.3;
+    ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+    ssl_session_cache off;
+    ssl_session_tickets off;
+    server {{
+        listen 127.0.0.1:{plain_port} backlog=4096;
+        listen 127.0.0.1:{tls_port} ssl backlog=4096;
+        location / {{ return 200 "OK"; }}
+    }}
+}}
+"""
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if process.poll() is not None:
+            sys.exit(f"nginx ended with status {process.returncode}")
+        time.sleep(0.01)
+
+
+def _wrk(arm: str, url: str) -> list[str]:
+    return ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}", *(["-H", CLOSE] if arm == "tls" else []), url]
+
+
+def _read_wrk(text: str) -> Count:
+    assert "Non-2xx" not in text, text
+    found = _find(r"(\d+) requests in ([\d.]+)(s|m)", text)
+    return int(found[1]), float(found[2]) * {"s": 1, "m": 60}[found[3]]
+
+
+def _ab(arm: str, url: str) -> list[str]:
+    # -t sets -n, so it comes first.
+    limits = ["-t", str(SECONDS), "-n", "1000000", "-c", str(CONNECTIONS)]
+    return ["ab", "-q", *limits, *([] if arm == "tls" else ["-k"]), url]
+
+
+def _read_ab(text: str) -> Count:
+    assert _find(r"Failed requests:\s+(\d+)", text)[1] == "0", text
+    seconds = float(_find(r"Time taken for tests:\s+([\d.]+)", text)[1])
+    return int(_find(r"Complete requests:\s+(\d+)", text)[1]), seconds
+
+
+def _h2load(arm: str, url: str) -> list[str]:
+    limits = [f"-n{REQUESTS_OF_H2LOAD[arm]}", f"-c{CONNECTIONS}", "-t1"]
+    return ["h2load", "--h1", *limits, *(["-H", CLOSE] if arm == "tls" else []), url]
+
+
+def _read_h2load(text: str) -> Count:
+    seconds, unit = _find(r"finished in ([\d.]+)(ms|s)", text).groups()
+    requests = int(_find(r"(\d+) succeeded, 0 failed", text)[1])
+    return requests, float(seconds) / {"s": 1, "ms": 1000}[unit]
+
+
+def _oha(program: Path, arm: str, url: str) -> list[str]:
+    new = ["--disable-keepalive", "--insecure"] if arm == "tls" else []
+    output = ["--no-tui", "--output-format", "json"]
+    return [str(program), "-c", str(CONNECTIONS), "-z", f"{SECONDS}s", *output, *new, url]
+
+
+def _read_oha(text: str) -> Count:
+    said = json.loads(text)
+    return said["statusCodeDistribution"]["200"], said["summary"]["total"]
+
+
+def _find(pattern: str, text: str) -> re.Match[str]:
+    found = re.search(pattern, text)
+    assert found, text
+    return found
