@@ -69,7 +69,10 @@ fn of_http(settings: HttpService, transport: Transport) -> u64 {
             move |reactor| async move { http::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
         );
     let service = Arc::new(service.unwrap());
-    allocations_of_two_slices(|reactor| Request::new(http::Client::new(service, reactor), 0))
+    allocations_of_two_slices(|reactor| {
+        let gate = http::gate(&reactor);
+        Request::new(http::Client::new(service, reactor, gate), 0)
+    })
 }
 
 fn of_mongodb(address: String, transport: Transport) -> u64 {
