@@ -82,7 +82,9 @@ class Balancer(ABC):
         if self._process is None or self._process.exit_status is None:
             return None
         status = self._process.exit_status
-        return f"the balancer {self.name} ended (status {status}): {last_line(self._process.log)}"
+        # One that was killed had no time to say so.
+        why = f"killed by signal {-status}" if status < 0 else f"status {status}: {last_line(self._process.log)}"
+        return f"the balancer {self.name} ended ({why})"
 
     @property
     def _folder(self) -> Path:

@@ -1,0 +1,119 @@
+"""Whole runs of the HTTP study: a balancer that dies in the middle, and a balancer of somebody's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.analysis import read_run
+from costof.analysis.cautions import warnings_of
+from costof.analysis.run_record import Run
+from costof.errors import CostofError, Problem
+from costof.experiment import run
+from costof.lab.haproxy import Haproxy
+from costof.lab.http import HttpLab
+from costof.lab.lab import Lab
+from costof.ledger import Ledger
+from costof.plan import Options, Plan, resolve
+from costof.services import open_service
+from costof.study import SliceSize, load_study
+from tests.integration.conftest import costof
+from tests.lab_programs import RunningBalancer, eventually, running_balancer
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(60)]
+
+STUDY = "http-tls-termination"
+TERMINATIONS = ["--set", "termination=none,balancer"]
+SMALL = {"request": SliceSize(operations=20, seconds=2.0), "burst": SliceSize(operations=20, seconds=2.0)}
+
+
+def small(*settings: str, **target: str) -> Plan:
+    """Two short rounds at one number of requests a connection."""
+    options = Options(profile="quick", settings=["keep_alive=1", *settings], **target)
+    sizes = {"slices": SMALL, "fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
+    return resolve(load_study(STUDY), options).model_copy(update=sizes)
+
+
+class Watcher:
+    def stage(self, text: str) -> None: ...
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
+
+
+class Killer(Watcher):
+    """Ends a balancer after the first round of a run."""
+
+    def __init__(self, lab: HttpLab, name: str) -> None:
+        self._lab = lab
+        self._name = name
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
+        if done == 1:
+            self._lab._lab.kill(self._name)
+            eventually("the notice", lambda: bool(self._lab._lab.dead()))
+
+
+def test_a_balancer_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
+    plan = small("termination=none,balancer,direct")
+    lab, ledger = HttpLab(plan), Ledger.create(plan, tmp_path / "run")
+    run(plan, lab, ledger, Killer(lab, "haproxy"))
+    found = read_run(ledger)
+    # What goes without it was measured to the end.
+    assert found.end is not None
+    assert found.end.partial is None
+    assert {piece.answer.arm for piece in found.slices if piece.round == 0} == {arm.name for arm in plan.arms}
+    assert {piece.answer.arm for piece in found.slices if piece.round == 1} == {"direct"}
+    killed = "the balancer haproxy ended (killed by signal 9)"
+    assert found.lost_arms == dict.fromkeys(["none", "none-twin", "balancer"], killed)
+    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
+    assert not [piece.answer.errors for piece in found.slices if piece.answer.errors]
+
+
+@pytest.fixture(scope="module")
+def somebodys() -> Iterator[RunningBalancer]:
+    with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
+        yield balancer
+
+
+def ask(balancer: RunningBalancer, ledger_at: Path, ca_file: Path | None, *settings: str) -> Run:
+    plan = small(*settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))
+    service = open_service(plan, balancer.url("tls"), ca_file, "run", balancer.url("plain"))
+    ledger = Ledger.create(plan, ledger_at)
+    run(plan, service, ledger, Watcher())
+    return read_run(ledger)
+
+
+@pytest.mark.parametrize("verify", ["full", "none"])
+def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
+    somebodys: RunningBalancer, tmp_path: Path, verify: str
+) -> None:
+    ca_file = somebodys.authority.ca_file if verify == "full" else None
+    found = ask(somebodys, tmp_path / "run", ca_file, "termination=none,balancer", f"verify={verify}")
+    assert {piece.answer.arm for piece in found.slices} == {"none", "none-twin", "balancer"}
+    assert all(piece.answer.operations for piece in found.slices)
+    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
+    warned = [text for text in warnings_of(found, 0) if "does not verify the server's certificate" in text]
+    assert len(warned) == (verify == "none")
+
+
+def test_a_certificate_that_nobody_trusts_is_no_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
+    with pytest.raises(CostofError, match="certificate") as refused:
+        ask(somebodys, tmp_path / "run", None, "termination=none,balancer")
+    assert refused.value.problem is Problem.ARMS_CANNOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("urls", "status", "told"),
+    [
+        (["https://shop.invalid/", "http://127.0.0.1/"], 1, "does not resolve"),
+        (["https://a:b@127.0.0.1/", "http://127.0.0.1/"], 2, "leave the user and password out"),
+    ],
+)
+def test_urls_that_lead_nowhere_end_in_one_line(urls: list[str], status: int, told: str, tmp_path: Path) -> None:
+    outcome = costof("run", STUDY, "--target", urls[0], "--plain-target", urls[1], *TERMINATIONS, cwd=tmp_path)
+    assert outcome.status == status
+    (line,) = outcome.told
+    assert told in line
+    assert not list(tmp_path.rglob("plan.json"))
