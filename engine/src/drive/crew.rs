@@ -5,7 +5,7 @@ use super::worker::work;
 use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
-use crate::runtime::{Executor, TaskId};
+use crate::runtime::{Executor, Gate, TaskId};
 use crate::wire::{AboutOf, Client, KeyValue, Service, Target, http, mongodb, mysql};
 use crate::workload::{Connect, Load, Query, Random, Request, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
@@ -68,6 +68,8 @@ struct Crew {
     executor: Executor,
     log: Rc<RefCell<SliceLog>>,
     busy: Rc<Cell<usize>>,
+    /// Where new connections are opened by thousands.
+    gate: Rc<Gate>,
     /// By arm, then workload.
     teams: Vec<Vec<Team>>,
 }
@@ -76,7 +78,9 @@ type Team = Vec<(TaskId, Rc<Seat>)>;
 
 impl Crew {
     fn hire(employment: &Employment) -> std::io::Result<Self> {
-        let mut crew = Crew { executor: Executor::new()?, log: Rc::default(), busy: Rc::default(), teams: Vec::new() };
+        let executor = Executor::new()?;
+        let gate = http::gate(executor.reactor());
+        let mut crew = Crew { executor, log: Rc::default(), busy: Rc::default(), gate, teams: Vec::new() };
         for service in employment.services.iter() {
             let teams = match service {
                 Ok(service) => crew.hire_for(service, employment),
@@ -101,7 +105,7 @@ impl Crew {
                 ));
                 // The same sequence of keys on every arm: arms must differ in nothing but the factor.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
-                let job = Job { plan, workload, worker, random };
+                let job = Job { plan, workload, worker, random, gate: &self.gate };
                 (job.start(service, &mut self.executor, seat.clone()), seat)
             };
             teams.push(ours.map(hire).collect());
@@ -124,6 +128,7 @@ struct Job<'a> {
     workload: &'a border::Workload,
     worker: usize,
     random: Random,
+    gate: &'a Rc<Gate>,
 }
 
 impl Job<'_> {
@@ -139,7 +144,10 @@ impl Job<'_> {
                 let client = mysql::Client::new(service.clone(), reactor);
                 self.start_key_value(client, sysbench::Table::new(data.records, seed), executor, seat)
             }
-            Service::Http(service) => self.start_http(http::Client::new(service.clone(), reactor), executor, seat),
+            Service::Http(service) => {
+                let client = http::Client::new(service.clone(), reactor, self.gate.clone());
+                self.start_http(client, executor, seat)
+            }
         }
     }
 
