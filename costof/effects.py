@@ -126,8 +126,9 @@ def needed_rounds(control: Sequence[float], arm: Sequence[float], margin: float,
     It resolves when the corrected interval shrinks to the distance of its estimate from the nearer of what it would
     have to leave out (no difference at all, or the margin); intervals shrink with the square root of the rounds.
     """
-    relative = ratio(control, arm, comparison.confidence)
-    if relative is None or len(control) < FEWEST_ROUNDS:
+    # So few rounds have no corrected interval worth the name: with many comparisons its ends need not even be floats.
+    relative = ratio(control, arm, comparison.confidence) if len(control) >= FEWEST_ROUNDS else None
+    if relative is None:
         return None
     middle = math.log(relative.value)
     width = half_width(relative)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from costof.report import format as fmt
 from costof.report.format import Shown
-from costof.result import BurstCheck, Cure, Estimate, Metric, Result, Sizing, Verdict
+from costof.result import BurstCheck, CoresFor, Cure, Estimate, Metric, Result, Sizing, Verdict
 
 CURE_HEAD = ["cure", "gain", "given back of the loss", "verdict"]
 CORES_HEAD = ["new clients", "within", "cores"]
@@ -170,7 +170,12 @@ def sizing_head(sizing: list[Sizing]) -> list[str]:
 
 
 def _example_heads(sizing: Sizing) -> list[str]:
-    return [f"cores for {each.clients:,} in {fmt.with_unit(fmt.count(each.seconds), 's')}" for each in sizing.examples]
+    return [f"cores for {each.clients:,} in {fmt.with_unit(fmt.count(each.seconds), 's')}" for each in _told(sizing)]
+
+
+def _told(sizing: Sizing) -> list[CoresFor]:
+    """Of examples that ask for the same rate, the last."""
+    return list({each.clients / each.seconds: each for each in sizing.examples}.values())
 
 
 def sizing_rows(result: Result) -> list[list[str]]:
@@ -181,7 +186,7 @@ def sizing_rows(result: Result) -> list[list[str]]:
             str(fmt.absolute(each.cpu_ms)),
             str(fmt.absolute(each.added_cpu_ms)) if each.added_cpu_ms else fmt.NONE,
             str(fmt.absolute(each.clients_per_core_second)),
-            *(str(fmt.absolute(example.cores)) for example in each.examples),
+            *(str(fmt.absolute(example.cores)) for example in _told(each)),
         ]
         for each in result.sizing
     ]

@@ -197,3 +197,8 @@ def test_a_cheaper_connection_does_not_make_up_for_dearer_operations() -> None:
     rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
     assert math.isinf(break_even(rounds, 0.01, seed=1).value)
     assert break_even(rounds, 0.05, seed=1).value == 0.0
+
+
+def test_two_rounds_far_apart_need_an_unknown_number_more() -> None:
+    """With many comparisons the corrected interval of two rounds is wider than a float holds."""
+    assert needed_rounds([1.0, 100.0], [100.0, 1.0], MARGIN, Comparison(100)) is None
