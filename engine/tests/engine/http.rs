@@ -117,7 +117,7 @@ fn first_connections_do_not_end_all_at_once() {
     // Four claim one request each before any is answered. Worker 3's is the fourth of its connection, so the next slice
     // opens that one again, and no other.
     assert_eq!(engine.slice("arm", "four", 4, 60.0)["evidence"]["connections"], 4);
-    assert_eq!(server.ended.load(Ordering::SeqCst), 1 + 2 + 1);
+    assert_eq!(engine.slice("arm", "four", 4, 60.0)["evidence"]["connections"], 1);
 }
 
 #[test]
