@@ -27,13 +27,17 @@ def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Coun
         return None
     if view == "wire":
         stray = max(STRAY_CONNECTIONS, 2 * workers) + sum(error.count for error in answer.errors)
-        return _client_side(levels, answer) or _server_side(levels, _opened(answer), moved, stray)
+        return _client_side(levels, answer) or _server_side(levels, _taken(answer, workers), moved, stray)
     opened = int(answer.evidence.get("clients", 0)) * CONNECTIONS_PER_CLIENT
     return _server_side(levels, opened, moved, STRAY_CONNECTIONS, exact=False)
 
 
-def _opened(answer: SliceAnswer) -> int:
-    return int(answer.evidence.get("connections", 0))
+def _taken(answer: SliceAnswer, workers: int) -> int:
+    """Connections that the server must have counted. What the client has opened and not used to the end when the slice
+    was over, one a worker at most, an overloaded server may not have taken yet."""
+    opened = int(answer.evidence.get("connections", 0))
+    used = answer.phases.get("connect")
+    return opened - min(max(0, opened - used.count), workers) if used else opened
 
 
 def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:

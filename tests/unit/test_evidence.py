@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from costof.evidence import mismatch
-from costof.instrument import ClassifiedError, SliceAnswer
+from costof.instrument import ClassifiedError, Phase, SliceAnswer
 from costof.service import Counters
 
 PLAIN = {"transport": "plain"}
@@ -140,3 +140,11 @@ def test_counters_since() -> None:
     assert after.since(before) == moved(4, v3=2)
     assert Counters().since(before) == Counters()
     assert Counters(9).since(Counters(5)) == Counters(4)
+
+
+def test_an_overloaded_server_may_not_have_taken_what_was_unfinished() -> None:
+    used = Phase(count=45, sum_ns=1, sum_squares_ns2=1.0, min_ns=1, max_ns=1, histogram="")
+    cut_off = answer(45, **SEEN).model_copy(update={"phases": {"connect": used}})
+    assert mismatch(TLS, "wire", cut_off, moved(46, v3=46), workers=8) is None
+    assert mismatch(TLS, "wire", cut_off, moved(44, v3=44), workers=8) is not None
+    assert mismatch(TLS, "wire", cut_off, moved(46, v3=46), workers=2) is not None

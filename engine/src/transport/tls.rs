@@ -5,11 +5,12 @@ use super::{Address, Tcp};
 use crate::border::{self, SecurityLevel, TlsVersion, Verify};
 use crate::error::{Class, Failure, Result};
 use crate::record::Security;
+use foreign_types::{ForeignType, ForeignTypeRef};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession, SslSessionCacheMode,
-    SslStream, SslVerifyMode, SslVersion,
+    SslSessionRef, SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::X509VerifyResult;
 use std::collections::HashMap;
@@ -166,7 +167,7 @@ impl Resumption {
         let kept = sessions.clone();
         builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
         builder.set_new_session_callback(move |ssl, session| {
-            if let Some(server) = ssl.ex_data(server) {
+            if let (Some(server), Ok(session)) = (ssl.ex_data(server), copy(&session)) {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).insert(server.clone(), session);
             }
         });
@@ -177,11 +178,26 @@ impl Resumption {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = sessions.get(&server) {
             // SAFETY: the session came from a connection of this very context.
-            unsafe { ssl.set_session(session)? };
+            unsafe { ssl.set_session(&*copy(session)?)? };
         }
         drop(sessions);
         ssl.set_ex_data(self.server, server);
         Ok(())
+    }
+}
+
+unsafe extern "C" {
+    // SSL_SESSION_dup(3), which openssl-sys leaves out.
+    fn SSL_SESSION_dup(session: *const openssl_sys::SSL_SESSION) -> *mut openssl_sys::SSL_SESSION;
+}
+
+/// A session that no connection shares. OpenSSL will not resume one again when a connection that uses it breaks off, even
+/// at its regular end without `close_notify`; shared, it would then be lost to all that come after.
+fn copy(session: &SslSessionRef) -> std::result::Result<SslSession, ErrorStack> {
+    // SAFETY: the session lives through the call; what comes back is ours alone, or null.
+    unsafe {
+        let copied = SSL_SESSION_dup(session.as_ptr());
+        if copied.is_null() { Err(ErrorStack::get()) } else { Ok(SslSession::from_ptr(copied)) }
     }
 }
 
