@@ -1,0 +1,81 @@
+"""The engine's HTTP client against its own origin: many connections, and sessions that many share."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.lab.certificates import Authority
+from costof.lab.origin import Listener, OriginProcess
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+MANY = 10_000
+MOST_MEMORY_BYTES = 300e6
+ADDRESS = "127.0.0.1"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "certificates")
+
+
+@pytest.fixture
+def origin(authority: Authority) -> Iterator[list[str]]:
+    """Its listeners, 'address:port': plain, then TLS."""
+    certificate = authority.issue("origin", "rsa-2048", [ADDRESS])
+    with OriginProcess() as process:
+        yield process.begin([Listener(ADDRESS, 0), Listener(ADDRESS, 0, certificate)]).listeners
+
+
+def arm(address: str, transport: dict[str, Any], requests_per_connection: int | None) -> dict[str, Any]:
+    service: dict[str, Any] = {"protocol": "http", "addresses": [address], "path": "/?wait=0"}
+    if requests_per_connection is not None:
+        service["requests_per_connection"] = requests_per_connection
+    return {"name": "arm", "service": service, "transport": transport}
+
+
+def begin(instrument: Instrument, arm: dict[str, Any], workers: int) -> None:
+    ready = instrument.plan(
+        {
+            "seed": 1,
+            "threads": 2,
+            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
+            "data": {"records": 0},
+            "arms": [arm],
+            "workloads": [{"name": "request", "kind": "request", "workers": workers}],
+        }
+    )
+    assert ready.arms[0].error is None
+
+
+@pytest.mark.skipif(
+    resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MANY + 100, reason="so many descriptors are not allowed here"
+)
+def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str]) -> None:
+    with engine() as instrument:
+        begin(instrument, arm(origin[0], {"kind": "plain"}, None), MANY)
+        answers = [instrument.slice(number, "arm", "request", 2 * MANY, 60.0) for number in (1, 2)]
+    for answer in answers:
+        assert answer.errors == []
+        assert answer.operations == 2 * MANY
+        assert answer.peak_memory_bytes < MOST_MEMORY_BYTES
+    opened = [answer.evidence["connections"] for answer in answers]
+    # Whoever is slow to get going may leave its share of the requests to others.
+    assert MANY * 0.9 <= opened[0] <= MANY
+    assert sum(opened) <= MANY
+
+
+def test_a_session_serves_all_workers_however_their_connections_end(origin: list[str], authority: Authority) -> None:
+    tls = {"kind": "tls", "ca_file": str(authority.ca_file), "verify": "full", "resumption": True}
+    with engine() as instrument:
+        begin(instrument, arm(origin[1], tls, 1), 50)
+        answers = [instrument.slice(number, "arm", "request", 500, 60.0) for number in (1, 2)]
+    for answer in answers:
+        assert answer.errors == []
+        # The request that proved the arm brought the first ticket.
+        assert answer.evidence["resumed"] == answer.evidence["handshakes"] == 500
