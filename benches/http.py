@@ -27,7 +27,7 @@ from typing import Any
 from benches import oha
 from benches.table import Measured, print_table
 from costof.errors import CostofError
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import process_cpu_seconds
 from costof.lab.programs import find_program
@@ -135,17 +135,13 @@ def _border_plan(nginx: Nginx) -> dict[str, Any]:
         service = {"protocol": "http", "addresses": [nginx.address(name)], "path": "/", **persistence}
         return {"name": name, "service": service, "transport": transport}
 
-    return {
-        "seed": 1,
-        "threads": 1,
-        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-        "data": {"records": 1},
-        "arms": [
+    return border_plan(
+        [
             arm("plain", {"kind": "plain"}),
             arm("tls", {"kind": "tls", "verify": "none", "resumption": False}, requests_per_connection=1),
         ],
-        "workloads": [{"name": "request", "kind": "request", "workers": CONNECTIONS}],
-    }
+        [{"name": "request", "kind": "request", "workers": CONNECTIONS}],
+    )
 
 
 @contextlib.contextmanager

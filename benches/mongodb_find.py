@@ -16,7 +16,7 @@ from typing import Any
 
 from benches.table import Measured, print_table
 from costof.application.mongodb import PymongoDriver
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.instrument import Instrument, border_plan, engine
 from costof.lab.mongodb import service
 from costof.plan import Options, PlannedArm, resolve
 from costof.service import Service
@@ -54,15 +54,9 @@ def main() -> None:
 
 
 def _border_plan(lab: Service, arms: list[PlannedArm]) -> dict[str, Any]:
-    workloads = [{"name": f"find{n}", "kind": "query", "workers": n} for n in CONNECTIONS]
-    return {
-        "seed": 1,
-        "threads": 1,
-        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-        "data": {"records": RECORDS, "fields": 10, "field_length": 100},
-        "arms": [{"name": arm.name, **lab.endpoint(arm)} for arm in arms],
-        "workloads": [*workloads, {"name": "load", "kind": "load", "workers": 4}],
-    }
+    workloads: list[dict[str, Any]] = [{"name": f"find{n}", "kind": "query", "workers": n} for n in CONNECTIONS]
+    workloads.append({"name": "load", "kind": "load", "workers": 4})
+    return border_plan([{"name": arm.name, **lab.endpoint(arm)} for arm in arms], workloads, records=RECORDS)
 
 
 def _load(wire: Instrument, arm: str) -> None:

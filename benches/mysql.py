@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from benches.table import Measured, print_table
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import write_private
 from costof.lab.mysql import MysqlLab
 from costof.panel import LOAD
@@ -138,14 +138,7 @@ def main() -> None:
 def _border_plan(lab: MysqlLab, arms: list[PlannedArm]) -> dict[str, Any]:
     workloads = [{"name": f"query{n}", "kind": "query", "workers": n} for n in WORKERS]
     workloads += [{"name": "connect", "kind": "connect", "workers": 1}, {"name": LOAD, "kind": "load", "workers": 4}]
-    return {
-        "seed": 1,
-        "threads": 1,
-        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-        "data": {"records": RECORDS},
-        "arms": [{"name": arm.name, **lab.endpoint(arm)} for arm in arms],
-        "workloads": workloads,
-    }
+    return border_plan([{"name": arm.name, **lab.endpoint(arm)} for arm in arms], workloads, records=RECORDS)
 
 
 def _load(wire: Instrument, arm: PlannedArm) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from costof.ab import ab_figures
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
-from costof.instrument import ClassifiedError, SliceAnswer, engine
+from costof.instrument import ClassifiedError, SliceAnswer, border_plan, engine
 from costof.report.ab_text import Asked, render_ab
 from costof.result import AbFigures
 
@@ -133,14 +133,11 @@ def _plan(options: AbOptions, url: SplitResult) -> dict[str, Any]:
     }
     if not options.keep_alive:
         service["requests_per_connection"] = 1
-    return {
-        "seed": 1,
-        "threads": 1,
-        "operation_timeout_ms": TIMEOUT_MS,
-        "data": {"records": 0},
-        "arms": [{"name": ARM, "service": service, "transport": _transport(options, url)}],
-        "workloads": [{"name": WORKLOAD, "kind": "request", "workers": options.concurrency}],
-    }
+    return border_plan(
+        [{"name": ARM, "service": service, "transport": _transport(options, url)}],
+        [{"name": WORKLOAD, "kind": "request", "workers": options.concurrency}],
+        timeout_ms=TIMEOUT_MS,
+    )
 
 
 def _header_name(header: str) -> str:

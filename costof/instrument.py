@@ -94,6 +94,26 @@ class SliceAnswer(Model):
     http: HttpCounts | None = None
 
 
+def border_plan(
+    arms: Sequence[dict[str, Any]],
+    workloads: Sequence[dict[str, Any]],
+    *,
+    seed: int = 1,
+    threads: int = 1,
+    records: int = 0,
+    timeout_ms: int = OPERATION_TIMEOUT_MS,
+) -> dict[str, Any]:
+    """What an instrument is handed first (docs/architecture.md): arms with their endpoints, and workloads."""
+    return {
+        "seed": seed,
+        "threads": threads,
+        "operation_timeout_ms": timeout_ms,
+        "data": {"records": records, "fields": 10, "field_length": 100},
+        "arms": list(arms),
+        "workloads": list(workloads),
+    }
+
+
 class Instrument:
     """A measuring process. A context manager; leaving it closes its standard input, which ends it."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from costof.errors import CostofError, Problem
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, Ready, SliceAnswer, application, engine
+from costof.instrument import Instrument, Ready, SliceAnswer, application, border_plan, engine
 from costof.ledger import Ledger, ReadyRecord
 from costof.plan import Plan, PlannedArm
 from costof.service import Service
@@ -101,15 +101,13 @@ class Panel:
             raise CostofError(Problem.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told)))
 
     def _border_plan(self, view: str, arms: list[PlannedArm]) -> dict[str, Any]:
-        plan = self.plan
-        return {
-            "seed": plan.seed,
-            "threads": os.cpu_count() or 1,
-            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-            "data": {"records": plan.records, "fields": 10, "field_length": 100},
-            "arms": [{"name": arm.name, **self.service.endpoint(arm)} for arm in arms],
-            "workloads": list(self._border_workloads(view, arms).values()),
-        }
+        return border_plan(
+            [{"name": arm.name, **self.service.endpoint(arm)} for arm in arms],
+            list(self._border_workloads(view, arms).values()),
+            seed=self.plan.seed,
+            threads=os.cpu_count() or 1,
+            records=self.plan.records,
+        )
 
     def _border_workloads(self, view: str, arms: list[PlannedArm]) -> dict[str, dict[str, Any]]:
         """The study's workloads with the number of workers that each arm has for them."""

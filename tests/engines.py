@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, Self
 
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, ReadyArm, SliceAnswer, engine
+from costof.instrument import Instrument, ReadyArm, SliceAnswer, border_plan, engine
 from costof.panel import LOAD
 from costof.plan import Plan, PlannedArm
 from costof.service import Service
@@ -25,13 +25,8 @@ class Engines:
     ) -> None:
         self._plan = plan
         self._service = service
-        self._border = {
-            "seed": 1,
-            "threads": threads,
-            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-            "data": {"records": plan.records, "fields": 10, "field_length": 100},
-            "workloads": list(workloads),
-        }
+        self._workloads = workloads
+        self._threads = threads
         self.ready: dict[str, ReadyArm] = {}
         self._instruments: dict[str, Instrument] = {}
 
@@ -43,11 +38,14 @@ class Engines:
             for prefix, arms in hosts.items():
                 instrument = stack.enter_context(engine(prefix))
                 told = [{"name": arm.name, **self._service.endpoint(arm)} for arm in arms]
-                for ready in instrument.plan({**self._border, "arms": told}).arms:
+                for ready in instrument.plan(self._border(told)).arms:
                     self.ready[ready.name] = ready
                     self._instruments[ready.name] = instrument
             self._leave = stack.pop_all()
         return self
+
+    def _border(self, arms: list[dict[str, Any]]) -> dict[str, Any]:
+        return border_plan(arms, self._workloads, threads=self._threads, records=self._plan.records)
 
     def __exit__(self, *_: object) -> None:
         self._leave.close()

@@ -41,7 +41,8 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
         if wrong:
             told.append(Caution.EVIDENCE_MISSING.text(slices=len(wrong), arm=arm.name, detail=wrong[0]))
-        if arm.levels.get("verify", "full") != "full":
+        # That nothing is verified stands in the answer itself.
+        if arm.levels.get("verify", "full") not in ("full", "none"):
             told.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.levels["verify"]))
     differing = _twin_differs(run)
     if differing:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import Authority
 from costof.lab.origin import Listener, OriginProcess
 
@@ -40,16 +40,8 @@ def arm(address: str, transport: dict[str, Any], requests_per_connection: int | 
 
 
 def begin(instrument: Instrument, arm: dict[str, Any], workers: int) -> None:
-    ready = instrument.plan(
-        {
-            "seed": 1,
-            "threads": 2,
-            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-            "data": {"records": 0},
-            "arms": [arm],
-            "workloads": [{"name": "request", "kind": "request", "workers": workers}],
-        }
-    )
+    workload = {"name": "request", "kind": "request", "workers": workers}
+    ready = instrument.plan(border_plan([arm], [workload], threads=2))
     assert ready.arms[0].error is None
 
 

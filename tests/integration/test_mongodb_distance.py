@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from costof.instrument import OPERATION_TIMEOUT_MS, application
+from costof.instrument import application, border_plan
 from costof.lab.lab import is_root
 from costof.lab.mongodb import MongodbLab
 from costof.plan import Options, Plan, PlannedArm, resolve
@@ -45,14 +45,8 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
 
 def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[str, Any]:
     with application("mongodb", {}, lab.prefix(arm)) as driver:
-        border = {
-            "seed": 1,
-            "threads": 1,
-            "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-            "data": {"records": plan.records, "fields": 10, "field_length": 100},
-            "arms": [{"name": arm.name, **lab.endpoint(arm)}],
-            "workloads": [{"name": "connect", "kind": "connect", "workers": 1}],
-        }
+        asked = {"name": arm.name, **lab.endpoint(arm)}
+        border = border_plan([asked], [{"name": "connect", "kind": "connect", "workers": 1}], records=plan.records)
         (ready,) = driver.plan(border).arms
         assert ready.error is None
         answer = driver.slice(1, arm.name, "connect", 2, 10)
