@@ -121,6 +121,8 @@ class Panel:
                     "kind": workload.kind,
                     "workers": self.plan.workers(name, arm),
                 }
+                if workload.ycsb:
+                    told["ycsb"] = workload.ycsb
                 if workload.pace is not None:
                     told["pace"] = workload.pace.model_dump()
                 if not workload.first_operation:

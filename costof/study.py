@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from costof.errors import CostofError, Problem, nearest
 
-Unit = Literal["ms", "us", "per_second"]
+Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
 
@@ -79,17 +79,23 @@ class Workload(Model):
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
+    ycsb: dict[str, str | int | float | bool] = Field(
+        default={}, description="Kind ycsb: what differs from YCSB's defaults, by the border's names."
+    )
 
 
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
 WHOLE_SLICE = "slice"
+#: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
+OF_SERVERS = "server."
 
 
 class Metric(Model):
     """A figure: the mean time of one phase of one workload, in `unit`.
 
     'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
-    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself.
+    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself. Of the phase
+    'server.<name>' it is a figure of the servers' own.
     """
 
     label: str
@@ -185,6 +191,9 @@ class Study(Model):
     workloads: dict[str, Workload]
     metrics: dict[str, Metric]
     profiles: dict[str, Profile]
+    target_control: dict[str, str] = Field(
+        default={}, description="Levels of the control when a target is asked, whose servers are taken as they stand."
+    )
     excludes: list[dict[str, str]] = Field(default=[], description="Levels that do not go together.")
     cost_model: list[Operation] = []
     break_even: list[BreakEven] = []
