@@ -1,4 +1,4 @@
-"""The command line: `costof list | run | show | report | compare | doctor`."""
+"""The command line: `costof list | run | show | report | compare | doctor | ycsb`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from costof.redact import redact_url
 from costof.result import Result
 from costof.services import open_service
 from costof.study import load_study, study_names
+from costof.ycsb.command import ycsb
 
 RESULT = "result.json"
 
@@ -30,6 +31,9 @@ RESULT = "result.json"
 @click.version_option(__version__, prog_name="costof")
 def cli() -> None:
     """What will this protection cost my service? A controlled experiment on real servers, and its answer."""
+
+
+cli.add_command(ycsb)
 
 
 @cli.command("list")

@@ -63,6 +63,20 @@ class Problem(Enum):
         "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
     )
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
+    YCSB_FILE_UNREADABLE = (
+        EXIT_USAGE,
+        "cannot read {path}: {detail}; -P wants a property file, or one of workloada to workloadf, which are built in",
+    )
+    YCSB_NOT_A_PROPERTY = (EXIT_USAGE, "-p wants name=value, as in -p recordcount=1000")
+    YCSB_BAD_PROPERTY = (EXIT_USAGE, "{name} must be {allowed}")
+    YCSB_NEEDS = (EXIT_USAGE, "it is not said {what}; say it as in -p {option}")
+    YCSB_TABLE_OCCUPIED = (
+        EXIT_FAILED,
+        "{table} on {target} holds records already, and nothing was written; load into an empty one, "
+        "or say where to go on with -p insertstart=N",
+    )
+    YCSB_TABLE_EMPTY = (EXIT_FAILED, "{table} on {target} holds no records; load some first with costof ycsb load")
+    YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -88,6 +102,9 @@ class Caution(Enum):
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
+    YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
+    YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"
+    YCSB_FAILED = "{count} operations failed with '{name}', the first one: {detail}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 
     def text(self, **fields: object) -> str:
