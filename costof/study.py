@@ -16,6 +16,7 @@ from costof.errors import CostofError, Problem, nearest
 
 Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
+Options = dict[str, str | int | float | bool]
 FAR = "@far"
 
 
@@ -79,9 +80,24 @@ class Workload(Model):
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
-    ycsb: dict[str, str | int | float | bool] = Field(
+    ycsb: Options = Field(
         default={}, description="Kind ycsb: what differs from YCSB's defaults, by the border's names."
     )
+    ycsb_by_level: dict[str, dict[str, Options]] = Field(
+        default={}, description="By factor and level: what an arm with this level has instead."
+    )
+
+    def options(self, levels: dict[str, str]) -> Options:
+        """The `ycsb` options on an arm of these levels."""
+        found = dict(self.ycsb)
+        for factor, by_level in self.ycsb_by_level.items():
+            found |= by_level.get(levels.get(factor, ""), {})
+        return found
+
+    def variant(self, levels: dict[str, str]) -> str:
+        """What tells its options on such an arm from the usual ones, such as 'read_share 0.5'; '' where they are."""
+        told = [(name, levels.get(name, "")) for name in self.ycsb_by_level]
+        return ", ".join(f"{name} {level}" for name, level in told if level in self.ycsb_by_level[name])
 
 
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
@@ -207,6 +223,10 @@ class Study(Model):
         for name, metric in self.metrics.items():
             if metric.workload not in self.workloads:
                 raise ValueError(f"metric {name} asks for the unknown workload {metric.workload}")
+        for name, workload in self.workloads.items():
+            for factor, by_level in workload.ycsb_by_level.items():
+                if factor not in self.factors or not by_level.keys() <= set(self.factors[factor].levels):
+                    raise ValueError(f"workload {name} has options of unknown levels of {factor}")
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")

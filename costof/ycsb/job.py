@@ -17,6 +17,7 @@ Phase = Literal["load", "run"]
 
 WHOLE_NUMBERS = {
     "recordcount": "record_count",
+    "operationcount": "operation_count",
     "insertstart": "insert_start",
     "insertcount": "insert_count",
     "zeropadding": "zero_padding",
@@ -48,7 +49,6 @@ WORDS = {
 }
 OF_CLIENT = frozenset(
     {
-        "operationcount",
         "threadcount",
         "target",
         "maxexecutiontime",
