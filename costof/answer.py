@@ -5,12 +5,17 @@ from __future__ import annotations
 from math import log
 from typing import NamedTuple
 
+from costof.errors import Caution
 from costof.report import format as fmt
+from costof.report import winning_back
 from costof.report.reading import settings
 from costof.result import Arm, BreakEven, Effect, Estimate, Metric, Result, Sentence, Verdict
 from costof.study import Explanation, Study
 
 VIEW_WORDS = {"app": "to the application", "wire": "on the wire"}
+UNVERIFIED = ("verify", "none")
+FIRST_CONTEXT = "as first measured"
+"""A run's first context has no name; said only beside others."""
 MOST_HEADLINES = 3
 """More sentences than these are no answer but a table, and the tables follow anyway."""
 
@@ -40,6 +45,8 @@ def answer(result: Result, study: Study) -> list[Sentence]:
     arms = [arm for arm in ordered if arm.error is None]
     return [
         *_statements(result, study, arms),
+        *(Sentence(kind="answer", text=text) for text in winning_back.sentences(result)),
+        *(Sentence(kind="caution", text=text) for text in _unverified(arms)),
         *(Sentence(kind="explanation", text=text) for arm in arms for text in _explanations(result, study, arm)),
         *(Sentence(kind="break_even", text=text) for text in _all_break_evens(result, study, arms)),
         *(Sentence(kind="next", text=text) for text in _next_steps(result)),
@@ -49,9 +56,11 @@ def answer(result: Result, study: Study) -> list[Sentence]:
 def _statements(result: Result, study: Study, arms: list[Arm]) -> list[Sentence]:
     """A sentence for each arm and view where these are few; else the most important ones, and the rest as details."""
     each = [text for arm in arms for text in _costs(result, study, arm)]
-    if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES:
+    if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES and not result.cures:
         return [Sentence(kind="answer", text=text) for text in each]
     lines = _lines(result, study, arms)
+    if result.cures:
+        return _before_cures(result, study, arms, lines)
     chosen = _headlines(lines)
     told = [Sentence(kind="answer", text=text) for _, text in chosen]
     said = [line for line, _ in chosen]
@@ -59,6 +68,23 @@ def _statements(result: Result, study: Study, arms: list[Arm]) -> list[Sentence]
     if len(told) < MOST_HEADLINES and (others := _others(lines, rest, said)):
         told.append(Sentence(kind="answer", text=others))
     return told + [Sentence(kind="detail", text=_said(line, lines)) for line in rest]
+
+
+def _before_cures(result: Result, study: Study, arms: list[Arm], lines: list[Line]) -> list[Sentence]:
+    """What the arm costs that the cures are held against; every other arm, and that one elsewhere, is a detail."""
+    reference = next((arm for arm in arms if arm.name == result.cures[0].reference), None)
+    told = _costs(result, study, reference) if reference else []
+    rest = [line._replace(effects=[pair for pair in line.effects if pair[0] is not reference]) for line in lines]
+    return [
+        *(Sentence(kind="answer", text=text) for text in told),
+        *(Sentence(kind="detail", text=_said(line, lines)) for line in rest if line.effects),
+    ]
+
+
+def _unverified(arms: list[Arm]) -> list[str]:
+    """That certificates were not checked: TLS that anybody can stand in the middle of protects nothing."""
+    off = [arm.label + arm.at for arm in arms for factor in arm.factors if (factor.name, factor.level) == UNVERIFIED]
+    return [Caution.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
 
 
 def _effect(result: Result, metric: str, arm: Arm) -> Effect | None:
@@ -125,14 +151,21 @@ def _clauses(line: Line) -> str:
 
 def _clause(metric: Metric, verdict: Verdict, of: list[tuple[Arm, Effect]], name: str) -> str:
     if verdict is Verdict.NO_COST:
-        where = fmt.listed([arm.context for arm, _ in of if arm.context])
-        return f"costs nothing measurable on {name} (within {fmt.share(metric.margin)})" + (
-            f" at {where}" * bool(where)
-        )
+        return f"costs nothing measurable on {name} (within {fmt.share(metric.margin)}){_places(of)}"
     before, after = _words(metric, verdict, name)
-    amounts = [(f"{_amount(metric, effect)}", f" at {arm.context}" if arm.context else "") for arm, effect in of]
+    amounts = [(f"{_amount(metric, effect)}", arm.at) for arm, effect in of]
     first, *others = amounts
     return fmt.listed([f"{before}{first[0]}{after}{first[1]}", *("".join(amount) for amount in others)])
+
+
+def _places(of: list[tuple[Arm, Effect]]) -> str:
+    """' at us-us and us-eu', the word before them once."""
+    arms = [arm for arm, _ in of if arm.context]
+    if not arms:
+        return ""
+    if any(arm.where and not arm.where.startswith("at ") for arm in arms):
+        return " " + fmt.listed([arm.at.strip() or FIRST_CONTEXT for arm, _ in of])
+    return f" at {fmt.listed([arm.context for arm in arms])}"
 
 
 def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
@@ -180,8 +213,8 @@ def _others(lines: list[Line], rest: list[Line], said: list[Line]) -> str | None
     line, arm, _ = max(costs, key=lambda each: Line("", each[0].metric, [(each[1], each[2])]).dearness)
     most = line._replace(effects=[pair for pair in line.effects if pair[0] is arm])
     dear = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
-    free = fmt.listed([each for each in dict.fromkeys(arm.context for _, arm, _ in effects) if each not in dear])
-    tail = f"; at {free} no protection costs anything measurable there" if free else ""
+    free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in dear}
+    tail = f";{_places(list(free.values()))} no protection costs anything measurable there" if free else ""
     return f"Of {names} the largest cost: {_said(most, lines).rstrip('.')}{tail}."
 
 
@@ -215,6 +248,10 @@ def _explanations(result: Result, study: Study, arm: Arm) -> list[str]:
     ]
 
 
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _explanation(result: Result, study: Study, arm: Arm, explanation: Explanation) -> str | None:
     """What the wire explains of the application's cost, and how much CPU of the client's own goes with it."""
     application = _effect(result, explanation.application, arm)
@@ -223,7 +260,7 @@ def _explanation(result: Result, study: Study, arm: Arm, explanation: Explanatio
         return None
     unit = application.unit
     part = wire.difference.value / application.difference.value
-    where = f"At {arm.context}, of the" if arm.context else "Of the"
+    where = f"{_capital(arm.at.strip())}, of the" if arm.context else "Of the"
     text = (
         f"{where} {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {explanation.client}, "
         f"one connection on the wire explains {fmt.absolute(wire.difference, unit).value} ({fmt.share(round(part, 2))})"
@@ -265,7 +302,7 @@ def _all_break_evens(result: Result, study: Study, arms: list[Arm]) -> list[str]
             found = {(point.arm, point.view): point for point in result.break_even if point.share == share}
             points = [(arm, point) for arm in of if (point := found.get((arm.name, view)))]
             if points:
-                parts = fmt.listed([f"{_from(point)} at {arm.context}" for arm, point in points])
+                parts = fmt.listed([f"{_from(point)}{arm.at}" for arm, point in points])
                 who = words[0].upper() + words[1:]
                 sentences.append(f"{who}, {of[0].label} costs under {fmt.share(share)} {parts}.")
     return sentences

@@ -1,4 +1,4 @@
-"""The command line: `costof list | run | show | report | compare | doctor | ycsb`."""
+"""The command line: `costof list | run | show | report | compare | ab | ycsb | doctor`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ from costof.study import load_study, study_names
 from costof.ycsb.command import ycsb
 
 RESULT = "result.json"
+MOST_CONCURRENT = 20_000
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="costof")
 def cli() -> None:
-    """What will this protection cost my service? A controlled experiment on real servers, and its answer."""
+    """What will this protection cost my service? A controlled experiment on real servers, and its answer.
+
+    `costof ab URL` asks one URL, with the options and the report of Apache's ab; `costof ycsb`
+    takes YCSB's command line.
+    """
 
 
 cli.add_command(ycsb)
@@ -127,6 +132,35 @@ def compare(first: Path, second: Path) -> None:
 
     changes = compare_runs(analyse(Ledger.open(first)), analyse(Ledger.open(second)))
     render_comparison(changes, Console(highlight=False))
+
+
+@cli.command("ab")
+@click.argument("url")
+@click.option("-n", "requests", type=click.IntRange(1, 1_000_000_000), help="Requests to make; 1 unless -t is given.")
+@click.option("-c", "concurrency", type=click.IntRange(1, MOST_CONCURRENT), default=1, help="Requests at a time.")
+@click.option("-k", "keep_alive", is_flag=True, help="Keep connections alive; else each request opens one.")
+@click.option("-t", "seconds", type=click.IntRange(1, 604_800), help="Seconds at most; implies -n 50000.")
+@click.option("-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="A further header; may be repeated.")
+@click.option("--insecure", is_flag=True, help="Do not verify the server's certificate, as ab never does.")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that the server's certificate is from.")
+def ask_as_ab(
+    url: str,
+    requests: int | None,
+    concurrency: int,
+    keep_alive: bool,
+    seconds: int | None,
+    headers: tuple[str, ...],
+    insecure: bool,
+    tls_ca: Path | None,
+) -> None:
+    """Ask one URL as Apache's ab does, and print its report: HTTP/1.1 GET, a closed loop."""
+    from costof.ab_command import AbOptions, ask
+
+    report = ask(AbOptions(url, requests, concurrency, keep_alive, seconds, headers, not insecure, tls_ca))
+    for caution in report.cautions:
+        click.echo(f"costof: {caution}", err=True)
+    click.echo(report.text, nl=False)
+    sys.exit(report.exit_status)
 
 
 @cli.command()

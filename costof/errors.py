@@ -63,6 +63,13 @@ class Problem(Enum):
         "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
     )
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
+    AB_URL = (EXIT_USAGE, "that is no URL to ask ({detail}); write it as http://shop.example/path")
+    AB_CONCURRENCY = (
+        EXIT_USAGE,
+        "cannot use concurrency level greater than total number of requests; raise -n or lower -c",
+    )
+    AB_HEADER = (EXIT_USAGE, "{text} is no header; write it as -H 'Name: value'")
+    AB_UNANSWERED = (EXIT_FAILED, "cannot ask {url}: {detail}")
     YCSB_FILE_UNREADABLE = (
         EXIT_USAGE,
         "cannot read {path}: {detail}; -P wants a property file, or one of workloada to workloadf, which are built in",
@@ -101,6 +108,9 @@ class Caution(Enum):
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
+    NOT_VERIFIED = (
+        "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
+    )
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
     YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
     YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"

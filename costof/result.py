@@ -63,6 +63,10 @@ class Arm(Model):
     context: str = Field(
         default="", description="The setting it shares with its control, such as 'us-us'; '' where the run has but one."
     )
+    where: str = Field(
+        default="",
+        description="The context in words, such as 'with a balancer of 0.5 cores'; 'at <context>' where it is ''.",
+    )
     factors: list[Factor]
     evidence: list[Evidence]
     error: str | None = Field(default=None, description="Why the arm has no figures, in one line.")
@@ -71,6 +75,13 @@ class Arm(Model):
     def protection(self) -> str:
         """The arm's name without its context: the same at any distance."""
         return self.name.removesuffix(f"@{self.context}") if self.context else self.name
+
+    @property
+    def at(self) -> str:
+        """' at us-us', ' with keep-alive, …' within a sentence; '' in the run's only, or first unnamed, context."""
+        if not self.context:
+            return ""
+        return f" {self.where or f'at {self.context}'}"
 
 
 class Metric(Model):
@@ -242,11 +253,16 @@ class Cure(Model):
     arm: str
     reference: str = Field(description="The protected arm without the cure.")
     control: str = Field(description="The reference's control.")
-    gain: Estimate = Field(description="The cured arm over the reference, as a ratio.")
-    given_back: Estimate = Field(
-        description="Share of the reference's loss against its control that is won back; 1 is all of it."
+    metric: str
+    gain: Estimate = Field(description="The cured arm over the reference, as a ratio, paired by round.")
+    given_back: Estimate | None = Field(
+        description="Share of the reference's loss against its control that is won back; 1 is all of it. None where "
+        "that loss is not resolved: a share of it would be a share of nothing."
     )
-    verdict: Verdict = Field(description="saves: it gives something back.")
+    verdict: Verdict = Field(
+        description="saves: it gives something back; costs: it takes more; no cost above the margin: to go without it "
+        "costs nothing above the margin."
+    )
 
 
 class CoresFor(Model):
@@ -263,20 +279,58 @@ class BurstCheck(Model):
     arm: str
     clients: int
     cores: Finite
-    predicted_seconds: Estimate
+    predicted_seconds: Estimate = Field(
+        description="The control's burst on as many cores + clients x the CPU time that the protection adds / cores."
+    )
     measured_seconds: Estimate
 
 
 class Sizing(Model):
-    """Handshakes a second that a core of the role does, so the cores that a burst of new clients needs."""
+    """New clients a second that a core of the role takes, so the cores that a burst of them needs."""
 
     role: str
     arm: str
     label: str
     cpu_ms: Estimate = Field(description="CPU time of the role for one new client.")
+    added_cpu_ms: Estimate | None = Field(default=None, description="What of it the control does not take.")
     clients_per_core_second: Estimate
     examples: list[CoresFor]
-    check: BurstCheck | None = None
+    checks: list[BurstCheck] = []
+
+
+class AbTimes(Model):
+    """A line of ab's connection times, milliseconds."""
+
+    min: Finite
+    mean: Finite
+    sd: Finite
+    median: Finite
+    max: Finite
+
+
+class AbFigures(Model):
+    """What ab tells of an arm, counted as ab counts: over all requests, a reused connection as a connect of 0.
+
+    Point figures of all slices together; what a protection costs is in the effects, which have intervals.
+    """
+
+    arm: str
+    workload: str
+    concurrency: int
+    seconds: Finite
+    complete: int = Field(description="Requests that were answered.")
+    failed: dict[str, int] = Field(description="By ab's words: connect, receive, length, exceptions.")
+    not_2xx: int
+    keep_alive: int = Field(description="Requests after which the connection stood.")
+    transferred_bytes: int = Field(description="Headers and bodies, as they are inside TLS.")
+    html_bytes: int = Field(description="Bodies alone.")
+    document_bytes: int | None = Field(description="Body of the first response.")
+    requests_per_second: Finite
+    ms_per_request: Finite = Field(description="Of one worker.")
+    ms_across_all: Finite = Field(description="Across all concurrent requests.")
+    kbytes_per_second: Finite
+    times: dict[str, AbTimes] = Field(description="connect, processing, waiting and total.")
+    percentiles: dict[str, Finite] = Field(description="Total time in ms within which so many percent were served.")
 
 
 class LinkEvidence(Model):
@@ -343,12 +397,24 @@ class Result(Model):
     links: list[LinkEvidence] = []
     cures: list[Cure] = []
     sizing: list[Sizing] = []
+    ab: list[AbFigures] = []
     published: Published | None = None
     noise_floor: list[NoiseFloor]
     cpu: list[Cpu]
     errors: list[ErrorCount]
     warnings: list[str]
     environment: dict[str, Any]
+
+    def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
+        """The figures of the literature for this metric and arm, one for each series.
+
+        A figure that says nothing of the contexts fits arms in several of them; it is shown once, in the first.
+        """
+        of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
+        return [figure for figure in of_metric if figure.fits(arm) and self._first_that_fits(figure) == arm.context]
+
+    def _first_that_fits(self, figure: PublishedFigure) -> str | None:
+        return next((arm.context for arm in self.arms if figure.fits(arm)), None)
 
 
 if __name__ == "__main__":

@@ -193,6 +193,7 @@ class Sizing(Model):
     workload: str = Field(description="A burst: so many workers open one connection each, all at once.")
     elapsed: str = Field(description="The metric that is the burst's duration: it checks the prediction.")
     cores_factor: str = Field(description="The factor whose levels are the role's cores.")
+    when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
 
 
 class Study(Model):

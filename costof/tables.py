@@ -27,8 +27,7 @@ def study_tables(result: Result) -> list[Table]:
 
 def _rows(result: Result, arm: Arm, effect: Effect) -> list[list[Cell]]:
     """The effect's row; with several published series, one more row for each further one."""
-    figures = result.published.figures if result.published else []
-    published: list[PublishedFigure | None] = [f for f in figures if f.metric == effect.metric and f.fits(arm)]
+    published: list[PublishedFigure | None] = [*result.published_for(effect.metric, arm)]
     first, *others = published or [None]
     ours = [
         Cell(text=effect.arm),

@@ -6,8 +6,11 @@ from costof import answer as words
 from costof.analysis.arms import arm_result, cpu_of
 from costof.analysis.cautions import errors_of, warnings_of
 from costof.analysis.cost_model import cost_model
-from costof.analysis.figures import break_evens, compared, effects_of, metric_result, noise_floors, values_of
+from costof.analysis.cures import candidates, cures_of
+from costof.analysis.figures import ab_of, break_evens, compared, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.run_record import Run, read_run
+from costof.analysis.sizing import sizing_of
+from costof.effects import Comparison
 from costof.errors import CostofError, Problem
 from costof.ledger import Ledger
 from costof.result import Result
@@ -23,7 +26,8 @@ def analyse(ledger: Ledger) -> Result:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
     floors = noise_floors(run)
-    effects = effects_of(run, floors)
+    comparison = Comparison(count=len(compared(run)) + len(candidates(run)))
+    effects = effects_of(run, floors, comparison)
     result = Result(
         study=study.name,
         question=study.question,
@@ -44,6 +48,9 @@ def analyse(ledger: Ledger) -> Result:
         break_even=break_evens(run),
         cost_model=cost_model(run),
         links=run.links,
+        cures=cures_of(run, effects, floors, comparison),
+        sizing=sizing_of(run),
+        ab=ab_of(run),
         published=plan.published,
         noise_floor=floors,
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],

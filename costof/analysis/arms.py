@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from costof.analysis.cures import cure_label
 from costof.analysis.run_record import Run, cpu_seconds
+from costof.ledger import SliceRecord
 from costof.plan import PlannedArm
+from costof.report.format import listed
 from costof.result import Arm, Cpu, Evidence, Factor
 
 NEAR_ONE_CORE = 0.8
@@ -25,10 +28,24 @@ def arm_result(run: Run, arm: PlannedArm) -> Arm:
         twin=arm.twin,
         baseline=arm.baseline,
         context=arm.context,
+        where=_where(run, arm),
         factors=[Factor(name=name, level=level) for name, level in arm.levels.items()],
         evidence=seen,
         error=error,
     )
+
+
+def _where(run: Run, arm: PlannedArm) -> str:
+    """The arm's context in words: 'with keep-alive, 100 requests a connection'; a distance is where something is."""
+    study, usual = run.plan.study, run.plan.controls[0].levels
+    if not arm.context:
+        return ""
+    distance = study.distance_factor
+    others = [name for name, factor in study.factors.items() if factor.context and name != distance]
+    changed = [cure_label(study, name, arm.levels[name]) for name in others if arm.levels[name] != usual[name]]
+    several = distance and len({control.levels[distance] for control in run.plan.controls}) > 1
+    place = f"at {arm.levels[distance]}" if distance and several else ""
+    return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
@@ -76,4 +93,20 @@ def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
         operations=operations,
         seconds_per_1000={name: used * 1000 / operations for name, used in seconds.items()},
         busiest=role if seconds[role] > NEAR_ONE_CORE * elapsed else None,
+        held_back=_held_back(pieces, elapsed),
+        steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * cores_of(run))),
     )
+
+
+def _held_back(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
+    """Share of the time, by role. Several threads are held back at once, so seconds may add up to more."""
+    seconds: dict[str, float] = {}
+    for piece in pieces:
+        for role, held in piece.server_held_back_seconds.items():
+            seconds[role] = seconds.get(role, 0.0) + held
+    return {role: min(1.0, held / elapsed) for role, held in seconds.items()}
+
+
+def cores_of(run: Run) -> int:
+    """The machine's cores, as it told at the start."""
+    return int(run.environment.facts.get("cores", 1)) if run.environment else 1

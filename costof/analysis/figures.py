@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 
-from hdrh.histogram import HdrHistogram
+import numpy as np
 
+from costof.ab import ab_figures, merged
 from costof.analysis.run_record import Run
 from costof.break_even import Rounds, break_even
 from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, verdict
 from costof.plan import PlannedArm
-from costof.result import BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
-from costof.rounds import in_unit
+from costof.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
+from costof.rounds import in_unit, of_slice
+from costof.study import WHOLE_SLICE
 from costof.study import Metric as StudyMetric
 
 SHARES = (0.05, 0.01)
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-HIGHEST_NS = 60 * 10**9
 #: Points of a distribution's curve: enough for a smooth picture, few enough for a small file.
 QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
 
@@ -26,12 +27,10 @@ def compared(run: Run) -> list[tuple[str, PlannedArm]]:
     return [(name, arm) for name in run.plan.study.metrics for arm in run.plan.protected if run.pairs(name, arm)]
 
 
-def effects_of(run: Run, floors: list[NoiseFloor]) -> list[Effect]:
+def effects_of(run: Run, floors: list[NoiseFloor], comparison: Comparison) -> list[Effect]:
     """The effects, in the order of the study's metrics."""
-    pairs = compared(run)
-    comparison = Comparison(count=len(pairs))
     noise = {(floor.metric, floor.context): floor.relative for floor in floors}
-    return [_effect(run, name, arm, comparison, noise.get((name, arm.context), 0.0)) for name, arm in pairs]
+    return [_effect(run, name, arm, comparison, noise.get((name, arm.context), 0.0)) for name, arm in compared(run)]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
@@ -91,16 +90,15 @@ def values_of(run: Run) -> list[Value]:
 
 def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     metric = run.plan.study.metrics[name]
+    if metric.phase == WHOLE_SLICE:
+        return _value_of_slices(run, name, metric, arm)
     phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
-    merged = HdrHistogram(1, HIGHEST_NS, 3)
-    for phase in phases:
-        merged.decode_and_add(phase.histogram)
     workers = run.plan.workers(metric.workload, arm)
     count = sum(phase.count for phase in phases)
     highest = max(phase.max_ns for phase in phases)
 
     # All in one pass over the histogram: asked one by one, each would be a pass of its own.
-    found = merged.get_percentile_to_value_dict([*PERCENTILES.values(), *QUANTILES])
+    found = merged(phases).get_percentile_to_value_dict([*PERCENTILES.values(), *QUANTILES])
 
     def at(percentile: float) -> float:
         # The histogram rounds to three digits; the largest is known exactly.
@@ -124,6 +122,37 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
         bytes_sent=each(total("bytes_sent")),
         bytes_received=each(total("bytes_received")),
     )
+
+
+def _value_of_slices(run: Run, name: str, metric: StudyMetric, arm: PlannedArm) -> Value:
+    """A metric of whole slices: what is distributed are the slices' own numbers, the slowest last."""
+    pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
+    sign = 1 if metric.better == "lower" else -1
+    numbers = np.sort([sign * of_slice(metric, answer) for answer in pieces])
+
+    def at(percentile: float) -> float:
+        return sign * float(np.percentile(numbers, percentile))
+
+    return Value(
+        metric=name,
+        arm=arm.name,
+        mean=estimate(run.samples.of(name, arm.name)),
+        operations=sum(answer.operations for answer in pieces),
+        percentiles={label: at(percentile) for label, percentile in PERCENTILES.items()},
+        distribution=[DistributionPoint(value=at(q), fraction=q / 100) for q in QUANTILES],
+    )
+
+
+def ab_of(run: Run) -> list[AbFigures]:
+    """ab's figures of every arm that was asked by HTTP, the twins left out."""
+    workloads = [name for name, each in run.plan.study.workloads.items() if each.kind == "request"]
+    arms = [arm for arm in run.plan.arms if not arm.twin]
+    pairs = [(workload, arm) for workload in workloads for arm in arms]
+    found = [
+        ab_figures(arm.name, workload, run.plan.workers(workload, arm), [p.answer for p in run.of(workload, arm.name)])
+        for workload, arm in pairs
+    ]
+    return [each for each in found if each is not None]
 
 
 def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from costof.report import distance, words
+from costof.report import ab, distance, winning_back, words
 from costof.report import format as fmt
 from costof.report.environment import flat
 from costof.report.reading import PublishedRow, Reading, Setting, ViewRows
-from costof.result import Result
+from costof.result import Result, Table
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
 """What GitHub's Markdown takes as markup; an interval's brackets and `snake_case` are left as people read them."""
@@ -59,11 +59,7 @@ def _answer(reading: Reading) -> Iterator[str]:
 
 def _tables(reading: Reading) -> Iterator[str]:
     for study_table in reading.tables:
-        yield f"## {escape(study_table.title)}"
-        rows = [[escape(cell.text) for cell in row] for row in study_table.rows]
-        yield table([escape(column) for column in study_table.columns], rows)
-        if study_table.note:
-            yield escape(study_table.note)
+        yield from _study_table(study_table, "##")
     yield "## What it costs"
     reason = words.empty_reason(reading)
     if reason:
@@ -75,6 +71,42 @@ def _tables(reading: Reading) -> Iterator[str]:
         yield words.INTERVALS
         published = words.published_source(reading)
         yield from [escape(published)] if published else []
+
+
+def _study_table(of: Table, level: str) -> Iterator[str]:
+    if of.title:
+        yield f"{level} {escape(of.title)}"
+    rows = [[escape(cell.text) for cell in row] for row in of.rows]
+    yield table([escape(column) for column in of.columns], rows)
+    if of.note:
+        yield escape(of.note)
+
+
+def _winning_back(reading: Reading) -> Iterator[str]:
+    result = reading.result
+    if result.cures:
+        yield f"## {escape(winning_back.cure_title(result))}"
+        yield _escaped(winning_back.CURE_HEAD, winning_back.cure_rows(result))
+        yield escape(winning_back.METHOD)
+    if result.sizing:
+        yield "## How many new clients a core takes"
+        yield _escaped(winning_back.sizing_head(result.sizing), winning_back.sizing_rows(result))
+        if checks := winning_back.check_rows(result):
+            yield "### Bursts: predicted and measured"
+            yield _escaped(winning_back.CHECK_HEAD, checks)
+        yield escape(winning_back.MODEL)
+
+
+def _escaped(head: list[str], rows: list[list[str]]) -> str:
+    return table([escape(each) for each in head], [[escape(cell) for cell in row] for row in rows])
+
+
+def _as_ab(reading: Reading) -> Iterator[str]:
+    for each in ab.summary(reading):
+        yield from _study_table(each, "##")
+    for figures in reading.result.ab:
+        for each in ab.of_arm(reading, figures):
+            yield from _study_table(each, "###")
 
 
 def _view_table(reading: Reading, view: ViewRows) -> str:
@@ -166,15 +198,22 @@ def _links(reading: Reading) -> Iterator[str]:
 def _cpu(reading: Reading) -> Iterator[str]:
     if not reading.result.cpu:
         return
-    roles = words.cpu_roles(reading)
+    roles, limits = words.cpu_roles(reading), words.cpu_limits(reading)
     yield "## CPU by role\n\nSeconds per 1,000 operations."
     for setting in reading.settings:
         rows = [
-            [escape(line.workload), escape(line.arm), *(line.roles.get(role, fmt.NONE) for role in roles), line.total]
+            [
+                escape(line.workload),
+                escape(line.arm),
+                *(line.roles.get(role, fmt.NONE) for role in roles),
+                line.total,
+                *(line.limits.get(name, fmt.NONE) for name in limits),
+            ]
             for line in words.cpu_lines(reading, setting)
         ]
         yield from [f"### {escape(setting.title)}"] if setting.title else []
-        yield table(["workload", "arm", *(escape(role) for role in roles), "total"], rows, left=2)
+        head = ["workload", "arm", *(escape(role) for role in roles), "total", *map(escape, limits)]
+        yield table(head, rows, left=2)
     if busy := words.bottlenecks(reading):
         yield bullets(busy)
 
@@ -214,6 +253,8 @@ SECTIONS: list[Callable[[Reading], Iterator[str]]] = [
     _heading,
     _answer,
     _tables,
+    _winning_back,
+    _as_ab,
     _reasons,
     _near_and_far,
     _cpu,

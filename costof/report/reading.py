@@ -56,16 +56,13 @@ class Setting:
     twin: Arm | None
     arms: list[Arm]
     shown_arms: list[Arm]
+    at: str = ""
+    """' at us-us', ' with keep-alive, …' within a sentence."""
 
     @property
     def suffix(self) -> str:
         """', us-us (44.648 ms)', to be put after a title; '' where there is one setting alone."""
         return f", {self.title}" if self.title else ""
-
-    @property
-    def at(self) -> str:
-        """' at us-us', within a sentence."""
-        return f" at {self.context}" if self.context else ""
 
 
 @dataclass(frozen=True)
@@ -99,12 +96,14 @@ def _setting(result: Result, context: str, measured: set[str], round_trip_ms: fl
     arms = [arm for arm in of if not arm.control and not arm.twin]
     shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
     twin = next((arm for arm in of if arm.twin), None)
-    return Setting(context, _context_title(context, round_trip_ms), control, twin, arms, shown)
+    at = next((arm.at for arm in of), "")
+    title = _context_title(context, round_trip_ms, next((arm.where for arm in of), ""))
+    return Setting(context, title, control, twin, arms, shown, at)
 
 
-def _context_title(context: str, round_trip_ms: float | None) -> str:
+def _context_title(context: str, round_trip_ms: float | None, where: str) -> str:
     if not context or round_trip_ms is None:
-        return context
+        return where.removeprefix("with ") or context
     told = fmt.milliseconds(round_trip_ms)
     # A distance may be asked for by its milliseconds alone.
     return told if context in (told.split(fmt.NBSP)[0], f"{round_trip_ms}") else f"{context} ({told})"
@@ -165,8 +164,7 @@ class Reading:
     def failure(self, arm: Arm) -> str:
         """What an arm in error is said to be: an arm may fail in one view and still have figures in the other."""
         extent = "was measured in part only" if arm.name in self._measured else "has no figures"
-        where = f" at {arm.context}" if arm.context else ""
-        return f"{arm.label}{where} {extent}: {arm.error}"
+        return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
     @property
     def tables(self) -> list[Table]:
@@ -207,8 +205,11 @@ class Reading:
 
     def published(self, metric: str, arm: Arm) -> list[PublishedFigure]:
         """The figures of the literature for this metric and arm, one for each series."""
-        figures = self.result.published.figures if self.result.published else []
-        return [figure for figure in figures if figure.metric == metric and figure.fits(arm)]
+        return self.result.published_for(metric, arm)
+
+    def at(self, context: str) -> str:
+        """' at us-us' of a context's name, within a sentence."""
+        return next((setting.at for setting in self.settings if setting.context == context), "")
 
     @property
     def headline_metrics(self) -> list[Metric]:

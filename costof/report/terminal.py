@@ -19,11 +19,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from costof.report import distance, words
+from costof.report import ab, distance, winning_back, words
 from costof.report import format as fmt
 from costof.report.format import Shown
 from costof.report.reading import EffectRow, PublishedRow, Reading, ViewRows
-from costof.result import Estimate, Result, Verdict
+from costof.result import Cell, Estimate, Result, Verdict
 from costof.result import Table as StudyTable
 
 WIDE = 112
@@ -128,26 +128,36 @@ def _tables(reading: Reading, width: int) -> Iterator[RenderableType]:
 
 def _legend(reading: Reading) -> str:
     published = words.published_source(reading)
-    more = " All metrics of the farther settings are in the full report." if reading.many_settings else ""
+    other = "farther" if reading.result.cost_model else "other"
+    more = f" All metrics of the {other} settings are in the full report." if reading.many_settings else ""
     return words.INTERVALS + (f" {published}" if published else "") + more
 
 
 def _study_table(table: StudyTable, width: int) -> RenderableType:
     """A table of the study itself; its intervals are put in only where the console is wide."""
     grid = Table(
-        box=box.SIMPLE_HEAD, title=_text(table.title), title_justify="left", title_style="bold", pad_edge=False
+        box=box.SIMPLE_HEAD,
+        title=_text(table.title) if table.title else None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 2 if width >= ROOMY else 0, 0, 0),
     )
     for index, column in enumerate(table.columns):
-        grid.add_column(_text(column), justify="left" if index == 0 else "right", overflow="fold")
+        whole = index == 0 and width >= NARROWEST
+        grid.add_column(_text(column), justify="right" if index else "left", overflow="fold", no_wrap=whole)
+    names = NAMES if width >= ROOMY else NAMES_NARROW
     for row in table.rows:
-        grid.add_row(*(_text(_cell(cell.text, cell.estimate, wide=width >= WIDE)) for cell in row))
+        name, *figures = (_cell(cell.text, cell.estimate, wide=width >= WIDE) for cell in row)
+        grid.add_row(*map(_text, (_hanging(name, "", names), *figures)))
     note = [_prose(table.note, width, "dim")] if table.note else []
     return Group(Text(), Padding(grid, (0, 0, 0, 2)), *note)
 
 
 def _cell(text: str, estimate: Estimate | None, *, wide: bool) -> str:
     if estimate is None or "[" in text:
-        return text
+        return text if wide else text.replace(" [", "\n[")
     shown = fmt.interval(estimate.low, estimate.high, fmt.decimals_of(estimate))
     return f"{text} {shown}" if wide else f"{text}\n{shown}"
 
@@ -228,6 +238,28 @@ def _reasons(reading: Reading, width: int) -> Iterator[RenderableType]:
         yield _labelled("Noise floor", [noise], width)
 
 
+def _winning_back(reading: Reading, width: int) -> Iterator[RenderableType]:
+    result = reading.result
+    if result.cures:
+        yield _rows(winning_back.cure_title(result), winning_back.CURE_HEAD, winning_back.cure_rows(result), width)
+    if result.sizing:
+        rows = [[*row[:4], row[-1]] for row in winning_back.sizing_rows(result)]
+        head = winning_back.sizing_head(result.sizing)
+        yield _rows("How many new clients a core takes", [*head[:4], head[-1]], rows, width)
+    if checks := winning_back.check_rows(result):
+        yield _rows("Bursts: predicted and measured", winning_back.CHECK_HEAD, checks, width)
+
+
+def _rows(title: str, head: list[str], rows: list[list[str]], width: int) -> RenderableType:
+    cells = [[Cell(text=text) for text in row] for row in rows]
+    return _study_table(StudyTable(name="", title=title, columns=head, rows=cells), width)
+
+
+def _as_ab(reading: Reading, width: int) -> Iterator[RenderableType]:
+    for table in ab.summary(reading):
+        yield _study_table(table, width)
+
+
 def _near_and_far(reading: Reading, width: int) -> Iterator[RenderableType]:
     model = reading.result.cost_model
     summaries = distance.summaries(reading) if model else []
@@ -240,18 +272,27 @@ def _cpu(reading: Reading, width: int) -> Iterator[RenderableType]:
     lines = words.cpu_lines(reading, reading.nearest)
     if not lines:
         return
-    roles = words.cpu_roles(reading)
+    roles, limits = words.cpu_roles(reading), words.cpu_limits(reading)
     gap = 2 if width >= NARROWEST else 0
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0))
     grid.add_column(_text("CPU s per 1,000 operations" + reading.nearest.at), overflow="fold", min_width=14)
     grid.add_column("arm", overflow="fold")
     for role in [*roles, "total"]:
         grid.add_column(_text(role), justify="right", overflow="fold")
+    for name in limits:
+        grid.add_column(_text(name), justify="right", overflow="fold")
     previous, names = None, NAMES if width >= ROOMY else NAMES_NARROW
     for line in lines:
         cells = [line.roles.get(role, fmt.NONE) for role in roles]
         workload = line.workload if line.workload != previous else ""
-        grid.add_row(*(_text(cell) for cell in (workload, _hanging(line.arm, "", names), *cells, line.total)))
+        cells = [
+            workload,
+            _hanging(line.arm, "", names),
+            *cells,
+            line.total,
+            *(line.limits.get(name, fmt.NONE) for name in limits),
+        ]
+        grid.add_row(*map(_text, cells))
         previous = line.workload
     yield Group(Text(), Padding(grid, (0, 0, 0, 2)))
     for sentence in words.bottlenecks(reading):
@@ -276,6 +317,8 @@ SECTIONS: list[Callable[[Reading, int], Iterator[RenderableType]]] = [
     _heading,
     _answer,
     _tables,
+    _winning_back,
+    _as_ab,
     _reasons,
     _near_and_far,
     _cpu,

@@ -16,6 +16,8 @@ NO_EFFECTS = "No arm could be compared with the control, so there is no cost to 
 NO_ANSWER = "This run has no answer: it measured too little to say anything of the question."
 INTERVALS = "Brackets hold the 95 % interval over rounds."
 LINK_HEAD = ["link", "method", "asked for", "median", "off by", "99 % within", "probes"]
+WORTH_A_WORD = 0.005
+"""A smaller share of the time without CPU explains nothing."""
 NO_NETWORK = "This file needs no network; it can be kept with the decision it supports."
 
 
@@ -28,6 +30,8 @@ class CpuLine:
     roles: dict[str, str]
     total: str
     busiest: str | None
+    limits: dict[str, str]
+    """By the headings of `cpu_limits`: shares of the time in which CPU was wanted and not had."""
 
 
 def subtitle(reading: Reading) -> str:
@@ -54,7 +58,7 @@ def break_evens(reading: Reading) -> list[str]:
 def break_even(item: BreakEven, reading: Reading) -> str:
     """'TLS 1.3 costs under 5 % from 52 operations a connection on [48, 57] (wire)'."""
     arm = reading.arm(item.arm)
-    where = f" at {arm.context}" if arm and arm.context else ""
+    where = arm.at if arm else ""
     subject = f"{reading.label(item.arm)} costs under {fmt.share(item.share)}"
     if item.operations is None:
         earliest = f"; at the earliest from {operations(item.low)}" if item.low is not None else ""
@@ -107,7 +111,7 @@ def noise_floor(reading: Reading) -> str | None:
     worst = max(floors, key=lambda floor: floor.relative)
     metric = reading.metrics.get(worst.metric)
     unit = metric.unit if metric else ""
-    where = f" at {worst.context}" if worst.context else ""
+    where = reading.at(worst.context)
     amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
     return (
         f"Two identical copies of {reading.control_name} differ by up to {percent(worst.relative)} ({amount}, "
@@ -152,7 +156,25 @@ def cpu_lines(reading: Reading, setting: Setting) -> list[CpuLine]:
 def _cpu_line(cpu: Cpu, arm: str) -> CpuLine:
     roles = {role: fmt.number(seconds, cpu_decimals(seconds)) for role, seconds in cpu.seconds_per_1000.items()}
     total = sum(cpu.seconds_per_1000.values())
-    return CpuLine(cpu.workload, arm, roles, fmt.number(total, cpu_decimals(total)), cpu.busiest)
+    return CpuLine(
+        workload=cpu.workload,
+        arm=arm,
+        roles=roles,
+        total=fmt.number(total, cpu_decimals(total)),
+        busiest=cpu.busiest,
+        limits={name: percent(share) for name, share in _limits(cpu).items() if share >= WORTH_A_WORD},
+    )
+
+
+def _limits(cpu: Cpu) -> dict[str, float]:
+    return {**{f"{role} held back": share for role, share in cpu.held_back.items()}, "steal": cpu.steal}
+
+
+def cpu_limits(reading: Reading) -> list[str]:
+    """Headings that say who waited for CPU: roles whose share was used up, and steal; none where nobody did."""
+    found = [_limits(cpu) for cpu in reading.result.cpu]
+    names = dict.fromkeys(name for each in found for name in each)
+    return [name for name in names if any(each.get(name, 0.0) >= WORTH_A_WORD for each in found)]
 
 
 def cpu_decimals(seconds: float) -> int:
@@ -166,7 +188,7 @@ def bottlenecks(reading: Reading) -> list[str]:
     for cpu in reading.result.cpu:
         arm = reading.arm(cpu.arm)
         if cpu.busiest and cpu.arm not in reading.twins:
-            where = f" at {arm.context}" if arm and arm.context else ""
+            where = arm.at if arm else ""
             arms.setdefault((cpu.busiest, cpu.workload, where), []).append(reading.short(cpu.arm))
     busy = sorted(arms.items(), key=lambda item: item[0][0] != "client")
     return [f"{role} used most of one core in {work} on {fmt.listed(names)}{at}." for (role, work, at), names in busy]

@@ -41,6 +41,10 @@ pub enum Class {
     NoMember,
     /// The server answered with an error.
     Server,
+    /// An HTTP status that is no 2xx.
+    Status,
+    /// The connection ended within a response's body.
+    ShortBody,
     /// Bytes that are not the protocol.
     Protocol,
     /// Fatal: the plan or a command cannot be followed.

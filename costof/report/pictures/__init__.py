@@ -7,6 +7,7 @@ from collections.abc import Callable
 from costof.report.pictures.break_even import break_even
 from costof.report.pictures.canvas import Legend, Picture
 from costof.report.pictures.cpu import cpu
+from costof.report.pictures.cures import cures
 from costof.report.pictures.differences import differences
 from costof.report.pictures.distance import distance
 from costof.report.pictures.distributions import distributions
@@ -19,6 +20,7 @@ PICTURES: dict[str, Callable[[Reading], Picture | None]] = {
     "phases": phases,
     "distributions": distributions,
     "differences": differences,
+    "cures": cures,
     "break_even": break_even,
     "distance": distance,
     "cpu": cpu,

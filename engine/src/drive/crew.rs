@@ -6,8 +6,8 @@ use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
 use crate::runtime::{Executor, TaskId};
-use crate::wire::{Client, KeyValue, Service, TableOf, Target, mongodb, mysql};
-use crate::workload::{Connect, Load, Query, Random, sysbench, ycsb};
+use crate::wire::{AboutOf, Client, KeyValue, Service, Target, http, mongodb, mysql};
+use crate::workload::{Connect, Load, Query, Random, Request, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -139,10 +139,11 @@ impl Job<'_> {
                 let client = mysql::Client::new(service.clone(), reactor);
                 self.start_key_value(client, sysbench::Table::new(data.records, seed), executor, seat)
             }
+            Service::Http(service) => self.start_http(http::Client::new(service.clone(), reactor), executor, seat),
         }
     }
 
-    fn start_key_value<C>(self, client: C, table: TableOf<C>, executor: &mut Executor, seat: Rc<Seat>) -> TaskId
+    fn start_key_value<C>(self, client: C, table: AboutOf<C>, executor: &mut Executor, seat: Rc<Seat>) -> TaskId
     where
         C: Client<Session: KeyValue>,
     {
@@ -155,6 +156,19 @@ impl Job<'_> {
             }
             Kind::Query => executor.spawn(work(Query::new(client, reader, table, random), seat)),
             Kind::Load => executor.spawn(work(Load::new(client, table), seat)),
+            Kind::Request => unreachable!("refused with the plan"),
+        }
+    }
+
+    fn start_http(self, client: http::Client, executor: &mut Executor, seat: Rc<Seat>) -> TaskId {
+        let Job { workload, worker, random, .. } = self;
+        match workload.kind {
+            Kind::Connect => {
+                let first_operation = workload.first_operation.unwrap_or(true);
+                executor.spawn(work(Connect::new(client, Target::Reader(worker), (), random, first_operation), seat))
+            }
+            Kind::Request => executor.spawn(work(Request::new(client, worker), seat)),
+            Kind::Query | Kind::Load => unreachable!("refused with the plan"),
         }
     }
 }

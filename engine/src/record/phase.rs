@@ -1,9 +1,11 @@
 //! The timed parts of an operation.
 
-/// In the order in which they happen; `Connect` and `ConnectAndFirstOperation` are derived from the others.
+/// In the order in which they happen; from `Connect` on they are derived from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
+    /// From the instant of a pace's schedule to the start; only with a pace.
+    Delay,
     /// Name to address; only where a name was given.
     Resolve,
     /// SYN to SYN-ACK.
@@ -20,15 +22,24 @@ pub enum Phase {
     FirstOperation,
     /// A later operation.
     Operation,
+    /// From a request's sending to its response's first byte.
+    Waiting,
+    /// To the response's last byte.
+    Receiving,
     /// `Tcp` to `Auth`.
     Connect,
     /// `Tcp` to `FirstOperation`.
     ConnectAndFirstOperation,
+    /// `Waiting` and `Receiving`.
+    Processing,
+    /// `Delay` to `Receiving`.
+    Request,
 }
 
 impl Phase {
     /// All of them; a phase's place here is its number.
-    pub const ALL: [Phase; 10] = [
+    pub const ALL: [Phase; 15] = [
+        Phase::Delay,
         Phase::Resolve,
         Phase::Tcp,
         Phase::Greeting,
@@ -37,13 +48,18 @@ impl Phase {
         Phase::Auth,
         Phase::FirstOperation,
         Phase::Operation,
+        Phase::Waiting,
+        Phase::Receiving,
         Phase::Connect,
         Phase::ConnectAndFirstOperation,
+        Phase::Processing,
+        Phase::Request,
     ];
 
     /// As the border writes it.
     pub fn name(self) -> &'static str {
         match self {
+            Phase::Delay => "delay",
             Phase::Resolve => "resolve",
             Phase::Tcp => "tcp",
             Phase::Greeting => "greeting",
@@ -52,13 +68,22 @@ impl Phase {
             Phase::Auth => "auth",
             Phase::FirstOperation => "first_operation",
             Phase::Operation => "operation",
+            Phase::Waiting => "waiting",
+            Phase::Receiving => "receiving",
             Phase::Connect => "connect",
             Phase::ConnectAndFirstOperation => "connect_and_first_operation",
+            Phase::Processing => "processing",
+            Phase::Request => "request",
         }
     }
 
     /// Whether it is part of `connect`: what comes after the address is known and before the first operation.
     pub fn is_in_connect(self) -> bool {
         matches!(self, Phase::Tcp | Phase::Greeting | Phase::Tls | Phase::Hello | Phase::Auth)
+    }
+
+    /// Whether it is part of `processing`: what comes of a request once there is a connection.
+    pub fn is_in_processing(self) -> bool {
+        matches!(self, Phase::Waiting | Phase::Receiving)
     }
 }

@@ -1,7 +1,7 @@
 //! YCSB's data: keys and fields of `usertable`, the same for the same seed (Cooper et al., "Benchmarking Cloud Serving
 //! Systems with YCSB", SoCC 2010; site.ycsb.Utils and CoreWorkload).
 
-use super::{Random, Records};
+use super::Random;
 use crate::border::Data;
 use std::io::Write;
 
@@ -25,6 +25,11 @@ impl Table {
         Table { data, seed, names: (0..data.fields).map(|field| format!("field{field}")).collect() }
     }
 
+    /// How many records there are; they are asked for by number, from 0.
+    pub fn records(&self) -> u64 {
+        self.data.records
+    }
+
     /// The key of a record.
     pub fn key(&self, record: u64) -> Key {
         Key::new(record)
@@ -38,12 +43,6 @@ impl Table {
             random.fill_printable(&mut value);
             each(name, &value);
         }
-    }
-}
-
-impl Records for Table {
-    fn records(&self) -> u64 {
-        self.data.records
     }
 }
 

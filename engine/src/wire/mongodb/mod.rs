@@ -11,13 +11,14 @@ mod message;
 mod scram;
 mod topology;
 
-use super::{KeyValue, Target};
+use super::{Ask, KeyValue, Target};
 use crate::border::{self, MongodbService};
 use crate::clock;
 use crate::error::{Class, Failure, Result};
-use crate::record::{Connection, Phase, Traffic, Trail};
+use crate::record::{Connection, Evidence, Phase, Traffic, Trail};
 use crate::runtime::Reactor;
 use crate::transport::{Address, Stream, Transport};
+use crate::workload::Random;
 use crate::workload::ycsb::Table;
 use channel::Channel;
 use find::FindRequest;
@@ -164,15 +165,19 @@ impl super::Session for Session {
     }
 }
 
-impl KeyValue for Session {
-    type Table = Table;
+impl Ask for Session {
+    type About = Table;
 
-    async fn read(&mut self, table: &Table, record: u64) -> Result<()> {
+    /// Reads one record by its key. That there is none is an error: the record was loaded.
+    async fn ask(&mut self, table: &Table, random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
+        let record = random.below(table.records());
         self.service.find.encode(self.channel.request(), &table.key(record));
         let reply = self.channel.exchange().await?;
         find::check_one_document(reply)
     }
+}
 
+impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
         self.service.insert.encode(self.channel.request(), table, records);
         let reply = self.channel.exchange().await?;

@@ -12,13 +12,14 @@ mod login;
 mod packet;
 mod query;
 
-use super::{KeyValue, Target};
+use super::{Ask, KeyValue, Target};
 use crate::border::{self, MysqlService};
 use crate::clock;
 use crate::error::{Class, Failure, Result};
-use crate::record::{Connection, Phase, Traffic, Trail};
+use crate::record::{Connection, Evidence, Phase, Traffic, Trail};
 use crate::runtime::Reactor;
 use crate::transport::{Address, Transport};
+use crate::workload::Random;
 use crate::workload::sysbench::Table;
 use auth::Credentials;
 use insert::BulkInsert;
@@ -144,14 +145,18 @@ impl super::Session for Session {
     }
 }
 
-impl KeyValue for Session {
-    type Table = Table;
+impl Ask for Session {
+    type About = Table;
 
-    async fn read(&mut self, table: &Table, record: u64) -> Result<()> {
+    /// Reads one record by its key. That there is none is an error: the record was loaded.
+    async fn ask(&mut self, table: &Table, random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
+        let record = random.below(table.records());
         super::Session::prepare(self).await?;
         self.service.select.read(&mut self.channel, table.id(record), self.prepared, self.without_eof).await
     }
+}
 
+impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
         self.service.insert.write(&mut self.channel, table, records).await
     }

@@ -1,0 +1,189 @@
+"""The HTTP study, from ledgers whose truth is known: slices as a whole, cures, sizing, and who waited for CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costof.analysis import analyse
+from costof.analysis.cures import share_given_back
+from costof.plan import Plan
+from costof.report import format as fmt
+from costof.result import Estimate, Result, Verdict
+
+from . import http_ledger as made
+from .http_ledger import IN_FLIGHT, Truth, http_ledger, http_plan
+
+NOISE = 0.01
+ROUNDS = 8
+
+
+@cache
+def plan() -> Plan:
+    return http_plan("default")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return analyse(http_ledger(tmp_path_factory.mktemp("http") / "run", plan(), rounds=ROUNDS, noise=NOISE))
+
+
+def truth(arm: str) -> Truth:
+    return Truth.of(plan().arm(arm))
+
+
+def near(estimate: Estimate, wanted: float) -> bool:
+    """Within twice the interval: one seed, and intervals are not to be tested here."""
+    half = (estimate.high - estimate.low) / 2
+    return estimate.low - half <= wanted <= estimate.high + half
+
+
+def test_a_metric_of_whole_slices_is_operations_over_time(result: Result) -> None:
+    value = next(v for v in result.values if (v.metric, v.arm) == ("wire.requests_per_second", "balancer"))
+    assert near(value.mean, truth("balancer").per_second)
+    assert value.operations == ROUNDS * made.OPERATIONS
+    # A rate falls towards the slow end, as every other rate does.
+    assert value.percentiles["p50"] >= value.percentiles["p99"] >= value.percentiles["max"]
+    burst = next(v for v in result.values if (v.metric, v.arm) == ("wire.burst", "balancer"))
+    assert near(burst.mean, truth("balancer").burst_ms)
+    assert burst.percentiles["p50"] <= burst.percentiles["max"]
+
+
+def test_every_cure_gains_what_it_truly_gains(result: Result) -> None:
+    lost = truth("none").per_second - truth("balancer").per_second
+    assert {cure.label for cure in result.cures} == {
+        "TLS on both sides",
+        "TLS at the backend",
+        "session resumption",
+        "an ECDSA key",
+        "keep-alive, 10 requests a connection",
+        "keep-alive, 100 requests a connection",
+        "a balancer of 0.5 cores",
+        "a balancer of 1 core",
+    }
+    for cure in result.cures:
+        cured, reference = truth(cure.arm).per_second, truth("balancer").per_second
+        assert (cure.reference, cure.control) == ("balancer", "none")
+        assert near(cure.gain, cured / reference), cure
+        assert cure.given_back is not None
+        assert near(cure.given_back, (cured - reference) / lost), cure
+        assert cure.verdict is (Verdict.COSTS if cured < reference else Verdict.SAVES)
+
+
+def test_cures_are_ranked_by_what_they_gain(result: Result) -> None:
+    gains = [cure.gain.value for cure in result.cures]
+    assert gains == sorted(gains, reverse=True)
+    assert result.cures[0].label == "keep-alive, 100 requests a connection"
+    assert result.cures[-1].label == "TLS on both sides"
+
+
+def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made, "HANDSHAKE_MS", dict.fromkeys(made.HANDSHAKE_MS, 0.0))
+    free = analyse(http_ledger(tmp_path / "run", http_plan("quick"), rounds=8, noise=NOISE))
+    cure = next(each for each in free.cures)
+    assert cure.given_back is None
+    # The balancer's own connections still cost it, so keep-alive gains all the same.
+    assert cure.verdict is Verdict.SAVES
+    told = " ".join(each.text for each in free.answer).replace(fmt.NBSP, " ")
+    assert "of the loss" not in told
+    assert "keep-alive, 100 requests a connection gains" in told.lower()
+
+
+def test_a_share_of_nothing_has_no_interval() -> None:
+    chance = np.random.default_rng(3)
+    losses = list(chance.normal(0.0, 1.0, 10))
+    assert share_given_back(list(chance.normal(5.0, 1.0, 10)), losses) is None
+
+
+def test_a_share_is_the_gain_over_the_loss() -> None:
+    chance = np.random.default_rng(4)
+    losses = list(chance.normal(100.0, 2.0, 12))
+    gains = [0.6 * loss + noise for loss, noise in zip(losses, chance.normal(0.0, 1.0, 12), strict=True)]
+    share = share_given_back(gains, losses)
+    assert share is not None
+    assert share.low < 0.6 < share.high
+    assert share.high - share.low < 0.05
+    # Of a time both signs turn, and the share is the same.
+    assert share_given_back([-each for each in gains], [-each for each in losses]) == pytest.approx(share)
+
+
+def test_one_core_takes_as_many_clients_as_it_truly_does(result: Result) -> None:
+    sizing = {each.arm: each for each in result.sizing}
+    assert set(sizing) == {"balancer", "reencrypt", "backend", "balancer-resumption-on", "balancer-ecdsa-p256"}
+    for name, each in sizing.items():
+        assert near(each.cpu_ms, truth(name).client_ms)
+        assert near(each.clients_per_core_second, 1e3 / truth(name).client_ms)
+        assert each.added_cpu_ms is not None
+        assert near(each.added_cpu_ms, truth(name).client_ms - truth("none").client_ms)
+    ten = next(e for e in sizing["balancer"].examples if (e.clients, e.seconds) == (10_000, 10.0))
+    assert near(ten.cores, 10_000 * truth("balancer").client_ms / 1e3 / 10)
+
+
+def test_bursts_are_predicted_on_cores_that_the_parameters_are_not_from(result: Result) -> None:
+    checks = {check.arm: check for each in result.sizing for check in each.checks}
+    assert {"balancer", "balancer@balancer_cpu-0.5", "balancer@balancer_cpu-1"} <= set(checks)
+    assert not any("keep_alive" in name for name in checks)
+    for name, check in checks.items():
+        assert (check.clients, check.cores) == (IN_FLIGHT, truth(name).cores)
+        assert near(check.measured_seconds, truth(name).burst_ms / 1e3)
+        assert check.predicted_seconds.value == pytest.approx(truth(name).burst_ms / 1e3, rel=2 * NOISE)
+
+
+def test_a_role_that_waited_for_its_share_is_told(result: Result) -> None:
+    cpu = next(each for each in result.cpu if (each.workload, each.arm) == ("request", "balancer"))
+    assert cpu.held_back["balancer"] == pytest.approx(0.8 - truth("balancer").cores, abs=0.02)
+    elapsed = made.OPERATIONS / truth("balancer").per_second
+    assert cpu.steal == pytest.approx(0.02 / (elapsed * 2), rel=0.05)
+
+
+def test_published_figures_stand_beside_the_first_setting_alone(result: Result) -> None:
+    shown = {arm.name for arm in result.arms if result.published_for("wire.requests_per_second", arm)}
+    assert shown == {"balancer"}
+
+
+def test_contexts_are_said_in_words_of_their_own(result: Result) -> None:
+    places = {arm.at for arm in result.arms}
+    assert " with keep-alive, 100 requests a connection" in places
+    assert " with a balancer of 1 core" in places
+    text = " ".join(each.text for each in result.answer)
+    assert "at keep_alive" not in text
+    assert "at balancer_cpu" not in text
+
+
+def test_the_answer_says_cost_cures_and_cores(result: Result) -> None:
+    told = [each.text.replace(fmt.NBSP, " ") for each in result.answer if each.kind == "answer"]
+    assert told[0].startswith("On the wire, TLS at the balancer loses ")
+    assert told[1].startswith("Keep-alive, 100 requests a connection gives back more than the whole loss (")
+    assert "; session resumption " in told[1]
+    assert told[2].startswith("TLS on both sides takes more (")
+    assert told[3].startswith("One core of the balancer takes ")
+    assert "10,000 new clients within 10 s need " in told[3]
+    assert "a measured burst of 200 took " in told[3]
+    assert len(told) == 4
+
+
+def test_unverified_certificates_are_a_caution(tmp_path: Path) -> None:
+    bare = http_plan("quick", "verify=none")
+    told = analyse(http_ledger(tmp_path / "run", bare, rounds=2, noise=NOISE)).answer
+    cautions = [each.text for each in told if each.kind == "caution"]
+    assert len(cautions) == 1
+    assert cautions[0].startswith("no certificate was verified with TLS at the balancer")
+
+
+def test_ab_counts_a_reused_connection_as_a_connect_of_nothing(result: Result) -> None:
+    figures = {each.arm: each for each in result.ab}
+    assert not any("twin" in name for name in figures)
+    kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
+    assert closed.complete == kept.complete == ROUNDS * made.OPERATIONS
+    assert closed.keep_alive == 0
+    assert kept.keep_alive > 0
+    assert kept.times["connect"].min == kept.times["connect"].median == 0
+    assert closed.times["connect"].min > 0
+    for each in figures.values():
+        parts = each.times["connect"].mean + each.times["processing"].mean
+        assert each.times["total"].mean == pytest.approx(parts, rel=1e-4)
+        assert each.requests_per_second == pytest.approx(each.complete / each.seconds)
+        assert each.kbytes_per_second == pytest.approx(each.requests_per_second * 140 / 1024)
