@@ -123,7 +123,8 @@ class Panel:
                 }
                 if workload.ycsb:
                     # What was loaded is what can be asked for, and what new records follow.
-                    told["ycsb"] = {**workload.options(arm.levels), "record_count": self.plan.records}
+                    loaded = {"record_count": self.plan.records} if self.plan.records else {}
+                    told["ycsb"] = {**workload.options(arm.levels), **loaded}
                 if workload.pace is not None:
                     told["pace"] = workload.pace.model_dump()
                 if not workload.first_operation:

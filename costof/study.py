@@ -196,6 +196,15 @@ class Sizing(Model):
     when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
 
 
+class Advice(Model):
+    """What to do, by setting: a table for each, and a sentence for each combination of the levels in `by`."""
+
+    metric: str = Field(description="Decides.")
+    also: list[str] = Field(default=[], description="Metrics that stand beside it in the tables.")
+    along: str = Field(description="A context with numbers for levels, such as the nodes: from which one on it pays.")
+    by: list[str] = Field(description="Contexts that advice differs by.")
+
+
 class Study(Model):
     name: str
     title: str
@@ -217,6 +226,7 @@ class Study(Model):
     explanations: list[Explanation] = []
     cures: Cures | None = None
     sizing: Sizing | None = None
+    advice: Advice | None = None
     published: str | None = None
 
     @model_validator(mode="after")
@@ -236,6 +246,7 @@ class Study(Model):
         used += [m for o in self.cost_model for m in (o.metric, *o.predicts)]
         used += [self.cures.metric] if self.cures else []
         used += [self.sizing.elapsed] if self.sizing else []
+        used += [self.advice.metric, *self.advice.also] if self.advice else []
         unknown = [name for name in used if name not in self.metrics]
         if unknown:
             raise ValueError(f"unknown metrics {unknown}")
