@@ -1,5 +1,9 @@
 //! The border with Python, exactly as `docs/architecture.md` states it: one JSON object a line, unknown fields refused.
 
+mod ycsb;
+
+pub use ycsb::{FieldLengthDistribution, InsertOrder, RequestDistribution, ScanLengthDistribution, Ycsb, YcsbPhase};
+
 use crate::error::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

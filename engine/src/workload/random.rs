@@ -32,6 +32,11 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
+    /// Uniform in `0.0..1.0`.
+    pub fn fraction(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Fill with printable characters.
     pub fn fill_printable(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(10) {
