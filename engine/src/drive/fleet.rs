@@ -1,9 +1,10 @@
 //! The one who commands: discovers the arms, keeps the threads, and turns a slice command into its answer.
 
 use super::crew::{self, Assignment, Employment, Post};
+use super::schedule::Schedule;
 use super::seat::{Order, Window};
-use super::wrong;
-use crate::border::{ArmReady, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
+use super::{wrong, ycsb};
+use crate::border::{self, ArmReady, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use crate::error::{Class, Failure, Result};
 use crate::record::SliceLog;
 use crate::runtime::Executor;
@@ -23,6 +24,8 @@ pub struct Fleet {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
+    /// By arm, then workload: which of its slices is the next.
+    ordinals: Vec<Vec<u64>>,
 }
 
 struct Thread {
@@ -37,16 +40,24 @@ impl Fleet {
     /// Where the system gives no threads or descriptors: nothing can be measured then.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
+        let ycsb = Arc::new(ycsb::resolve(&plan)?);
         let services = Arc::new(discover(&plan)?);
         let most_workers = plan.workloads.iter().map(|workload| workload.workers).max().unwrap_or(1);
         let count = plan.threads.min(most_workers);
         let (done_sender, done) = channel();
         let mut threads = Vec::new();
         for thread in 0..count {
-            let employment = Employment { plan: plan.clone(), services: services.clone(), thread, threads: count };
+            let employment = Employment {
+                plan: plan.clone(),
+                services: services.clone(),
+                ycsb: ycsb.clone(),
+                thread,
+                threads: count,
+            };
             threads.push(start_thread(employment, done_sender.clone())?);
         }
-        Ok(Fleet { plan, services, self_cost, threads, done, total: SliceLog::default() })
+        let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];
+        Ok(Fleet { plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
     }
 
     /// What the engine is, and which arms can run.
@@ -79,20 +90,34 @@ impl Fleet {
         if !(0.0..=1e9).contains(&slice.seconds) {
             return Err(wrong("seconds is a number from 0 to 1e9"));
         }
+        let schedule = self.schedule(arm, workload, slice)?;
         if let Err(failure) = &self.services[arm] {
             self.total.failed(failure.clone());
-            return Ok(self.answer(slice, &Measured::nothing()));
+            return Ok(self.answer(arm, slice, &Measured::nothing()));
         }
         self.command(arm, workload, &Order::Prepare);
-        let measured = self.run(arm, workload, slice);
-        Ok(self.answer(slice, &measured))
+        let measured = self.run(arm, workload, slice, schedule);
+        Ok(self.answer(arm, slice, &measured))
     }
 
-    fn run(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Measured {
+    /// The instants of the next slice of a workload on an arm, where it has a pace.
+    fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
+        let ordinal = &mut self.ordinals[arm][workload];
+        let stream = (workload as u64) << 32 | *ordinal;
+        *ordinal += 1;
+        let Some(pace) = self.plan.workloads[workload].pace else { return Ok(None) };
+        let lasts_ns = clock::from_seconds(slice.seconds);
+        Schedule::new(pace, slice.operations, lasts_ns, self.plan.seed, stream).map(Some)
+    }
+
+    fn run(&mut self, arm: usize, workload: usize, slice: &SliceCommand, schedule: Option<Schedule>) -> Measured {
         let started_unix_ns = clock::unix();
         let cpu = clock::process_cpu();
         let started = clock::now();
-        let window = Window::new(slice.operations, started + clock::from_seconds(slice.seconds));
+        let mut window = Window::new(slice.operations, started + clock::from_seconds(slice.seconds));
+        if let Some(schedule) = schedule {
+            window = window.paced(schedule, started);
+        }
         self.command(arm, workload, &Order::Run(Arc::new(window)));
         let ended = clock::now();
         let cpu_ns = clock::process_cpu() - cpu;
@@ -115,7 +140,7 @@ impl Fleet {
         }
     }
 
-    fn answer(&mut self, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+    fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
         let answer = SliceAnswer {
             id: slice.id,
             arm: slice.arm.clone(),
@@ -128,9 +153,22 @@ impl Fleet {
             cpu_ns: BTreeMap::from([("client", measured.cpu_ns)]),
             peak_memory_bytes: process::peak_memory_bytes(),
             evidence: self.total.evidence.answer(),
+            http: self.http(arm),
         };
         self.total.clear();
         answer
+    }
+}
+
+impl Fleet {
+    /// What the responses of the slice were, where the arm's protocol is HTTP.
+    fn http(&self, arm: usize) -> Option<HttpAnswer> {
+        let responses = &self.total.evidence.responses;
+        match (&self.services[arm], &self.plan.arms[arm].service) {
+            (Ok(Service::Http(service)), _) => Some(responses.answer(Some(service.body_length()))),
+            (_, border::Service::Http(_)) => Some(responses.answer(None)),
+            _ => None,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where a worker sits between slices: it is given orders here, and writes here what came of them.
 
+use super::schedule::Schedule;
 use crate::record::SliceLog;
 use crate::runtime::{Reactor, TaskId};
 use std::cell::{Cell, RefCell};
@@ -24,12 +25,30 @@ pub struct Window {
     claimed: AtomicU64,
     operations: u64,
     closes_at: u64,
+    paced: Option<Paced>,
+}
+
+/// A schedule, and the instant it is counted from.
+struct Paced {
+    schedule: Schedule,
+    from: u64,
 }
 
 impl Window {
     /// So many operations, none begun at or after this instant.
     pub fn new(operations: u64, closes_at: u64) -> Self {
-        Window { claimed: AtomicU64::new(0), operations, closes_at }
+        Window { claimed: AtomicU64::new(0), operations, closes_at, paced: None }
+    }
+
+    /// The same, its operations at the instants of this schedule, counted from `from`.
+    pub fn paced(self, schedule: Schedule, from: u64) -> Self {
+        Window { paced: Some(Paced { schedule, from }), ..self }
+    }
+
+    /// When this operation is to begin: at this instant, or not at all in this window; None without a pace.
+    pub fn instant(&self, operation: u64) -> Option<u64> {
+        let paced = self.paced.as_ref()?;
+        Some(paced.schedule.offset(operation).map_or(u64::MAX, |offset| paced.from.saturating_add(offset)))
     }
 
     /// The next operations, at most `batch`; None once the window is closed or all are taken. A failed operation was

@@ -41,6 +41,11 @@ async fn run<W: Workload>(workload: &mut W, seat: &Seat, window: &Window, eviden
     let mut now = clock::now();
     let last_call = window.closes_at() + GRACE_NS;
     while let Some(claimed) = window.claim(W::BATCH, now) {
+        if let Some(instant) = window.instant(claimed.start) {
+            let Some(begun) = wait_for(seat, instant, now, window.closes_at()).await else { return };
+            now = begun;
+            trail.schedule(instant);
+        }
         let operations = claimed.end - claimed.start;
         let patience_ends = now + seat.patience;
         seat.reactor.set_deadline(patience_ends.min(last_call));
@@ -59,6 +64,18 @@ async fn run<W: Workload>(workload: &mut W, seat: &Seat, window: &Window, eviden
             }
         }
     }
+}
+
+/// Wait for an operation's instant; when it begins. None where that would be when the window has closed.
+async fn wait_for(seat: &Seat, instant: u64, mut now: u64, closes_at: u64) -> Option<u64> {
+    if instant >= closes_at {
+        return None;
+    }
+    if instant > now {
+        seat.reactor.sleep_until(instant).await;
+        now = clock::now();
+    }
+    (now < closes_at).then_some(now)
 }
 
 fn fail(seat: &Seat, failure: Failure) {

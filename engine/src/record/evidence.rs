@@ -1,5 +1,6 @@
 //! What proves that an arm really was what it says, as this end of the connection saw it.
 
+use super::Responses;
 use crate::border::EvidenceAnswer;
 
 /// What one connection turned out to be.
@@ -34,6 +35,8 @@ pub struct Evidence {
     opened: u64,
     handshakes: u64,
     resumed: u64,
+    /// What was answered, where the protocol is HTTP.
+    pub responses: Responses,
 }
 
 impl Evidence {
@@ -63,6 +66,7 @@ impl Evidence {
         self.opened += other.opened;
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
+        self.responses.merge(other.responses);
         other.seen.into_iter().for_each(|connection| self.used(connection));
     }
 

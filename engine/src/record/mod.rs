@@ -5,6 +5,7 @@ mod evidence;
 mod log;
 mod phase;
 mod recorder;
+mod responses;
 mod trail;
 
 pub use errors::ErrorTally;
@@ -12,4 +13,5 @@ pub use evidence::{Connection, Evidence, Security};
 pub use log::SliceLog;
 pub use phase::Phase;
 pub use recorder::Recorder;
+pub use responses::{Response, Responses};
 pub use trail::{Traffic, Trail};

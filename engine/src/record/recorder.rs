@@ -40,28 +40,59 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// Write down an operation that succeeded. Of a connection's trail, its totals are derived here, from the very laps
-    /// that are recorded.
+    /// Write down an operation that succeeded. Its totals are derived here, from the very laps that are recorded.
     pub fn record(&mut self, trail: &Trail) {
-        let mut total: Option<Lap> = None;
+        let mut delay = Lap::none(Phase::Request);
+        let mut connect = Lap::none(Phase::Connect);
+        let mut processing = Lap::none(Phase::Processing);
+        let mut operation = Lap::none(Phase::Operation);
+        let (mut connected, mut processed, mut record_steps) = (false, false, 0);
         for lap in trail.laps() {
-            self.phases[lap.phase as usize].add(lap);
-            match &mut total {
-                None if lap.phase.is_in_connect() => total = Some(Lap { phase: Phase::Connect, ..*lap }),
-                Some(total) => {
-                    if lap.phase == Phase::FirstOperation {
-                        self.phases[Phase::Connect as usize].add(total);
-                        total.phase = Phase::ConnectAndFirstOperation;
-                    }
-                    total.nanos += lap.nanos;
-                    total.traffic += lap.traffic;
-                }
-                None => {}
+            self.add(lap);
+            if lap.phase.is_in_connect() {
+                connect += *lap;
+                connected = true;
+            } else if lap.phase.is_in_processing() {
+                processing += *lap;
+                processed = true;
+            } else if lap.phase.is_of_records() {
+                operation += *lap;
+                record_steps += 1;
+            } else if lap.phase == Phase::Delay {
+                delay += *lap;
+            } else if lap.phase == Phase::FirstOperation {
+                let mut whole = Lap { phase: Phase::ConnectAndFirstOperation, ..connect };
+                whole += *lap;
+                self.add(&whole);
             }
         }
-        if let Some(total) = total {
-            self.phases[total.phase as usize].add(&total);
+        if connected {
+            self.add(&connect);
         }
+        if record_steps > 0 {
+            self.add_operation(delay, operation, record_steps);
+        }
+        if processed {
+            self.add(&processing);
+            let mut request = delay;
+            request += connect;
+            request += processing;
+            self.add(&request);
+        }
+    }
+
+    /// An operation of YCSB's: the only one of two steps is a read and an update.
+    fn add_operation(&mut self, delay: Lap, steps: Lap, count: usize) {
+        if count > 1 {
+            self.add(&Lap { phase: Phase::ReadModifyWrite, ..steps });
+        }
+        let mut operation = Lap { phase: Phase::Operation, ..delay };
+        operation += steps;
+        self.add(&operation);
+    }
+
+    fn add(&mut self, lap: &Lap) {
+        self.phases[lap.phase as usize].add(lap);
     }
 
     /// Add another thread's.
@@ -148,6 +179,7 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
 
     /// A connection with a query, on a connection that counts a round trip a phase.
     fn trail() -> Trail {
@@ -184,6 +216,58 @@ mod tests {
         let sum: u64 = ["tcp", "greeting", "auth"].iter().map(|name| phases[*name].sum_ns).sum();
         assert_eq!(phases["connect"].sum_ns, sum);
         assert!(!phases.contains_key("connect_and_first_operation"));
+    }
+
+    #[test]
+    fn a_request_is_its_delay_its_connection_and_its_processing() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Waiting, Phase::Receiving]));
+        assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
+        let mut trail = Trail::default();
+        trail.schedule(clock::now());
+        trail.start(Traffic::default());
+        for phase in [Phase::Tcp, Phase::Tls, Phase::Waiting, Phase::Receiving] {
+            trail.lap(phase, Traffic::default());
+        }
+        recorder.record(&trail);
+        let phases = recorder.answer();
+        let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
+        assert_eq!((phases["request"].count, phases["connect"].count), (2, 1));
+        assert_eq!(phases["connect"].sum_ns, sum(&["tcp", "tls"]));
+        assert_eq!(phases["processing"].sum_ns, sum(&["waiting", "receiving"]));
+        assert_eq!(phases["request"].sum_ns, sum(&["delay", "connect", "processing"]));
+        assert!(!phases.contains_key("connect_and_first_operation"));
+    }
+
+    #[test]
+    fn a_delay_is_beside_a_connection_and_not_in_it() {
+        let mut recorder = Recorder::default();
+        let mut trail = Trail::default();
+        trail.schedule(clock::now() - 1_000_000_000);
+        trail.start(Traffic::default());
+        trail.lap(Phase::Tcp, Traffic::default());
+        trail.lap(Phase::FirstOperation, Traffic::default());
+        recorder.record(&trail);
+        let phases = recorder.answer();
+        assert!(phases["delay"].sum_ns >= 1_000_000_000);
+        assert_eq!(phases["connect"].sum_ns, phases["tcp"].sum_ns);
+        let whole = phases["tcp"].sum_ns + phases["first_operation"].sum_ns;
+        assert_eq!(phases["connect_and_first_operation"].sum_ns, whole);
+        assert!(!phases.contains_key("request"));
+    }
+
+    #[test]
+    fn a_read_and_an_update_are_one_operation() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Read, Phase::Update]));
+        recorder.record(&through(&[Phase::Read]));
+        recorder.record(&through(&[Phase::Insert]));
+        let phases = recorder.answer();
+        let counts = |names: [&str; 5]| names.map(|name| phases.get(name).map_or(0, |phase| phase.count));
+        assert_eq!(counts(["read", "update", "insert", "read_modify_write", "operation"]), [2, 1, 1, 1, 3]);
+        let sum: u64 = ["read", "update", "insert"].iter().map(|name| phases[*name].sum_ns).sum();
+        assert_eq!(phases["operation"].sum_ns, sum);
+        assert!(!phases.contains_key("scan") && !phases.contains_key("connect"));
     }
 
     #[test]

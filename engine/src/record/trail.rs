@@ -48,12 +48,28 @@ pub struct Lap {
     pub traffic: Traffic,
 }
 
-/// A connection goes through seven phases at most.
+impl Lap {
+    /// To add others to.
+    pub fn none(phase: Phase) -> Self {
+        Lap { phase, nanos: 0, traffic: Traffic::default() }
+    }
+}
+
+impl AddAssign for Lap {
+    /// One after the other; the phase stays.
+    fn add_assign(&mut self, more: Lap) {
+        self.nanos += more.nanos;
+        self.traffic += more.traffic;
+    }
+}
+
+/// A connection goes through seven phases at most, after its delay.
 const LAPS: usize = 8;
 
 /// The phases of one operation, as they are gone through.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trail {
+    scheduled: Option<u64>,
     at: u64,
     traffic: Traffic,
     laps: [Option<Lap>; LAPS],
@@ -61,11 +77,26 @@ pub struct Trail {
 }
 
 impl Trail {
+    /// The next operation was to begin at this instant: what it is late by is its first phase, `delay`.
+    pub fn schedule(&mut self, instant: u64) {
+        self.scheduled = Some(instant);
+    }
+
     /// Begin anew, now, on a connection that has seen this much.
     pub fn start(&mut self, traffic: Traffic) {
         self.count = 0;
         self.traffic = traffic;
         self.at = clock::now();
+        if let Some(instant) = self.scheduled.take() {
+            let nanos = self.at.saturating_sub(instant);
+            self.laps[0] = Some(Lap { phase: Phase::Delay, nanos, traffic: Traffic::default() });
+            self.count = 1;
+        }
+    }
+
+    /// The next phase goes over another connection, which has seen this much.
+    pub fn change(&mut self, traffic: Traffic) {
+        self.traffic = traffic;
     }
 
     /// A phase ends here and the next begins.

@@ -81,11 +81,29 @@ impl Reactor {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
 
+    /// The present task's.
+    pub fn deadline(&self) -> u64 {
+        self.deadlines.borrow()[self.current.get()].at
+    }
+
     /// The present task waits until this instant.
     pub async fn sleep_until(&self, instant: u64) {
         self.timers.borrow_mut().push(Reverse((instant, self.current.get())));
         self.alarm.at_latest(instant);
         poll_fn(|_| if clock::now() >= instant { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Let the others have their turn and the deadlines be looked at: for a task that always finds something to do.
+    ///
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn give_way(&self) -> Result<()> {
+        let now = clock::now();
+        self.timers.borrow_mut().push(Reverse((now, self.current.get())));
+        self.alarm.at_latest(now);
+        let mut given = false;
+        poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+        if self.deadline_passed() { Err(out_of_time()) } else { Ok(()) }
     }
 
     pub(super) fn enter(&self, task: TaskId) {
@@ -169,6 +187,10 @@ impl Reactor {
     }
 }
 
+fn out_of_time() -> Failure {
+    Failure::new(Class::Timeout, "no answer in time")
+}
+
 impl Source {
     fn take_edge(&self, flags: EventFlags) {
         let over = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
@@ -242,7 +264,7 @@ impl Watched {
                 return Poll::Ready(Ok(()));
             }
             if self.reactor.deadline_passed() {
-                return Poll::Ready(Err(Failure::new(Class::Timeout, "no answer in time")));
+                return Poll::Ready(Err(out_of_time()));
             }
             self.source.waiter.set(Some(self.reactor.current.get()));
             Poll::Pending

@@ -14,7 +14,9 @@ use crate::error::{Failure, Result};
 use crate::record::{Phase, Security, Traffic, Trail};
 use crate::runtime::{Reactor, resolve::resolve};
 use openssl::ssl::{ErrorCode, SslStream};
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,6 +38,25 @@ impl Transport {
             border::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::new(settings)?))),
         }
     }
+
+    /// As `new`, for thousands of connections most of which are idle: their buffers are given back meanwhile.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn for_many(settings: &border::Transport) -> Result<Self> {
+        match settings {
+            border::Transport::Plain {} => Ok(Transport::Plain),
+            border::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::for_many(settings)?))),
+        }
+    }
+}
+
+/// What one read takes at most, from a connection whose data nobody keeps.
+const ROOM: usize = 64 * 1024;
+
+thread_local! {
+    /// Shared by all connections of a thread: thousands of idle ones need no room of their own.
+    static SHARED_ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; ROOM]);
 }
 
 /// A connection, plain or encrypted.
@@ -77,9 +98,21 @@ impl Stream {
                 break;
             }
         }
-        let tcp = outcome?;
+        Ok(Self::over(outcome?, trail))
+    }
+
+    /// As `connect`, to an address that is known already.
+    ///
+    /// # Errors
+    /// `refused`, `unreachable`, `timeout`.
+    pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, trail: &mut Trail) -> Result<Self> {
+        trail.start(Traffic::default());
+        Ok(Self::over(Tcp::connect(reactor, address).await?, trail))
+    }
+
+    fn over(tcp: Tcp, trail: &mut Trail) -> Self {
         trail.lap(Phase::Tcp, tcp.traffic());
-        Ok(Stream { layer: Layer::Plain(tcp) })
+        Stream { layer: Layer::Plain(tcp) }
     }
 
     /// Go on under TLS, marking `tls`, where the transport says so. The protocol decides when: MySQL after a greeting.
@@ -136,6 +169,47 @@ impl Stream {
             match self.layer.read(room)? {
                 Attempt::Done(received) => return Ok(received),
                 wait => self.wait(wait).await?,
+            }
+        }
+    }
+
+    /// As `receive`, into room that the thread's connections share, for what is looked at once: no bytes are the end of
+    /// the stream.
+    ///
+    /// # Errors
+    /// As `receive`.
+    pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        // Borrowed within a turn only, never while it waits.
+        loop {
+            let attempt = SHARED_ROOM.with_borrow_mut(|room| self.layer.read(room))?;
+            match attempt {
+                Attempt::Done(received) => return Ok(SHARED_ROOM.with_borrow(|room| look(&room[..received]))),
+                wait => self.wait(wait).await?,
+            }
+        }
+    }
+
+    /// Whether nothing has come since it was last read, as far as this thread has been told.
+    pub fn is_quiet(&self) -> bool {
+        !self.tcp().watched().is_readable()
+    }
+
+    /// Whether the other side still holds it and has said nothing unasked: the kernel is asked. TLS's own messages, such as
+    /// late tickets, are taken in.
+    pub async fn stands(&mut self) -> bool {
+        loop {
+            if !matches!(self.layer.read(&mut [0; 1]), Ok(Attempt::WantsReadable)) {
+                return false;
+            }
+            match self.tcp().peek() {
+                Ok(None) => return true,
+                Ok(Some(0)) | Err(_) => return false,
+                // It is there, and the event that says so is still to be taken.
+                Ok(Some(_)) => {
+                    if self.tcp().watched().readable().await.is_err() {
+                        return false;
+                    }
+                }
             }
         }
     }

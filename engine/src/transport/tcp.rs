@@ -44,6 +44,18 @@ impl Tcp {
         self.traffic
     }
 
+    /// What is there to be read, without reading it: None where there is nothing yet, 0 bytes where nothing will come.
+    ///
+    /// # Errors
+    /// `reset`.
+    pub fn peek(&self) -> Result<Option<usize>> {
+        match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, there)) => Ok(Some(there)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// To wait for more, or for room.
     pub fn watched(&self) -> &Watched {
         &self.watched

@@ -1,14 +1,16 @@
 //! Protocols. Each is one folder here that knows how to open a session and what can be asked over one; workloads are
 //! written against the traits below and do not know which protocol they run over.
 
+pub mod http;
 pub mod mongodb;
 pub mod mysql;
 
 use crate::border;
 use crate::error::Result;
-use crate::record::{Connection, Traffic, Trail};
+use crate::record::{Connection, Evidence, Traffic, Trail};
 use crate::runtime::Reactor;
-use crate::workload::Records;
+use crate::workload::Random;
+use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ pub enum Service {
     Mongodb(Arc<mongodb::Service>),
     /// A MySQL or MariaDB server.
     Mysql(Arc<mysql::Service>),
+    /// A server of HTTP/1.1, or a balancer before one.
+    Http(Arc<http::Service>),
 }
 
 impl Service {
@@ -38,6 +42,10 @@ impl Service {
                 let service = mysql::Service::discover(settings, &arm.transport, reactor, patience).await?;
                 Ok(Service::Mysql(Arc::new(service)))
             }
+            border::Service::Http(settings) => {
+                let service = http::Service::discover(settings, &arm.transport, reactor, patience).await?;
+                Ok(Service::Http(Arc::new(service)))
+            }
         }
     }
 
@@ -46,6 +54,7 @@ impl Service {
         match self {
             Service::Mongodb(service) => service.reader(0).to_string(),
             Service::Mysql(service) => service.address().to_string(),
+            Service::Http(service) => service.address().to_string(),
         }
     }
 }
@@ -63,6 +72,17 @@ pub enum Target {
 pub trait Client: 'static {
     /// A connection that is ready for operations.
     type Session: Session;
+
+    /// Whether sessions to both go to the same server.
+    fn is_one_server(&self, _one: Target, _other: Target) -> bool {
+        true
+    }
+
+    /// A session to this target broke: find out anew where it is, within the present operation's deadline. Nothing,
+    /// where there is only one server.
+    async fn look_again(&self, _target: Target) -> Result<()> {
+        Ok(())
+    }
 
     /// Open a session, from the name's resolution to the proof of who we are, and mark each phase in the trail.
     async fn open(&self, target: Target, trail: &mut Trail) -> Result<Self::Session>;
@@ -84,19 +104,52 @@ pub trait Session {
 
     /// End it as the protocol asks, without waiting.
     fn close(self);
+
+    /// As `close`, once the other side has ended it, where it was asked to: whoever ends a connection first keeps its port
+    /// for a minute, and the client has ports for a few hundred connections a second.
+    async fn end(self)
+    where
+        Self: Sized,
+    {
+        self.close();
+    }
 }
 
-/// A session over which records are read and written, one at a time and in batches.
-pub trait KeyValue: Session {
-    /// What the records are: YCSB's, or sysbench's.
-    type Table: Records;
+/// A session that can be asked one thing: what a new connection is for.
+pub trait Ask: Session {
+    /// What it is asked about: a table of records; nothing, where every question is the same.
+    type About: 'static;
 
-    /// Read one record by its key. That there is none is an error: the record was loaded.
-    async fn read(&mut self, table: &Self::Table, record: u64) -> Result<()>;
+    /// Ask once; `random` chooses the question. What the answer says of the arm goes to the evidence.
+    async fn ask(&mut self, about: &Self::About, random: &mut Random, evidence: &mut Evidence) -> Result<()>;
+}
 
+/// A session over which YCSB's operations go, on records that a workload names by their keys.
+pub trait Records: Session {
+    /// Do now, unmeasured, what the first operation on records of this shape would have to do. Once it has been done
+    /// it costs nothing.
+    async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    /// Write a new record.
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
+
+    /// Read a record, or one of its fields. That there is none is an error.
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()>;
+
+    /// Write a record's fields anew. That there is none is an error.
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
+
+    /// Read so many records from this key on, in the order of their keys; fewer, where the table ends.
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
+}
+
+/// A session over which records are read, one at a time, by random keys, and written in batches.
+pub trait KeyValue: Ask {
     /// Write these records, in one go.
-    async fn insert(&mut self, table: &Self::Table, records: Range<u64>) -> Result<()>;
+    async fn insert(&mut self, table: &Self::About, records: Range<u64>) -> Result<()>;
 }
 
-/// The table of a client's sessions.
-pub type TableOf<C> = <<C as Client>::Session as KeyValue>::Table;
+/// What a client's sessions are asked about.
+pub type AboutOf<C> = <<C as Client>::Session as Ask>::About;

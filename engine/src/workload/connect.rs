@@ -1,43 +1,42 @@
-//! `connect`: what a client without a pool does. A trial is a new connection, its first query unless it goes without, and its
+//! `connect`: what a client without a pool does. A trial is a new connection, its first operation unless it goes without, and its
 //! end. The end is in the slice's time and in no phase.
 
-use super::{Random, Records, Workload};
+use super::{Random, Workload};
 use crate::error::Result;
 use crate::record::{Evidence, Phase, Trail};
-use crate::wire::{Client, KeyValue, Session, TableOf, Target};
+use crate::wire::{AboutOf, Ask, Client, Session, Target};
 use std::ops::Range;
 
 /// One worker's trials, one after the other.
-pub struct Connect<C: Client<Session: KeyValue>> {
+pub struct Connect<C: Client<Session: Ask>> {
     client: C,
     target: Target,
-    table: TableOf<C>,
+    about: AboutOf<C>,
     random: Random,
     first_operation: bool,
 }
 
-impl<C: Client<Session: KeyValue>> Connect<C> {
-    /// `random` chooses the keys. Without `first_operation` a connection is ended as soon as it is ready for one.
-    pub fn new(client: C, target: Target, table: TableOf<C>, random: Random, first_operation: bool) -> Self {
-        Connect { client, target, table, random, first_operation }
+impl<C: Client<Session: Ask>> Connect<C> {
+    /// `random` chooses the questions. Without `first_operation` a connection is ended as soon as it is ready for one.
+    pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, first_operation: bool) -> Self {
+        Connect { client, target, about, random, first_operation }
     }
 }
 
-impl<C: Client<Session: KeyValue>> Workload for Connect<C> {
+impl<C: Client<Session: Ask>> Workload for Connect<C> {
     async fn prepare(&mut self, _evidence: &mut Evidence) -> Result<()> {
         Ok(())
     }
 
     async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
-        let record = self.random.below(self.table.records());
         let mut session = self.client.open(self.target, trail).await?;
         let mut first = Ok(());
         if self.first_operation {
-            first = session.read(&self.table, record).await;
+            first = session.ask(&self.about, &mut self.random, evidence).await;
             trail.lap(Phase::FirstOperation, session.traffic());
         }
         evidence.opened(session.connection());
-        session.close();
+        session.end().await;
         first
     }
 }

@@ -5,18 +5,18 @@ use super::Workload;
 use super::standing::Standing;
 use crate::error::Result;
 use crate::record::{Evidence, Phase, Trail};
-use crate::wire::{Client, KeyValue, Session, TableOf, Target};
+use crate::wire::{AboutOf, Client, KeyValue, Session, Target};
 use std::ops::Range;
 
 /// One worker's batches, one after the other.
 pub struct Load<C: Client<Session: KeyValue>> {
     standing: Standing<C>,
-    table: TableOf<C>,
+    table: AboutOf<C>,
 }
 
 impl<C: Client<Session: KeyValue>> Load<C> {
     /// The records of this table.
-    pub fn new(client: C, table: TableOf<C>) -> Self {
+    pub fn new(client: C, table: AboutOf<C>) -> Self {
         Load { standing: Standing::new(client, Target::Writer), table }
     }
 }

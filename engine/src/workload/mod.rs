@@ -5,6 +5,7 @@ mod connect;
 mod load;
 mod query;
 mod random;
+mod request;
 mod standing;
 pub mod sysbench;
 pub mod ycsb;
@@ -13,16 +14,11 @@ pub use connect::Connect;
 pub use load::Load;
 pub use query::Query;
 pub use random::Random;
+pub use request::Request;
 
 use crate::error::Result;
 use crate::record::{Evidence, Trail};
 use std::ops::Range;
-
-/// The records of a run's table: where they are asked for by number, from 0.
-pub trait Records: 'static {
-    /// How many there are.
-    fn records(&self) -> u64;
-}
 
 /// One worker's part of a workload. It lives through the whole run and keeps its connection between slices.
 pub trait Workload: 'static {

@@ -1,7 +1,7 @@
 //! sysbench's data: the rows of its table `sbtest1`, the same for the same seed (sysbench 1.0, `oltp_common.lua`). Only
 //! the order of the random numbers is our own: sysbench's follow from its threads.
 
-use super::{Random, Records};
+use super::Random;
 use std::io::Write;
 
 /// Groups of digits in `c` and in `pad`, with hyphens between: 119 and 59 characters.
@@ -23,6 +23,11 @@ impl Table {
         Table { records, seed }
     }
 
+    /// How many records there are; they are asked for by number, from 0.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
     /// The primary key of a record: they are counted from 0, keys from 1.
     pub fn id(&self, record: u64) -> u64 {
         record + 1
@@ -37,12 +42,6 @@ impl Table {
         sql.extend_from_slice(b"','");
         append_groups(&mut random, GROUPS_OF_PAD, sql);
         sql.extend_from_slice(b"')");
-    }
-}
-
-impl Records for Table {
-    fn records(&self) -> u64 {
-        self.records
     }
 }
 

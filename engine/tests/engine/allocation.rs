@@ -10,7 +10,7 @@ use costof_engine::clock;
 use costof_engine::drive::{Order, Seat, Window, work};
 use costof_engine::record::SliceLog;
 use costof_engine::runtime::{Executor, Reactor};
-use costof_engine::wire::{Client, KeyValue, TableOf, Target, mongodb, mysql};
+use costof_engine::wire::{AboutOf, Client, KeyValue, Target, mongodb, mysql};
 use costof_engine::workload::{Query, Random, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -70,7 +70,7 @@ fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 
 }
 
 /// How many more a slice of 2,000 queries allocates than one of 1,000, on the very loop that measures.
-fn allocations_of_two_slices<C>(client: impl FnOnce(Rc<Reactor>) -> C, table: TableOf<C>) -> u64
+fn allocations_of_two_slices<C>(client: impl FnOnce(Rc<Reactor>) -> C, table: AboutOf<C>) -> u64
 where
     C: Client<Session: KeyValue>,
 {

@@ -128,7 +128,8 @@ impl Records {
             return Err("insert_count is at least 1, and insert_start below record_count".into());
         }
         let end = insert_start.checked_add(insert_count).filter(|end| *end <= count && count <= MOST_RECORDS);
-        let end = end.ok_or("insert_start and insert_count together are at most record_count, which is at most 2^53")?;
+        let end =
+            end.ok_or("insert_start and insert_count together are at most record_count, which is at most 2^53")?;
         Ok(Records { count, loaded: insert_start..end })
     }
 }

@@ -5,7 +5,9 @@
 mod core;
 mod key;
 mod length;
+mod member;
 mod mix;
+mod operations;
 mod request;
 mod sequence;
 mod table;
@@ -16,6 +18,7 @@ pub use core::Core;
 pub use key::{Key, KeyNames, fnv_hash};
 pub use length::Lengths;
 pub use mix::{Mix, Operation};
+pub use operations::{Shared, Ycsb};
 pub use request::Requests;
 pub use sequence::Sequence;
 pub use table::Table;

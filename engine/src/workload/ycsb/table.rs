@@ -2,7 +2,7 @@
 
 use super::{Key, fnv_hash};
 use crate::border::Data;
-use crate::workload::{Random, Records};
+use crate::workload::Random;
 
 /// The table of a run.
 #[derive(Debug, Clone)]
@@ -18,6 +18,11 @@ impl Table {
         Table { data, seed, names: (0..data.fields).map(|field| format!("field{field}")).collect() }
     }
 
+    /// How many records there are; they are asked for by number, from 0.
+    pub fn records(&self) -> u64 {
+        self.data.records
+    }
+
     /// The key of a record.
     pub fn key(&self, record: u64) -> Key {
         Key::new(record)
@@ -31,12 +36,6 @@ impl Table {
             random.fill_printable(&mut value);
             each(name, &value);
         }
-    }
-}
-
-impl Records for Table {
-    fn records(&self) -> u64 {
-        self.data.records
     }
 }
 

@@ -1,24 +1,10 @@
-//! The border with Python, exactly as `docs/architecture.md` states it: one JSON object a line, unknown fields refused.
+//! What is to be measured, as Python has resolved it.
 
-mod ycsb;
-
-pub use ycsb::{FieldLengthDistribution, InsertOrder, RequestDistribution, ScanLengthDistribution, Ycsb, YcsbPhase};
-
-use crate::error::Failure;
+use super::ycsb::Ycsb;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
-
-/// A line in.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    /// Once, first.
-    Plan(Plan),
-    /// Any number, one after the other.
-    Slice(SliceCommand),
-}
 
 /// All that will be measured, resolved.
 #[derive(Debug, Clone, Deserialize)]
@@ -80,6 +66,28 @@ pub enum Service {
     Mongodb(MongodbService),
     /// A MySQL or MariaDB server.
     Mysql(MysqlService),
+    /// A server of HTTP/1.1, or a balancer before one.
+    Http(HttpService),
+}
+
+impl Service {
+    /// As a plan names its protocol.
+    pub fn protocol(&self) -> &'static str {
+        match self {
+            Service::Mongodb(_) => "mongodb",
+            Service::Mysql(_) => "mysql",
+            Service::Http(_) => "http",
+        }
+    }
+
+    /// Whether its protocol has this kind of workload.
+    pub fn has(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Connect => true,
+            Kind::Query | Kind::Load | Kind::Ycsb => !matches!(self, Service::Http(_)),
+            Kind::Request => matches!(self, Service::Http(_)),
+        }
+    }
 }
 
 /// Where a MongoDB service is and how it is read.
@@ -104,6 +112,40 @@ pub struct MongodbService {
     pub database: String,
     /// The collection of the records.
     pub collection: String,
+    /// Sent with every write; the server's default where absent.
+    pub write_concern: Option<WriteConcern>,
+}
+
+/// How many members must have a write before it is answered (MongoDB's `w`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenConcern")]
+pub enum WriteConcern {
+    /// Most of those that vote.
+    Majority,
+    /// So many, the primary among them.
+    Members(i32),
+}
+
+/// As a plan has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenConcern {
+    Words(String),
+    Members(i64),
+    Other(serde::de::IgnoredAny),
+}
+
+impl TryFrom<WrittenConcern> for WriteConcern {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenConcern) -> Result<Self, Self::Error> {
+        match written {
+            WrittenConcern::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
+            // Without acknowledgement there is nothing to measure.
+            WrittenConcern::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
+            _ => Err("write_concern is \"majority\" or a number of members from 1 to 50"),
+        }
+    }
 }
 
 fn admin() -> String {
@@ -157,21 +199,41 @@ pub enum Statements {
     Text,
 }
 
-/// A password: read from a plan, and shown nowhere.
+/// Where an HTTP service is and what it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpService {
+    /// `host:port`; the first that takes a TCP connection is measured.
+    pub addresses: Vec<String>,
+    /// The Host header; the address where absent.
+    pub host: Option<String>,
+    /// With the query, from the first slash on.
+    pub path: String,
+    /// Further header lines, `Name: value`.
+    #[serde(default)]
+    pub headers: Vec<Secret>,
+    /// After so many a connection is ended; where absent, when the server ends it.
+    pub requests_per_connection: Option<NonZeroU64>,
+    /// Whether a response of another status than 2xx is a success too.
+    #[serde(default)]
+    pub any_status: bool,
+}
+
+/// A password, or a header that may hold one: read from a plan, and shown nowhere.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The password itself, for the one who proves to know it.
+    /// The secret itself, for the one who must say it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
 impl From<&str> for Secret {
-    fn from(password: &str) -> Self {
-        Secret(password.into())
+    fn from(secret: &str) -> Self {
+        Secret(secret.into())
     }
 }
 
@@ -268,6 +330,30 @@ pub struct Workload {
     pub workers: usize,
     /// Of `connect` alone: whether a new connection is asked a query; it is where absent.
     pub first_operation: Option<bool>,
+    /// When operations begin; where absent, each as soon as its worker is free.
+    pub pace: Option<Pace>,
+    /// Of kind `ycsb` alone: its settings.
+    pub ycsb: Option<Ycsb>,
+}
+
+/// When the operations of a slice begin, whichever worker is free.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pace {
+    /// Of all workers together, on average.
+    pub per_second: f64,
+    /// How they lie between each other.
+    pub arrivals: Arrivals,
+}
+
+/// How the instants of a pace lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// At equal distances.
+    Constant,
+    /// As independent clients come: exponentially distributed gaps.
+    Poisson,
 }
 
 fn one() -> usize {
@@ -284,152 +370,28 @@ pub enum Kind {
     Query,
     /// Writing the records, in batches.
     Load,
+    /// A request of HTTP, with the connection it needs.
+    Request,
+    /// An operation of a core workload of YCSB.
+    Ycsb,
 }
 
-/// A short measured window of one workload on one arm.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SliceCommand {
-    /// Comes back in the answer.
-    pub id: u64,
-    /// By name.
-    pub arm: String,
-    /// By name.
-    pub workload: String,
-    /// The slice ends after so many, …
-    pub operations: u64,
-    /// … or after so long, whichever comes first.
-    pub seconds: f64,
-}
-
-/// A line out.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Once, to the plan.
-    Ready(Ready),
-    /// One to each slice.
-    Slice(Box<SliceAnswer>),
-    /// Fatal; the last line.
-    Error(Failure),
-}
-
-/// What the engine is and which arms can run.
-#[derive(Debug, Serialize)]
-pub struct Ready {
-    /// Name and version.
-    pub instrument: String,
-    /// Of the libraries whose speed is measured with ours.
-    pub versions: BTreeMap<&'static str, String>,
-    /// What measuring itself costs.
-    pub self_cost_ns: SelfCost,
-    /// In the plan's order.
-    pub arms: Vec<ArmReady>,
-}
-
-/// What measuring costs an operation, in nanoseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct SelfCost {
-    /// One reading of the clock; an operation reads it twice.
-    pub timer: f64,
-    /// One record of a phase.
-    pub record: f64,
-}
-
-/// Whether an arm can run.
-#[derive(Debug, Serialize)]
-pub struct ArmReady {
-    /// The arm's.
-    pub name: String,
-    /// The member that the first worker reads.
-    pub server: Option<String>,
-    /// Why it cannot run.
-    pub error: Option<Failure>,
-}
-
-/// What a slice measured.
-#[derive(Debug, Serialize)]
-pub struct SliceAnswer {
-    /// The command's.
-    pub id: u64,
-    /// The command's.
-    pub arm: String,
-    /// The command's.
-    pub workload: String,
-    /// When it was.
-    pub started_unix_ns: u64,
-    /// From the start to the end of its last operation, whatever came of it.
-    pub elapsed_ns: u64,
-    /// Those that succeeded; of a load, records.
-    pub operations: u64,
-    /// Those that did not, and failures to make a connection ready for one.
-    pub errors: Vec<ErrorCount>,
-    /// By name; only those that happened.
-    pub phases: BTreeMap<&'static str, PhaseAnswer>,
-    /// By role; ours is `client`.
-    pub cpu_ns: BTreeMap<&'static str, u64>,
-    /// Of this process, so far.
-    pub peak_memory_bytes: u64,
-    /// That the arm was what it says.
-    pub evidence: EvidenceAnswer,
-}
-
-/// Errors of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ErrorCount {
-    /// Class and detail of the first.
-    #[serde(flatten)]
-    pub first: Failure,
-    /// How many of that class.
-    pub count: u64,
-}
-
-/// One phase's times, exact and as a histogram.
-#[derive(Debug, Serialize)]
-pub struct PhaseAnswer {
-    /// How many were recorded.
-    pub count: u64,
-    /// Their sum, exact.
-    pub sum_ns: u64,
-    /// The sum of their squares.
-    pub sum_squares_ns2: f64,
-    /// The shortest.
-    pub min_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-    /// Times that bytes arrived after bytes were sent since the last arrival.
-    pub round_trips: u64,
-    /// On the wire: with TLS, its records.
-    pub bytes_sent: u64,
-    /// On the wire: with TLS, its records.
-    pub bytes_received: u64,
-    /// HdrHistogram V2, compressed, base64; nanoseconds, three significant digits.
-    pub histogram: String,
-}
-
-/// What the connections of a slice really were. Where connections differ, their values are joined by commas.
-#[derive(Debug, Serialize)]
-pub struct EvidenceAnswer {
-    /// Connections opened in the slice, measured or not.
-    pub connections: u64,
-    /// As OpenSSL names it; null for plain.
-    pub protocol: Option<String>,
-    /// As OpenSSL names it; null for plain.
-    pub cipher: Option<String>,
-    /// The server's, such as `rsa-2048`; null for plain.
-    pub key: Option<String>,
-    /// Whether the certificate's chain was asked for and held.
-    pub verified: bool,
-    /// Handshakes that resumed an earlier session.
-    pub resumed: u64,
-    /// TLS handshakes of the connections opened in the slice.
-    pub handshakes: u64,
-    /// The member that was measured.
-    pub server: Option<String>,
+impl Kind {
+    /// As a plan names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Connect => "connect",
+            Kind::Query => "query",
+            Kind::Load => "load",
+            Kind::Request => "request",
+            Kind::Ycsb => "ycsb",
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::*;
 
     const PLAN: &str = r#"{"plan": {
@@ -466,6 +428,43 @@ mod tests {
         assert!(!format!("{settings:?}").contains("s3cret"));
         let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
         assert!(serde_json::from_str::<Service>(&unknown).is_err());
+    }
+
+    const HTTP: &str = r#"{"protocol": "http", "addresses": ["10.205.0.6:8443"], "host": "shop.example",
+        "path": "/?wait=200", "headers": ["Cookie: s3cret"], "requests_per_connection": 1, "any_status": false}"#;
+
+    #[test]
+    fn reads_an_http_service() {
+        let Service::Http(settings) = serde_json::from_str(HTTP).unwrap() else { panic!("HTTP") };
+        assert_eq!(settings.requests_per_connection, NonZeroU64::new(1));
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let least = r#"{"protocol": "http", "addresses": [], "path": "/"}"#;
+        let Service::Http(least) = serde_json::from_str(least).unwrap() else { panic!("HTTP") };
+        assert!(least.host.is_none() && least.headers.is_empty() && !least.any_status);
+        assert_eq!(least.requests_per_connection, None);
+        for (known, unknown) in [
+            (r#""any_status": false"#, r#""any_status": false, "method": "POST""#),
+            (r#""requests_per_connection": 1"#, r#""requests_per_connection": 0"#),
+            (r#""headers": ["Cookie: s3cret"]"#, r#""headers": {"Cookie": "s3cret"}"#),
+        ] {
+            assert!(HTTP.contains(known));
+            assert!(serde_json::from_str::<Service>(&HTTP.replace(known, unknown)).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn reads_a_pace() {
+        let paced =
+            r#"{"name": "r", "kind": "request", "workers": 2, "pace": {"per_second": 5.5, "arrivals": "poisson"}}"#;
+        let workload: Workload = serde_json::from_str(paced).unwrap();
+        assert_eq!(workload.pace, Some(Pace { per_second: 5.5, arrivals: Arrivals::Poisson }));
+        for wrong in [
+            paced.replace("poisson", "bursts"),
+            paced.replace("5.5,", r#"5.5, "burst": 1,"#),
+            paced.replace(r#", "arrivals": "poisson""#, ""),
+        ] {
+            assert!(wrong != paced && serde_json::from_str::<Workload>(&wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,0 +1,193 @@
+//! HTTP/1.1 (RFC 9110, RFC 9112) as its plainest client speaks it: one request at a time on a connection, no pipelining, no
+//! redirects, bodies counted and thrown away. A name is resolved when the arm is proved, and not again.
+
+mod chunked;
+mod head;
+mod request;
+mod response;
+mod session;
+
+pub use request::check;
+pub use session::Session;
+
+use super::Target;
+use crate::border::{self, HttpService};
+use crate::clock;
+use crate::error::{Class, Failure, Result};
+use crate::record::{Evidence, Trail};
+use crate::runtime::Reactor;
+use crate::runtime::resolve::resolve;
+use crate::transport::{Address, Stream, Transport};
+use request::Request;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The ports of an address that names none.
+const PLAIN_PORT: u16 = 80;
+const TLS_PORT: u16 = 443;
+
+/// An arm's server, and what it is asked.
+pub struct Service {
+    transport: Transport,
+    address: Address,
+    /// The one of the address's that is measured.
+    place: SocketAddr,
+    request: Request,
+    requests_per_connection: Option<NonZeroU64>,
+    any_status: bool,
+    /// Of the first response.
+    body_length: u64,
+}
+
+impl Service {
+    /// Make one request of the first address that takes a connection; that one will be measured.
+    ///
+    /// # Errors
+    /// Whatever keeps a request from being answered: of the last address, or of the first that was reached.
+    pub async fn discover(
+        settings: &HttpService,
+        transport: &border::Transport,
+        reactor: &Rc<Reactor>,
+        patience: u64,
+    ) -> Result<Self> {
+        let transport = Transport::for_many(transport)?;
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for text in &settings.addresses {
+            let address = Address::parse(text, default_port(&transport))?;
+            reactor.set_deadline(clock::now() + patience);
+            match reach(reactor, &address).await {
+                Ok((stream, place)) => {
+                    let request = Request::new(settings, &authority(&address, default_port(&transport)))?;
+                    let HttpService { requests_per_connection, any_status, .. } = *settings;
+                    let body_length = 0;
+                    let service = Service {
+                        transport,
+                        address,
+                        place,
+                        request,
+                        requests_per_connection,
+                        any_status,
+                        body_length,
+                    };
+                    return service.prove(stream, reactor).await;
+                }
+                Err(failure) => outcome = Err(failure.with(&address)),
+            }
+        }
+        outcome
+    }
+
+    /// The server that is measured.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Of the body that proved the arm.
+    pub fn body_length(&self) -> u64 {
+        self.body_length
+    }
+
+    async fn prove(self, stream: Stream, reactor: &Rc<Reactor>) -> Result<Self> {
+        let service = Arc::new(self);
+        let asked = service.ask_once(stream, reactor).await;
+        let length = asked.map_err(|failure| failure.with(&service.address))?;
+        let mut service = Arc::into_inner(service).expect("the session has ended");
+        service.body_length = length;
+        Ok(service)
+    }
+
+    async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<u64> {
+        let stream = self.secure(stream, &mut Trail::default()).await?;
+        let mut session = Session::new(self.clone(), reactor.clone(), stream);
+        let response = session.request(true, &mut Evidence::default(), |_| {}).await;
+        let failed = |failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure };
+        let length = response.map_err(failed)?.body_bytes;
+        super::Session::end(session).await;
+        Ok(length)
+    }
+
+    /// TLS directly after TCP, where the transport says so.
+    async fn secure(&self, stream: Stream, trail: &mut Trail) -> Result<Stream> {
+        match &self.transport {
+            Transport::Plain => Ok(stream),
+            Transport::Tls(_) => stream.secure(&self.transport, &self.address, trail).await,
+        }
+    }
+}
+
+fn default_port(transport: &Transport) -> u16 {
+    match transport {
+        Transport::Plain => PLAIN_PORT,
+        Transport::Tls(_) => TLS_PORT,
+    }
+}
+
+/// What the Host header says of an address (RFC 9110, 7.2): without the port where it is the usual one.
+fn authority(address: &Address, default_port: u16) -> String {
+    let whole = address.to_string();
+    match whole.strip_suffix(&format!(":{default_port}")) {
+        Some(host) => host.into(),
+        None => whole,
+    }
+}
+
+/// The first of the address's that takes a connection.
+async fn reach(reactor: &Rc<Reactor>, address: &Address) -> Result<(Stream, SocketAddr)> {
+    let places = match address.literal() {
+        Some(known) => vec![known],
+        None => resolve(reactor, address.host(), address.port()).await?,
+    };
+    let mut outcome = Err(Failure::closed());
+    for place in places {
+        match Stream::reach(reactor, place, &mut Trail::default()).await {
+            Ok(stream) => return Ok((stream, place)),
+            Err(failure) => outcome = Err(failure),
+        }
+    }
+    outcome
+}
+
+/// A server that ends a plain connection without a word, when it was asked the first time.
+fn plain_refused(failure: Failure) -> Failure {
+    match failure.class {
+        Class::Closed | Class::Reset => {
+            let detail = "the server ended the connection instead of answering a plain request: it may want TLS";
+            Failure::new(Class::PlainRefused, detail)
+        }
+        _ => failure,
+    }
+}
+
+/// One worker's way to open sessions.
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
+        Client { service, reactor }
+    }
+
+    /// After so many requests a connection is ended; None where the server decides.
+    pub fn requests_per_connection(&self) -> Option<NonZeroU64> {
+        self.service.requests_per_connection
+    }
+}
+
+impl super::Client for Client {
+    type Session = Session;
+
+    async fn open(&self, _target: Target, trail: &mut Trail) -> Result<Session> {
+        let Client { service, reactor } = self;
+        let opened = async {
+            let stream = Stream::reach(reactor, service.place, trail).await?;
+            service.secure(stream, trail).await
+        };
+        let stream = opened.await.map_err(|failure: Failure| failure.of_a_known_server().with(&service.address))?;
+        Ok(Session::new(service.clone(), reactor.clone(), stream))
+    }
+}
