@@ -6,8 +6,9 @@ use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
 use crate::runtime::{Executor, TaskId};
-use crate::wire::{AboutOf, Client, KeyValue, Service, Target, http, mongodb, mysql};
-use crate::workload::{Connect, Load, Query, Random, Request, sysbench, ycsb};
+use crate::wire::{AboutOf, Client, KeyValue, Records, Service, Target, http, mongodb, mysql};
+use crate::workload::ycsb::{self, Ycsb};
+use crate::workload::{Connect, Load, Query, Random, Request, sysbench};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -29,6 +30,8 @@ pub struct Employment {
     pub plan: Arc<Plan>,
     /// The arms' services, in the plan's order; workers are hired for those that can run.
     pub services: Arc<Vec<Result<Service>>>,
+    /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
+    pub ycsb: Arc<Vec<Vec<Option<(ycsb::Core, ycsb::Shared)>>>>,
     /// This thread's number, of so many.
     pub thread: usize,
     /// Worker w works on thread w modulo this.
@@ -77,9 +80,9 @@ type Team = Vec<(TaskId, Rc<Seat>)>;
 impl Crew {
     fn hire(employment: &Employment) -> std::io::Result<Self> {
         let mut crew = Crew { executor: Executor::new()?, log: Rc::default(), busy: Rc::default(), teams: Vec::new() };
-        for service in employment.services.iter() {
+        for (arm, service) in employment.services.iter().enumerate() {
             let teams = match service {
-                Ok(service) => crew.hire_for(service, employment),
+                Ok(service) => crew.hire_for(arm, service, employment),
                 Err(_) => Vec::new(),
             };
             crew.teams.push(teams);
@@ -87,7 +90,7 @@ impl Crew {
         Ok(crew)
     }
 
-    fn hire_for(&mut self, service: &Service, employment: &Employment) -> Vec<Team> {
+    fn hire_for(&mut self, arm: usize, service: &Service, employment: &Employment) -> Vec<Team> {
         let plan = &employment.plan;
         let mut teams = Vec::new();
         for (place, workload) in plan.workloads.iter().enumerate() {
@@ -101,7 +104,7 @@ impl Crew {
                 ));
                 // The same sequence of keys on every arm: arms must differ in nothing but the factor.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
-                let job = Job { plan, workload, worker, random };
+                let job = Job { plan, workload, worker, random, ycsb: employment.ycsb[arm][place].clone() };
                 (job.start(service, &mut self.executor, seat.clone()), seat)
             };
             teams.push(ours.map(hire).collect());
@@ -124,6 +127,7 @@ struct Job<'a> {
     workload: &'a border::Workload,
     worker: usize,
     random: Random,
+    ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
 
 impl Job<'_> {
@@ -145,7 +149,7 @@ impl Job<'_> {
 
     fn start_key_value<C>(self, client: C, table: AboutOf<C>, executor: &mut Executor, seat: Rc<Seat>) -> TaskId
     where
-        C: Client<Session: KeyValue>,
+        C: Client<Session: KeyValue + Records> + Clone,
     {
         let Job { workload, worker, random, .. } = self;
         let reader = Target::Reader(worker);
@@ -156,6 +160,10 @@ impl Job<'_> {
             }
             Kind::Query => executor.spawn(work(Query::new(client, reader, table, random), seat)),
             Kind::Load => executor.spawn(work(Load::new(client, table), seat)),
+            Kind::Ycsb => {
+                let (core, shared) = self.ycsb.expect("resolved with the plan");
+                executor.spawn(work(Ycsb::new(client, worker, core, shared, random), seat))
+            }
             Kind::Request => unreachable!("refused with the plan"),
         }
     }
@@ -168,7 +176,7 @@ impl Job<'_> {
                 executor.spawn(work(Connect::new(client, Target::Reader(worker), (), random, first_operation), seat))
             }
             Kind::Request => executor.spawn(work(Request::new(client, worker), seat)),
-            Kind::Query | Kind::Load => unreachable!("refused with the plan"),
+            Kind::Query | Kind::Load | Kind::Ycsb => unreachable!("refused with the plan"),
         }
     }
 }
