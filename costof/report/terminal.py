@@ -256,13 +256,7 @@ def _rows(title: str, head: list[str], rows: list[list[str]], width: int) -> Ren
 
 
 def _trees(reading: Reading, width: int) -> Iterator[RenderableType]:
-    if rows := trees.rows(reading.result):
-        twins = reading.twins
-        lines = [
-            f"{name}: {shape}{f' ({same})' if same else ''}{f'; {thrown} thrown out' if thrown != '0' else ''}"
-            for name, shape, _, thrown, same in rows
-            if name not in twins
-        ]
+    if lines := trees.lines(reading.result):
         yield _labelled("Trees", lines, width)
 
 

@@ -54,6 +54,17 @@ def rows(result: Result) -> list[list[str]]:
     ]
 
 
+def lines(result: Result) -> list[str]:
+    """One for each tree, whatever the setting, and one for slices that were thrown out; few enough for a console."""
+    found = []
+    for shown in distinct(result):
+        labels = list(dict.fromkeys(arm.label for arm in shown.arms))
+        same = f" ({SAME})" if len(labels) > 1 else ""
+        found.append(f"{shown.members} members, {fmt.listed(labels)}: {shape(shown.tree)}{same}")
+    thrown = {tree.arm: tree.thrown_out for tree in result.trees if tree.thrown_out}
+    return found + [f"{name}: {fmt.plural(count, 'slice')} thrown out" for name, count in thrown.items()]
+
+
 def shape(tree: Tree) -> str:
     """'all 6 follow primary', 'primary → secondary-1 → …', or each source and its followers."""
     sources = list(tree.followers.items())
