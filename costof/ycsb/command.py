@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from importlib import import_module
 from typing import get_args
 
 import click
@@ -13,17 +14,15 @@ from costof.instrument import SliceAnswer, engine
 from costof.ycsb.client import Status, Tally, carry_out
 from costof.ycsb.database import Database
 from costof.ycsb.job import Job, Phase, job_of, unused
-from costof.ycsb.mongodb import MongodbDatabase
-from costof.ycsb.mysql import MysqlDatabase
 from costof.ycsb.output import results, status_line
 from costof.ycsb.properties import Properties, read_properties
 
-#: With the names of YCSB's bindings for them.
-DATABASES: dict[str, type[Database]] = {
-    "mongodb": MongodbDatabase,
-    "mongodb-async": MongodbDatabase,
-    "mysql": MysqlDatabase,
-    "jdbc": MysqlDatabase,
+#: Module and class, with the names of YCSB's bindings too; loaded when asked for, since drivers take their time.
+DATABASES = {
+    "mongodb": ("mongodb", "MongodbDatabase"),
+    "mongodb-async": ("mongodb", "MongodbDatabase"),
+    "mysql": ("mysql", "MysqlDatabase"),
+    "jdbc": ("mysql", "MysqlDatabase"),
 }
 DEFAULT_FIELDS = 10
 
@@ -59,7 +58,7 @@ def ycsb(
     options = {name: text for name, text in (("threadcount", threads), ("target", target)) if text is not None}
     properties = read_properties(files, assignments, options)
     job = job_of(phase, properties)
-    asked = DATABASES[database](properties, job.table)
+    asked = _database(database, properties, job)
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
     _check_table(job, asked)
     tally = carry_out(job, asked.endpoint(), engine(), _shown(job) if status else None)
@@ -68,6 +67,12 @@ def ycsb(
     for name, count in tally.failed.items():
         _tell(Caution.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
     sys.exit(_status(tally))
+
+
+def _database(name: str, properties: Properties, job: Job) -> Database:
+    module, class_name = DATABASES[name]
+    made: Database = getattr(import_module(f"costof.ycsb.{module}"), class_name)(properties, job.table)
+    return made
 
 
 def _check_table(job: Job, database: Database) -> None:

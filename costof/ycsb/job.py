@@ -79,8 +79,8 @@ CORE_WORKLOAD = ".workloads.CoreWorkload"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
-#: Longer than anybody waits; a slice must end at some time.
-NO_LIMIT_SECONDS = 30 * 86_400
+#: Longer than anybody waits, and not past what select() can: 2**31 ms.
+NO_LIMIT_SECONDS = 14 * 86_400
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def job_of(phase: Phase, properties: Properties) -> Job:
             _whole(properties, "threadcount", 1, MOST_THREADS) if "threadcount" in properties else 1, operations
         ),
         operations=operations,
-        seconds=float(longest or NO_LIMIT_SECONDS),
+        seconds=float(min(longest or NO_LIMIT_SECONDS, NO_LIMIT_SECONDS)),
         status_seconds=_whole(properties, "status.interval", 1) if "status.interval" in properties else STATUS_SECONDS,
         ycsb=ycsb,
         per_second=float(per_second) or None,

@@ -239,9 +239,7 @@ def test_a_key_that_is_there_is_an_error_of_the_server(store: Store) -> None:
 def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
-    met, unmet = measure(
-        [{**service, "write_concern": 3}, {**service, "write_concern": 4}], [(0, 8, few), (1, 8, few)]
-    )
+    met, unmet = measure([{**service, "write_concern": 3}, {**service, "write_concern": 4}], [(0, 8, few), (1, 8, few)])
     assert (met.errors, met.operations) == ([], 8)
     [error] = unmet.errors
     assert (error.error_class, error.count, unmet.operations) == ("server", 8, 0)
