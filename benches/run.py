@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import mongodb_find, mysql
+from benches import mongodb_find, mongodb_insert, mysql
 
-BENCHES = [mongodb_find, mysql]
+BENCHES = [mongodb_find, mongodb_insert, mysql]
 
 if __name__ == "__main__":
     for bench in BENCHES:

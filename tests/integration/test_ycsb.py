@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.lab_programs import log_in, running_mariadb
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
-RECORDS = 300
+RECORDS = 200
 SECONDS = 30.0
 Rows = dict[str, dict[str, bytes]]
 
@@ -70,7 +70,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
         def rows(table: str) -> Rows:
             with log_in(server) as connection, connection.cursor() as cursor:
-                cursor.execute(f"SELECT * FROM {table}")
+                cursor.execute(f"SELECT * FROM {table}")  # noqa: S608  # the test's own names
                 names = [column[0] for column in cursor.description][1:]
                 return {key: dict(zip(names, map(str.encode, values), strict=True)) for key, *values in cursor}
 
@@ -137,7 +137,8 @@ def test_field_lengths_follow_their_distribution(store: Store, distribution: str
     assert answer.errors == []
     lengths = [len(value) for fields in store.rows(table).values() for value in fields.values()]
     assert len(lengths) == 3 * RECORDS
-    assert min(lengths) >= 200 and max(lengths) <= 300
+    assert min(lengths) >= 200
+    assert max(lengths) <= 300
     weights = [1.0] * 101 if distribution == "uniform" else [1 / (1 + above) ** 0.99 for above in range(101)]
     mean = sum((200 + above) * weight for above, weight in enumerate(weights)) / sum(weights)
     # Uniform lengths deviate by 29, zipfian ones by 27, their mean by less than 1; Gray's method is an approximation.
@@ -155,7 +156,7 @@ CORE = {
         "scan_proportion": 0.95,
         "insert_proportion": 0.05,
         "max_scan_length": 250,
-        "operation_count": 400,
+        "operation_count": 300,
         "request_distribution": "zipfian",
     },
     "f": {
@@ -169,7 +170,7 @@ CORE = {
 
 def test_the_core_workloads_run_as_mixed(store: Store) -> None:
     """In YCSB's order, A to F: D and E insert, and whatever follows goes on from there."""
-    table, operations = "core", 400
+    table, operations = "core", 300
     runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]
     loaded, *answers = measure([store.make(table, 10)], [(0, RECORDS, load()), *runs])
     assert loaded.errors == []
@@ -204,7 +205,7 @@ def test_other_distributions_ask_for_what_is_there(store: Store, distribution: s
         "scan_length_distribution": "zipfian",
         "request_distribution": distribution,
     }
-    answers = measure([store.make(table, 3)], [(0, RECORDS, load(field_count=3)), (0, 400, run)])
+    answers = measure([store.make(table, 3)], [(0, RECORDS, load(field_count=3)), (0, 200, run)])
     assert [answer.errors for answer in answers] == [[], []]
 
 
@@ -221,7 +222,7 @@ def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
         "request_distribution": "latest",
     }
     first = {"phase": "load", "record_count": 20, "field_count": 1}
-    answers = measure([service, service], [(0, 20, first), (1, 300, fresh), (0, 300, fresh), (0, 30, first)], workers=8)
+    answers = measure([service, service], [(0, 20, first), (1, 150, fresh), (0, 150, fresh), (0, 30, first)], workers=8)
     assert [answer.errors for answer in answers] == [[]] * 4
     inserted = sum(counts(answer)["insert"] for answer in answers)
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(inserted))
@@ -261,19 +262,17 @@ def test_a_step_down_is_survived(replica_set: MongodbLab) -> None:
 
     def step_down() -> None:
         while primary.ycsb.stepped.estimated_document_count() < 50:
-            pass
+            enough.wait(0.01)
         enough.set()
-        try:
+        with suppress(AutoReconnect):
             primary.admin.command("replSetStepDown", 20, secondaryCatchUpPeriodSecs=10)
-        except AutoReconnect:
-            pass
 
     stepping = threading.Thread(target=step_down)
     stepping.start()
-    [answer] = measure([service], [(0, 1500, {"phase": "load", "record_count": 100_000})])
+    [answer] = measure([service], [(0, 600, {"phase": "load", "record_count": 100_000})])
     stepping.join()
     assert enough.is_set()
-    assert answer.operations + sum(error.count for error in answer.errors) == 1500
+    assert answer.operations + sum(error.count for error in answer.errors) == 600
     assert 0 < sum(error.count for error in answer.errors) < 100, answer.errors
     assert sorted(answer.evidence["server"].split(",")) == sorted(service["addresses"])
     uri = "mongodb://" + ",".join(service["addresses"])

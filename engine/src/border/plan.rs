@@ -391,7 +391,7 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Command;
+    use super::super::{Command, YcsbPhase};
     use super::*;
 
     const PLAN: &str = r#"{"plan": {
@@ -428,6 +428,31 @@ mod tests {
         assert!(!format!("{settings:?}").contains("s3cret"));
         let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
         assert!(serde_json::from_str::<Service>(&unknown).is_err());
+    }
+
+    #[test]
+    fn reads_a_write_concern() {
+        let service =
+            r#"{"protocol": "mongodb", "addresses": [], "database": "d", "collection": "c", "write_concern": X}"#;
+        let read = |concern: &str| serde_json::from_str::<Service>(&service.replace('X', concern));
+        for (concern, expected) in
+            [("\"majority\"", Some(WriteConcern::Majority)), ("2", Some(WriteConcern::Members(2))), ("null", None)]
+        {
+            let Service::Mongodb(settings) = read(concern).unwrap() else { panic!("MongoDB") };
+            assert_eq!(settings.write_concern, expected);
+        }
+        for refused in ["0", "51", "-1", "1.5", "\"most\"", "true", "{\"w\": 1}"] {
+            assert!(read(refused).unwrap_err().to_string().contains("write_concern is"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn reads_a_workload_of_ycsb() {
+        let text = r#"{"name": "y", "kind": "ycsb", "ycsb": {"phase": "load", "record_count": 5}}"#;
+        let workload: Workload = serde_json::from_str(text).unwrap();
+        let settings = workload.ycsb.unwrap();
+        assert_eq!((settings.phase, settings.record_count, settings.field_count), (YcsbPhase::Load, 5, 10));
+        assert!(serde_json::from_str::<Workload>(&text.replace("record_count", "recordcount")).is_err());
     }
 
     const HTTP: &str = r#"{"protocol": "http", "addresses": ["10.205.0.6:8443"], "host": "shop.example",

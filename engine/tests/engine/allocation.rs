@@ -11,7 +11,7 @@ use costof_engine::drive::{Order, Seat, Window, work};
 use costof_engine::record::SliceLog;
 use costof_engine::runtime::{Executor, Reactor};
 use costof_engine::wire::{AboutOf, Client, KeyValue, Target, mongodb, mysql};
-use costof_engine::workload::{Query, Random, sysbench, ycsb};
+use costof_engine::workload::{Query, Random, Workload, sysbench, ycsb};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,18 +69,41 @@ fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 
     allocations_of_two_slices(|reactor| mysql::Client::new(service, reactor), table)
 }
 
-/// How many more a slice of 2,000 queries allocates than one of 1,000, on the very loop that measures.
+/// Every operation of YCSB's, with values of its longest length from the first on.
+#[test]
+fn an_operation_of_ycsb_allocates_nothing() {
+    let settings = service(&server::start(Manner::Plain));
+    let service = on_runtime(move |reactor| async move {
+        mongodb::Service::discover(&settings, &Transport::Plain {}, &reactor, PATIENCE).await
+    });
+    let service = Arc::new(service.unwrap());
+    let settings = serde_json::json!({"record_count": 1000, "read_proportion": 0.2, "update_proportion": 0.2,
+        "insert_proportion": 0.2, "scan_proportion": 0.2, "read_modify_write_proportion": 0.2, "read_all_fields": false,
+        "request_distribution": "latest"});
+    let core = ycsb::Core::new(&serde_json::from_value(settings).unwrap()).unwrap();
+    let shared = ycsb::Shared { sequence: Arc::default(), turn: Arc::default() };
+    shared.sequence.begin_at_least(1000);
+    let difference = allocations_of(|reactor| {
+        ycsb::Ycsb::new(mongodb::Client::new(service, reactor), 0, core, shared, Random::new(1))
+    });
+    assert_eq!(difference, 0);
+}
+
 fn allocations_of_two_slices<C>(client: impl FnOnce(Rc<Reactor>) -> C, table: AboutOf<C>) -> u64
 where
     C: Client<Session: KeyValue>,
 {
+    allocations_of(|reactor| Query::new(client(reactor), Target::Reader(0), table, Random::new(1)))
+}
+
+/// How many more a slice of 2,000 operations allocates than one of 1,000, on the very loop that measures.
+fn allocations_of<W: Workload>(workload: impl FnOnce(Rc<Reactor>) -> W) -> u64 {
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));
     let seat = Rc::new(Seat::new(reactor.clone(), log.clone(), busy.clone(), PATIENCE));
-    let query = Query::new(client(reactor), Target::Reader(0), table, Random::new(1));
-    let task = executor.spawn(work(query, seat.clone()));
+    let task = executor.spawn(work(workload(reactor), seat.clone()));
     let mut slice = |operations| {
         let before = allocations();
         seat.give(task, Order::Run(Arc::new(Window::new(operations, clock::now() + PATIENCE))));

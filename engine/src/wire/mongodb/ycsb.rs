@@ -291,3 +291,124 @@ fn read_cursor(cursor: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     }
     Ok(batch)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Random;
+    use crate::workload::ycsb::Lengths;
+    use proptest::prelude::*;
+
+    fn commands(more: serde_json::Value) -> Commands {
+        let mut settings = serde_json::json!({"addresses": ["a"], "database": "d", "collection": "c"});
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Commands::new(&serde_json::from_value(settings).unwrap())
+    }
+
+    /// A command's body, and the one document of the section after it.
+    fn parts<'a>(message: &'a [u8], name: &[u8]) -> (&'a RawDocument, &'a RawDocument) {
+        let body_length = i32::from_le_bytes(message[message::BODY_AT..][..4].try_into().unwrap()) as usize;
+        let (body, section) = message[message::BODY_AT..].split_at(body_length);
+        let section = section.strip_prefix(&[1]).unwrap();
+        assert_eq!(section[..4], (section.len() as i32).to_le_bytes());
+        let document = section[4..].strip_prefix(name).unwrap();
+        (RawDocument::from_bytes(body).unwrap(), RawDocument::from_bytes(document).unwrap())
+    }
+
+    fn field_lengths(document: &RawDocument) -> Vec<(String, usize)> {
+        let fields = document.iter().map(|element| element.unwrap());
+        let fields = fields.filter(|(name, _)| name.as_str() != "_id");
+        fields.map(|(name, value)| (name.as_str().to_owned(), value.as_binary().unwrap().bytes.len())).collect()
+    }
+
+    #[test]
+    fn writes_say_how_many_members_must_have_them() {
+        for (concern, expected) in
+            [(serde_json::json!("majority"), rawdoc! { "w": "majority" }), (serde_json::json!(3), rawdoc! { "w": 3 })]
+        {
+            let commands = commands(serde_json::json!({"write_concern": concern}));
+            for command in [&commands.insert, &commands.update] {
+                assert_eq!(command.get_document("writeConcern").unwrap(), &*expected);
+            }
+        }
+        assert!(commands(serde_json::json!({})).insert.get("writeConcern").unwrap().is_none());
+    }
+
+    #[test]
+    fn reads_say_which_members_may_answer() {
+        let commands = commands(serde_json::json!({"read_preference": "nearest"}));
+        let mut message = Vec::new();
+        append_body(&mut message, |message| message.extend_from_slice(&commands.many));
+        let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
+        assert_eq!(body, &*rawdoc! { "sort": { "_id": 1 }, "$db": "d", "$readPreference": { "mode": "nearest" } });
+    }
+
+    #[test]
+    fn a_scan_is_counted_and_must_be_in_order() {
+        let reply = |keys: &[&str], id: i64| {
+            let documents: bson::RawArrayBuf = keys.iter().map(|key| rawdoc! { "_id": *key }).collect();
+            rawdoc! { "cursor": { "firstBatch": documents, "id": id, "ns": "d.c" }, "ok": 1.0 }
+        };
+        let mut last = b"user2".to_vec();
+        let batch = read_batch(&reply(&["user2", "user30", "user4"], 9), &mut last).unwrap();
+        assert_eq!((batch.documents, batch.cursor, &last[..]), (3, 9, &b"user4"[..]));
+        for keys in [&["user3"][..], &["user5", "user40"]] {
+            assert_eq!(read_batch(&reply(keys, 0), &mut last.clone()).err().map(|e| e.class), Some(Class::Protocol));
+        }
+        assert_eq!(read_batch(&reply(&[], 0), &mut last).unwrap().documents, 0);
+        let failed = rawdoc! { "ok": 0.0, "errmsg": "cursor id 9 not found", "code": 43 };
+        assert_eq!(read_batch(&failed, &mut last).err().map(|e| e.class), Some(Class::Server));
+    }
+
+    #[test]
+    fn a_member_that_is_no_primary_says_so() {
+        let reply = |code: i32| rawdoc! { "ok": 0.0, "errmsg": "not primary", "code": code };
+        let moved = |reply: &RawDocument| written(reply, "written").unwrap_err().moved;
+        assert!(moved(&reply(10107)) && moved(&reply(11602)) && !moved(&reply(11000)));
+        assert!(moved(&rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 189, "errmsg": "stepped down" } }));
+        assert_eq!(written(&rawdoc! { "n": 0, "ok": 1.0 }, "updated").unwrap_err().class, Class::Server);
+    }
+
+    proptest! {
+        /// Keys and values differ in length, so the lengths around them must be right for each.
+        #[test]
+        fn every_write_is_a_whole_document(record in any::<u64>(), count in 1..12_u32, most in 1..400_u64) {
+            let commands = commands(serde_json::json!({}));
+            let (key, lengths) = (Key::new(record), Lengths::uniform(1, most));
+            let (mut message, mut random) = (Vec::new(), Random::new(record));
+            append_command(&mut message, &commands.insert, b"documents\0", |message| {
+                append_id(message, &key);
+                append_values(message, Values::new(Fields::All, count, &lengths, &mut random));
+            });
+            let (body, document) = parts(&message, b"documents\0");
+            prop_assert_eq!(body, &*rawdoc! { "insert": "c", "ordered": true, "$db": "d" });
+            prop_assert_eq!(document.get_str("_id").unwrap().as_bytes(), key.as_bytes());
+            let fields = field_lengths(document);
+            prop_assert_eq!(fields.len(), count as usize);
+            for (at, (name, length)) in fields.iter().enumerate() {
+                let expected = format!("field{at}");
+                prop_assert_eq!(name, &expected);
+                prop_assert!((1..=most as usize).contains(length));
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 5..120)) {
+            if let Ok(document) = RawDocument::from_bytes(&bytes) {
+                let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
+            }
+        }
+
+        /// Past the length, where arbitrary bytes hardly ever get.
+        #[test]
+        fn a_damaged_batch_never_panics(at in 4..120_usize, with in any::<u8>()) {
+            let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };
+            let mut bytes = reply.into_bytes();
+            let place = at % (bytes.len() - 5) + 4;
+            bytes[place] = with;
+            if let Ok(document) = RawDocument::from_bytes(&bytes) {
+                let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
+            }
+        }
+    }
+}

@@ -241,7 +241,7 @@ fn read_key(packet: &[u8], columns: u64) -> Result<&[u8]> {
         return Err(Failure::protocol("a row is not binary"));
     }
     // The first column has bit 2 of the bitmap.
-    let nulls = reader.bytes((columns as usize + 2).div_ceil(8))?;
+    let nulls = reader.bytes((columns as usize).saturating_add(2).div_ceil(8))?;
     if nulls.iter().any(|byte| *byte != 0) {
         return Err(Failure::new(Class::Server, "a row holds NULL: is the table YCSB's?"));
     }
@@ -250,4 +250,62 @@ fn read_key(packet: &[u8], columns: u64) -> Result<&[u8]> {
         reader.text()?;
     }
     if reader.is_empty() { Ok(key) } else { Err(Failure::protocol("a row holds more than its columns")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Random;
+    use crate::workload::ycsb::Lengths;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_insert_is_executed_with_strings() {
+        let mut request = Vec::new();
+        append_head(&mut request, Prepared(7), 2, STRING);
+        append_text(&mut request, b"user1");
+        assert_eq!(request, b"\x07\0\0\0\x00\x01\0\0\0\x00\x01\xfd\x00\xfd\x00\x05user1");
+    }
+
+    #[test]
+    fn a_scan_is_executed_with_a_number_at_its_end() {
+        let mut request = Vec::new();
+        append_head(&mut request, Prepared(7), 9, BIGINT);
+        assert_eq!(request[..12], *b"\x07\0\0\0\x00\x01\0\0\0\x00\x00\x01", "nine parameters need two bytes");
+        assert_eq!(request[12 + 8 * 2..], BIGINT);
+    }
+
+    #[test]
+    fn a_row_is_its_key_and_its_fields() {
+        assert_eq!(read_key(b"\x00\x00\x05user1\x01a\x00", 3).unwrap(), b"user1");
+        for (row, class) in [
+            (&b"\x00\x08\x05user1"[..], Class::Server),
+            (b"\x00\x00\x05user1", Class::Protocol),
+            (b"\x00\x00\x05user1\x01a\x01a", Class::Protocol),
+            (b"\x05user1\x01a", Class::Protocol),
+            (b"", Class::Protocol),
+        ] {
+            assert_eq!(read_key(row, 2).unwrap_err().class, class, "{row:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_protocols_reader_reads_every_value(count in 1..20_u32, most in 1..70_000_u64, seed in any::<u64>()) {
+            let (mut request, mut random) = (Vec::new(), Random::new(seed));
+            let lengths = Lengths::uniform(1, most);
+            append_values(&mut request, Values::new(Fields::All, count, &lengths, &mut random));
+            let mut reader = Reader::new(&request);
+            for _ in 0..count {
+                prop_assert!((1..=most as usize).contains(&reader.text().unwrap().len()));
+            }
+            prop_assert!(reader.is_empty());
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), columns in any::<u64>()) {
+            let _ = read_key(&bytes, columns);
+            let _ = read_key(&bytes, columns % 20);
+        }
+    }
 }
