@@ -86,6 +86,14 @@ class Caution(Enum):
     SERVER_COUNTERS_HIDDEN = (
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
     )
+    NO_NODE_SHARES = (
+        "without root the members have no hosts and no CPU shares of their own: they compete for this machine, "
+        "which hides what relieves the primary"
+    )
+    PRIMARY_DEPOSED = (
+        "the primary of the set of {nodes} was deposed {times} times and made primary again; slices in which it was "
+        "not primary were thrown out"
+    )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"

@@ -24,6 +24,8 @@ PORT = 27017
 USERS_MS = 30_000
 # Of all members together: each gets its turn on a machine that may have two cores for fifteen of them.
 STARTING_SECONDS = 120.0
+# Of one member, when all are asked: one that hangs is told as such.
+ANSWER_SECONDS = 10.0
 
 # While the set forms a short time-out elects at once; afterwards a busy machine must not depose the primary.
 FORMING = {"electionTimeoutMillis": 1000, "heartbeatIntervalMillis": 200}
@@ -158,7 +160,8 @@ class ReplicaSet:
 
         def ask(member: Member) -> T | PyMongoError:
             try:
-                return question(member, self.admin(member.name))
+                with pymongo.timeout(ANSWER_SECONDS):
+                    return question(member, self.admin(member.name))
             except PyMongoError as error:
                 return error
 
