@@ -29,7 +29,8 @@ ANSWER_SECONDS = 10.0
 
 # While the set forms a short time-out elects at once; afterwards a busy machine must not depose the primary.
 FORMING = {"electionTimeoutMillis": 1000, "heartbeatIntervalMillis": 200}
-SETTLED = {"electionTimeoutMillis": 30000, "heartbeatIntervalMillis": 2000}
+SETTLED = {"electionTimeoutMillis": 30000}
+HEARTBEAT_MS = 2000
 
 Client = pymongo.MongoClient[dict[str, Any]]
 T = TypeVar("T")
@@ -115,8 +116,11 @@ class ReplicaSet:
                 argv += ["--setParameter", f"{name}={value}"]
             self._lab.spawn(self.process_name(member.name), member.role, argv, host=member.host)
 
-    def form(self) -> None:
-        """Make one set of the members, each with a copy of the users. Raises `LAB_FAILED`."""
+    def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
+        """Make one set of the members, each with a copy of the users; heartbeats are its own from then on.
+
+        Raises `LAB_FAILED`.
+        """
         # The Unix socket counts as localhost, which may make the first user before there is one.
         for member in self.members:
             bootstrap = self._client(member.name)
@@ -143,7 +147,7 @@ class ReplicaSet:
             self._make_users(primary)
             self._log_in()
             self._lab.wait_until("the first copy to the members", self._members_follow, STARTING_SECONDS)
-            self.reconfigure(self._settle)
+            self.reconfigure(partial(self._settle, heartbeat_ms))
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
 
@@ -180,8 +184,8 @@ class ReplicaSet:
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=f"the members did not catch up: {error}") from error
 
-    def _settle(self, configuration: dict[str, Any]) -> None:
-        configuration["settings"].update(SETTLED)
+    def _settle(self, heartbeat_ms: int, configuration: dict[str, Any]) -> None:
+        configuration["settings"].update(SETTLED, heartbeatIntervalMillis=heartbeat_ms)
         for configured, member in zip(configuration["members"], self.members, strict=True):
             configured["priority"] = member.priority
 

@@ -42,6 +42,9 @@ PARAMETERS = {
     # Its periodic disk writes would be noise in the measurement.
     "diagnosticDataCollectionEnabled": "false",
 }
+# As often as a set of fifteen has them every two seconds: a node sends as many a second in any set, and in small ones a
+# change of the configuration, which waits for one, takes less.
+HEARTBEAT_MS_A_MEMBER = 2000 / 14
 #: Records (about 1 kB each, on every member) past which the data is dropped between two slices.
 MOST_RECORDS = 100_000
 
@@ -103,7 +106,7 @@ class ReplicationLab(Service):
                 shaped = ShapedSet(self._lab, replica_set, DATABASE, COLLECTION)
                 self._sets[nodes] = _Standing(shaped, group, f"{nodes}-")
             for replica_set in replica_sets:
-                replica_set.form()
+                replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
             for nodes in self._sets:
                 # From here on: forming in a tenth of a core would take minutes.
                 self._give_shares(nodes, min(float(arm.levels["node_cpu"]) for arm in self._plan.arms))

@@ -22,8 +22,9 @@ STOP = "stopReplProducer"
 #: For a shape to be taken up, a set to catch up, a primary to be elected: each.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
+STOP_MS = 8000
 # A member that has not obeyed by then is told again: it may just have been choosing by itself.
-AGAIN_SECONDS = 1.0
+AGAIN_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
@@ -109,32 +110,37 @@ class ShapedSet:
         self._until(office)
 
     def take_shape(self, shape: str) -> None:
-        """Until every member follows whom it should, and has what the primary had before. Raises `NotArrangedError`."""
+        """Until every member follows whom it should. Raises `NotArrangedError`."""
         wanted = self.wanted(shape)
         self._allow_chaining(shape != STAR)
         if shape != self._shape:
             self._shape = None
             self._pin(wanted if shape != STAR else None)
             if wanted is None:
+                self._until_followed(self.wanted(STAR))
                 self._choose_anew()
+        self._until_followed(wanted)
+        self._shape = shape
+
+    def _until_followed(self, wanted: Tree | None) -> None:
+        """Until the members' tree is this one; with None, until each follows somebody."""
         told = 0.0
 
-        def taken() -> str | None:
+        def reason() -> str | None:
             nonlocal told
             reading = self.read()
-            fault = reading.fault(self.primary)
-            tree = reading.tree
-            wrong = [name for name in tree if wanted is not None and tree[name] != wanted[name]]
-            wrong += [name for name in tree if wanted is None and name != self.primary and tree[name] is None]
+            wrong = _astray(reading.tree, wanted, self.primary)
             if wrong and wanted is not None and time.monotonic() > told + AGAIN_SECONDS:
                 told = time.monotonic()
                 self._follow({name: source for name in wrong if (source := wanted[name]) is not None})
-            if fault is None and wrong:
-                fault = f"{wrong[0]} follows {tree[wrong[0]] or 'nobody'}"
-            return fault
+            if wrong:
+                # A member looks up from its source when something comes from there; an idle one would for seconds not.
+                self._note()
+            if fault := reading.fault(self.primary):
+                return fault
+            return f"{wrong[0]} follows {reading.tree[wrong[0]] or 'nobody'}" if wrong else None
 
-        self._until(taken)
-        self._shape = shape
+        self._until(reason)
 
     def catch_up(self) -> None:
         """Until every member has what the primary has now. Raises `NotArrangedError`."""
@@ -180,25 +186,33 @@ class ShapedSet:
 
         # One that is just changing its source refuses; it is asked again.
         self._set.ask_all(follow)
-        # A member looks up from its source when something comes from there; an idle one would for seconds not.
-        self._note()
 
     def _choose_anew(self) -> None:
-        """A member keeps its source as long as it is a fit one, so that the last arm's would be taken for MongoDB's."""
-        for mode in ("alwaysOn", "off"):
+        """A member keeps its source as long as it is a fit one, so that the last arm's would be taken for MongoDB's.
 
-            def stop(member: Member, client: Client, mode: str = mode) -> None:
-                if member.name != self.primary:
-                    client.admin.command("configureFailPoint", STOP, mode=mode)
+        Called when all follow the primary: what they fetch then wakes them, and they find that they must stop.
+        """
+        entered: dict[str, int] = {}
 
+        def stop(member: Member, client: Client) -> None:
+            if member.name != self.primary:
+                answer = client.admin.command({"configureFailPoint": STOP, "mode": "alwaysOn"})
+                entered[member.name] = answer["count"]
+
+        def stopped(member: Member, client: Client) -> None:
+            if member.name != self.primary:
+                times = {"timesEntered": entered[member.name] + 1, "maxTimeMS": STOP_MS}
+                client.admin.command({"waitForFailPoint": STOP, **times})
+
+        def go_on(member: Member, client: Client) -> None:
+            client.admin.command({"configureFailPoint": STOP, "mode": "off"})
+
+        try:
             self._tell_all(stop)
-            if mode == "alwaysOn":
-                self._until(self._nobody_follows)
-
-    def _nobody_follows(self) -> str | None:
-        self._note()
-        followers = [name for name, source in self.read().tree.items() if source is not None]
-        return f"{followers[0]} does not let its source go" if followers else None
+            self._note()
+            self._tell_all(stopped)
+        finally:
+            self._tell_all(go_on)
 
     def _tell_all(self, question: Callable[[Member, Client], None]) -> None:
         for name, answer in self._set.ask_all(question).items():
@@ -218,3 +232,10 @@ class ShapedSet:
             if self.dead() or time.monotonic() > deadline:
                 raise NotArrangedError(told)
             time.sleep(POLL_SECONDS)
+
+
+def _astray(tree: Tree, wanted: Tree | None, primary: str) -> list[str]:
+    """Members that do not follow whom they should; with None wanted, those that follow nobody."""
+    if wanted is None:
+        return [name for name, source in tree.items() if name != primary and source is None]
+    return [name for name, source in tree.items() if source != wanted[name]]
