@@ -62,6 +62,7 @@ class Problem(Enum):
         "the database '{database}' exists on {target} and was not made by this run; nothing was touched. "
         "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
     )
+    NO_REPLICA_SET = (EXIT_FAILED, "{target} is no replica set, so nothing is replicated; name one")
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
@@ -93,6 +94,10 @@ class Caution(Enum):
     PRIMARY_DEPOSED = (
         "the primary of the set of {nodes} was deposed {times} times and made primary again; slices in which it was "
         "not primary were thrown out"
+    )
+    TREE_HIDDEN = (
+        "this user may not see who follows whom nor how far members lag ({detail}); grant it the role clusterMonitor "
+        "to have them shown"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"

@@ -47,6 +47,22 @@ def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
     )
 
 
+def read_status(status: dict[str, Any]) -> SetReading:
+    """All members as one of them sees them, by address: hidden ones too, and somewhat later than by themselves."""
+    members = {
+        str(member["name"]): MemberReading(
+            state=str(member["stateStr"]),
+            source=member.get("syncSourceHost") or None,
+            applied=member["optime"]["ts"],
+            applied_ms=member.get("lastAppliedWallTime", member["optimeDate"]).timestamp() * 1000,
+            fetched_bytes=0,
+        )
+        for member in status["members"]
+        if "optime" in member
+    }
+    return SetReading(members, {}, {})
+
+
 @dataclass(frozen=True)
 class SetReading:
     """All members by name at one instant, by the clock of the reader; `unread` says why one has no reading."""
