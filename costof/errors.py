@@ -62,6 +62,7 @@ class Problem(Enum):
         "the database '{database}' exists on {target} and was not made by this run; nothing was touched. "
         "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
     )
+    NO_REPLICA_SET = (EXIT_FAILED, "{target} is no replica set, so nothing is replicated; name one")
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
     AB_URL = (EXIT_USAGE, "that is no URL to ask ({detail}); write it as http://shop.example/path")
     AB_CONCURRENCY = (
@@ -106,6 +107,18 @@ class Caution(Enum):
     BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
     SERVER_COUNTERS_HIDDEN = (
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
+    )
+    NO_NODE_SHARES = (
+        "without root the members have no hosts and no CPU shares of their own: they compete for this machine, "
+        "which hides what relieves the primary"
+    )
+    PRIMARY_DEPOSED = (
+        "the primary of the set of {nodes} was deposed {times} times and made primary again; slices in which it was "
+        "not primary were thrown out"
+    )
+    TREE_HIDDEN = (
+        "this user may not see who follows whom nor how far members lag ({detail}); grant it the role clusterMonitor "
+        "to have them shown"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     NOT_VERIFIED = (

@@ -38,7 +38,7 @@ class Hierarchies:
         return list(dict.fromkeys((self.limit, self.usage)))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CpuShare:
     """A share of `cores` that whatever enters the group has together."""
 
@@ -53,12 +53,14 @@ class CpuShare:
         for folder in share.folders:
             lab.undo(["sh", "-c", REMOVE, str(folder)])
             lab.run(f"make {folder.parent.name} {group}", ["mkdir", str(folder)])
-        try:
-            for name, value in limits(share.hierarchies.version, cores).items():
-                (share.hierarchies.limit / group / name).write_text(value)
-        except OSError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"a share of {cores:g} cores: {error}") from error
+        share._limit()
         return share
+
+    def resize(self, cores: float) -> None:
+        """Give the group another share, what runs in it included. Raises `LAB_FAILED`."""
+        if cores != self.cores:
+            self.cores = cores
+            self._limit()
 
     @property
     def folders(self) -> list[Path]:
@@ -75,8 +77,25 @@ class CpuShare:
         folder = self.hierarchies.usage / self.group
         if self.hierarchies.version == 1:
             return int((folder / "cpuacct.usage").read_text()) / 1e9
-        counts = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
-        return int(counts["usage_usec"]) / 1e6
+        return int(self._counts(folder)["usage_usec"]) / 1e6
+
+    def held_back_seconds(self) -> float:
+        """Time in which the group wanted to run and had used its share up."""
+        counts = self._counts(self.hierarchies.limit / self.group)
+        if self.hierarchies.version == 1:
+            return int(counts["throttled_time"]) / 1e9
+        return int(counts["throttled_usec"]) / 1e6
+
+    def _limit(self) -> None:
+        try:
+            for name, value in limits(self.hierarchies.version, self.cores).items():
+                (self.hierarchies.limit / self.group / name).write_text(value)
+        except OSError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"a share of {self.cores:g} cores: {error}") from error
+
+    @staticmethod
+    def _counts(folder: Path) -> dict[str, str]:
+        return dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
 
 
 def limits(version: int, cores: float) -> dict[str, str]:
