@@ -122,7 +122,6 @@ def resolve(study: Study, options: Options) -> Plan:
         else:
             chosen[name] = _levels(study, name, text, options.target is not None)
     if options.target is not None:
-        study = study.model_copy(update={"control": study.target_control or study.control})
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     return Plan(
         study=study,

@@ -27,7 +27,7 @@ class Finding:
 
 def tables(result: Result, study: Study) -> list[Table]:
     """One for each setting, with the published figures beside ours."""
-    asked = study.advice
+    asked = _asked(result, study)
     if asked is None:
         return []
     found = []
@@ -37,8 +37,6 @@ def tables(result: Result, study: Study) -> list[Table]:
         if rows:
             name = f"{TABLE}@{control.context}"
             found.append(Table(name=name, title=_title(study, asked, control), columns=COLUMNS, rows=rows))
-    if not found and (table := _as_it_stands(result, study, asked)):
-        return [table]
     if found and result.published:
         told = result.published
         note = f"Published: {told.source}, {told.date}; {told.setting}."
@@ -46,29 +44,10 @@ def tables(result: Result, study: Study) -> list[Table]:
     return found
 
 
-def _as_it_stands(result: Result, study: Study, asked: Advice) -> Table | None:
-    """Of servers that are taken as they are: every metric in every setting, with nothing to compare it with."""
-    controls = [arm for arm in result.arms if arm.control]
-    values = {(value.metric, value.arm): value.mean for value in result.values}
-    rows = []
-    for metric in result.metrics:
-        found = [values.get((metric.name, arm.name)) for arm in controls]
-        cells = [Cell(text=str(fmt.absolute(mean, metric.unit)) if mean else fmt.NONE, estimate=mean) for mean in found]
-        rows += [[Cell(text=metric.label), *cells]] if any(found) else []
-    columns = ["figure", *(", ".join(_conditions(study, asked, arm)) for arm in controls)]
-    return Table(name=TABLE, title=controls[0].label, columns=columns, rows=rows) if rows else None
-
-
-def _standing(result: Result, study: Study, asked: Advice) -> list[str]:
-    """The deciding metric of servers that are taken as they are."""
-    metric = next(metric for metric in result.metrics if metric.name == asked.metric)
-    means = {value.arm: value.mean for value in result.values if value.metric == asked.metric}
-    parts = [
-        f"{fmt.absolute(means[arm.name], metric.unit)} with {', '.join(_conditions(study, asked, arm))}"
-        for arm in result.arms
-        if arm.control and arm.name in means
-    ]
-    return [f"{_capital(metric.label)} of {result.arms[0].label}: {fmt.listed(parts)}."] if parts else []
+def _asked(result: Result, study: Study) -> Advice | None:
+    """None where nobody told the sizes: a target's servers are what they are, and there is no other size to advise."""
+    sizes = {_levels(arm).get(study.advice.along, "") for arm in result.arms} if study.advice else set()
+    return study.advice if sizes and all(size.isdigit() for size in sizes) else None
 
 
 def _title(study: Study, asked: Advice, control: Arm) -> str:
@@ -130,11 +109,9 @@ def _same_tree(result: Result, arm: Arm) -> bool:
 
 def sentences(result: Result, study: Study) -> list[str]:
     """One for each protection and condition, such as 'With w:1, let … from 7 nodes on'."""
-    asked = study.advice
+    asked = _asked(result, study)
     if asked is None:
         return []
-    if not any(arm.baseline and not arm.twin for arm in result.arms):
-        return _standing(result, study, asked)
     metric = next(metric for metric in result.metrics if metric.name == asked.metric)
     return [
         f"{_capital(', '.join(['with ' + conditions[0], *conditions[1:]]))}, {_advice(metric, asked, study, found)}."

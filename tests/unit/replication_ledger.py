@@ -35,9 +35,9 @@ def members(nodes: int) -> list[str]:
 def tree_of(arm: PlannedArm) -> str:
     nodes = 3 if arm.levels["nodes"] == "as served" else int(arm.levels["nodes"])
     names = members(nodes)
-    if arm.levels["sync"] == "chain":
+    if arm.levels.get("sync") == "chain":
         return "; ".join(f"{one}: {other}" for one, other in pairwise(names))
-    if arm.levels["sync"] == "natural" and nodes == 15:
+    if arm.levels.get("sync") == "natural" and nodes == 15:
         return f"primary: {', '.join(names[1:8])}; secondary-2: {', '.join(names[8:])}"
     return f"primary: {', '.join(names[1:])}"
 
@@ -47,7 +47,7 @@ def per_second(arm: PlannedArm) -> float:
     sources = dict(part.split(": ") for part in tree_of(arm).split("; "))
     direct = len(sources["primary"].split(", "))
     rate = 1500.0 - 60.0 * (max(2, direct) - 2)
-    hops = len(sources) if arm.levels["sync"] == "chain" else 1
+    hops = len(sources) if arm.levels.get("sync") == "chain" else 1
     return rate / (1 + 0.35 * min(hops, 3)) if arm.levels["write_concern"] == "majority" and hops > 2 else rate
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from costof.ledger import Ledger
 from costof.panel import Panel
-from costof.plan import AS_SERVED, Options, Plan, resolve
+from costof.plan import Options, Plan, resolve
 from costof.published import load_published
 from costof.service import Service
 from costof.study import Study, load_study
@@ -87,18 +87,11 @@ def test_each_share_of_reads_is_a_workload_of_its_own_for_the_engine(study: Stud
     plan = resolve(study, Options(profile="quick", settings=["read_share=0,0.5", "nodes=3", "write_concern=1"]))
     panel = Panel(plan, Elsewhere(), Ledger(tmp_path))
     told = {each["name"]: each for each in panel._border_plan("wire", plan.arms)["workloads"]}
-    assert told.keys() == {"write", "write read_share 0.5", "load"}
+    assert told.keys() == {"write", "write read_share 0.5"}
     usual, mixed = told["write"]["ycsb"], told["write read_share 0.5"]["ycsb"]
     assert (usual["insert_proportion"], usual["read_proportion"]) == (1.0, 0.0)
-    assert mixed == {**usual, "insert_proportion": 0.5, "read_proportion": 0.5}
-    assert usual["record_count"] == plan.records
-
-
-def test_a_target_is_measured_as_it_stands_under_each_write_concern(study: Study) -> None:
-    plan = resolve(study, Options(target="mongodb://h"))
-    assert {arm.levels["sync"] for arm in plan.arms} == {AS_SERVED}
-    assert [arm.levels["write_concern"] for arm in plan.controls] == ["1", "majority"]
-    assert plan.protected == []
+    assert mixed == {**usual, "insert_proportion": 0.5, "read_proportion": 0.5, "request_distribution": "latest"}
+    assert "record_count" not in usual
 
 
 @pytest.mark.parametrize("by_level", [{"reads": {"0.5": {}}}, {"read_share": {"0.4": {}}}])
