@@ -43,7 +43,7 @@ def test_every_tree_is_drawn_once_and_named_by_arm(published: Result) -> None:
     picture = trees(reading)
     assert picture is not None
     # Three sizes as a star, three as a chain, and what MongoDB chose at 15 nodes.
-    assert len(re.findall(r">\s*\d+ members\s*<", picture.wide)) == 7
+    assert len(re.findall(r">\s*\d+ members: [a-z ]+<", picture.wide)) == 7
     assert len(re.findall(r">\s*R8\s*<", picture.wide)) == 3
     section = next(each for each in SECTIONS if each.name == "trees")
     assert section.shown(reading, {})

@@ -123,7 +123,7 @@ def test_a_tree_in_words(told: str, shape: str) -> None:
     assert trees.shape(tree(told)) == shape
 
 
-def test_members_stand_below_the_one_they_follow() -> None:
+def test_members_stand_beside_the_one_they_follow() -> None:
     found = places(tree("primary: a, b; b: c, d; x: y; y: x"))
     depths = {name: depth for name, (_, depth) in found.items()}
     assert {name: depths[name] for name in ("primary", "a", "b", "c", "d")} == {

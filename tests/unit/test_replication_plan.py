@@ -89,9 +89,8 @@ def test_each_share_of_reads_is_a_workload_of_its_own_for_the_engine(study: Stud
     told = {each["name"]: each for each in panel._border_plan("wire", plan.arms)["workloads"]}
     assert told.keys() == {"write", "write read_share 0.5"}
     usual, mixed = told["write"]["ycsb"], told["write read_share 0.5"]["ycsb"]
-    assert (usual["insert_proportion"], usual["read_proportion"]) == (1.0, 0.0)
-    assert mixed == {**usual, "insert_proportion": 0.5, "read_proportion": 0.5, "request_distribution": "latest"}
-    assert "record_count" not in usual
+    assert usual == {"phase": "load"}
+    assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 
 
 @pytest.mark.parametrize("by_level", [{"reads": {"0.5": {}}}, {"read_share": {"0.4": {}}}])

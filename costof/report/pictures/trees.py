@@ -1,4 +1,4 @@
-"""Who followed whom: every tree of the run once, the primary at the top."""
+"""Who followed whom: every tree of the run once, the primary at the left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from costof.report import format as fmt
 from costof.report import trees as words
 from costof.report.palette import light
-from costof.report.pictures.canvas import WIDE, Picture, panel_title, panels, picture
+from costof.report.pictures.canvas import Picture, figure, panel_title, picture
 from costof.report.reading import Reading
 from costof.result import Tree
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Places = dict[str, tuple[float, int]]
-LEVEL_HEIGHT = 34
+ROW_HEIGHT, TITLE_HEIGHT = 20, 44
+FEWEST_COLUMNS = 6
+"""So that a star's lines do not cross the whole page."""
 
 
 def trees(reading: Reading) -> Picture | None:
@@ -34,7 +36,7 @@ def title(shown: words.Shown) -> str:
 
 
 def places(tree: Tree) -> Places:
-    """Where members stand: leaves side by side, a source over the middle of its followers, by hops from the primary."""
+    """Row and hops of each member: leaves below each other, a source beside the middle of its followers."""
     found: Places = {}
     free = 0
 
@@ -57,25 +59,26 @@ def places(tree: Tree) -> Places:
 
 def _draw(shown: list[words.Shown], width: int) -> Figure:
     stood = [places(each.tree) for each in shown]
+    rows = [max(x for x, _ in found.values()) for found in stood]
+    made = figure(width, sum(TITLE_HEIGHT + ROW_HEIGHT * round(count) for count in rows))
+    axes = made.subplots(len(shown), 1, squeeze=False, height_ratios=[TITLE_HEIGHT + ROW_HEIGHT * n for n in rows])
     deepest = max(depth for found in stood for _, depth in found.values())
-    made, axes = panels(width, len(shown), 70 + LEVEL_HEIGHT * (deepest + 1), columns=3 if width >= WIDE else 1)
-    for each, panel, found in zip(shown, axes, stood, strict=True):
+    for each, (panel,), found in zip(shown, axes, stood, strict=True):
         _panel(panel, each.tree, found)
-        panel.set_ylim(deepest + 0.6, -0.6)
-        panel_title(panel, f"{each.members} members\n{title(each).partition(': ')[2]}")
+        panel.set_xlim(-0.5, max(deepest, FEWEST_COLUMNS) + 0.5)
+        panel_title(panel, title(each))
     return made
 
 
 def _panel(axes: Axes, tree: Tree, found: Places) -> None:
+    """Hops from the primary to the right, those that follow the same one below each other."""
     for source, names in tree.followers.items():
         for name in names:
-            (x, y), (below, depth) = found[source], found[name]
-            axes.plot([x, below], [y, depth], color=light("soft"), linewidth=1.2, zorder=1)
-    for name, (x, depth) in found.items():
-        colour = light("arm1" if depth == 0 else "control")
-        axes.plot([x], [depth], "o", color=colour, markersize=17, zorder=2)
+            (row, hops), (other, further) = found[source], found[name]
+            axes.plot([hops, further], [row, other], color=light("soft"), linewidth=1.2, zorder=1)
+    for name, (row, hops) in found.items():
+        axes.plot([hops], [row], "o", color=light("arm1" if hops == 0 else "control"), markersize=16, zorder=2)
         label = words.initials(name)
-        axes.annotate(label, (x, depth), ha="center", va="center", fontsize=8, color=light("paper"), zorder=3)
-    across = [x for x, _ in found.values()]
-    axes.set_xlim(min(across) - 0.8, max(across) + 0.8)
+        axes.annotate(label, (hops, row), ha="center", va="center", fontsize=8, color=light("paper"), zorder=3)
+    axes.set_ylim(max(row for row, _ in found.values()) + 0.6, 0.4)
     axes.set_axis_off()
