@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -159,8 +159,10 @@ class ReplicaSet:
         configuration["version"] += 1
         admin.command("replSetReconfig", configuration)
 
-    def ask_all(self, question: Callable[[Member, Client], T]) -> dict[str, T | PyMongoError]:
-        """One question to every member at once; the answer of one that cannot is its error."""
+    def ask_all(
+        self, question: Callable[[Member, Client], T], but: Collection[str] = ()
+    ) -> dict[str, T | PyMongoError]:
+        """One question to every member at once, `but` some; the answer of one that cannot is its error."""
 
         def ask(member: Member) -> T | PyMongoError:
             try:
@@ -169,8 +171,8 @@ class ReplicaSet:
             except PyMongoError as error:
                 return error
 
-        names = [member.name for member in self.members]
-        return dict(zip(names, self._threads.map(ask, self.members), strict=True))
+        asked = [member for member in self.members if member.name not in but]
+        return dict(zip([member.name for member in asked], self._threads.map(ask, asked), strict=True))
 
     def write_everywhere(self) -> None:
         """A write that every member has acknowledged: whoever answers from here on has all before it.

@@ -151,6 +151,9 @@ class ReplicationLab(Service):
         self._measured = arm.levels["nodes"]
         standing = self._sets[self._measured]
         shaped = standing.shaped
+        self._trouble = self._lost_set(self._measured)
+        if self._trouble is not None:
+            return
         # With all of the machine: only the slice has to pass in the arm's share.
         self._give_shares(self._measured, self._cores)
         try:
@@ -160,7 +163,6 @@ class ReplicationLab(Service):
                 shaped.trim(MOST_RECORDS)
             shaped.take_shape(arm.levels["sync"])
             shaped.catch_up()
-            self._trouble = None
         except (NotArrangedError, PyMongoError) as error:
             self._trouble = f"the set could not be arranged: {error}".split(", full error")[0]
         finally:

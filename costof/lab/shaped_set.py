@@ -79,14 +79,15 @@ class ShapedSet:
 
         # Before the asking, which is itself work for the members.
         cpu = {member.name: self.cpu_seconds(member.name) for member in self.members}
-        answers = self._set.ask_all(read)
+        ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
+        answers = self._set.ask_all(read, but=ended)
         members = {
             name: MemberReading(**{**vars(answer), "cpu_seconds": cpu[name]})
             for name, answer in answers.items()
             if isinstance(answer, MemberReading)
         }
         unread = {name: str(answer).split(",")[0] for name, answer in answers.items() if name not in members}
-        return SetReading(members, unread, self._names)
+        return SetReading(members, ended | unread, self._names)
 
     def take_office(self) -> None:
         """Make the primary the one that is meant to be it. Raises `NotArrangedError`."""

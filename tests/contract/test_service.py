@@ -16,8 +16,10 @@ from costof.redact import REDACTED, redact
 from costof.service import Service
 from costof.services import open_service
 from costof.study import load_study
+from costof.transport import speaks_tls, tunnel_of
 from tests.engines import Engines
 from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
+from tests.replication_plan import plan_for as small_replication_plan
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 RECORDS = 300
@@ -26,11 +28,12 @@ NEAR = {"mongodb-tls": ["transport=plain,tls"], "mysql-transport": ["transport=p
 
 @dataclass
 class Standing:
-    """A service, and under which name its servers count a connection with TLS 1.3."""
+    """A service, under which name its servers count a connection with TLS 1.3, and whether it wants data beforehand."""
 
     plan: Plan
     service: Service
     counted_as: str
+    loads: bool = True
 
     @property
     def control(self) -> PlannedArm:
@@ -74,10 +77,29 @@ def mysql_target() -> Iterator[Standing]:
             yield Standing(plan, target, "TLS")
 
 
+@contextlib.contextmanager
+def replication_lab() -> Iterator[Standing]:
+    plan = small_replication_plan("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1", f"records={RECORDS}")
+    with open_service(plan, None, None, "run") as service:
+        yield Standing(plan, service, "TLSv1.3", loads=False)
+
+
+@contextlib.contextmanager
+def replication_target() -> Iterator[Standing]:
+    with lab("mongodb-tls", "TLSv1.3") as playing:
+        end = playing.service.endpoint(playing.plan.controls[0])["service"]
+        admin = f"mongodb://lab:{end['password']}@{','.join(end['addresses'])}/?replicaSet=costof"
+        plan = small_replication_plan(f"records={RECORDS}", target="mongodb://a-user")
+        with open_service(plan, admin, None, "run") as target:
+            yield Standing(plan, target, "TLSv1.3", loads=False)
+
+
 # MariaDB does not count by version.
 SERVICES = {
     "mongodb-lab": lambda: lab("mongodb-tls", "TLSv1.3"),
     "mongodb-target": mongodb_target,
+    "replication-lab": replication_lab,
+    "replication-target": replication_target,
     "mysql-lab": lambda: lab("mysql-transport", "TLS"),
     "mysql-target": mysql_target,
 }
@@ -93,14 +115,18 @@ def standing(request: pytest.FixtureRequest) -> Iterator[Standing]:
 def engines(standing: Standing) -> Iterator[Engines]:
     with Engines(standing.plan, standing.service) as engines:
         standing.service.prepare(standing.control, engines.load)
+        if not standing.loads:
+            engines.load(standing.control)
         yield engines
 
 
-def test_endpoints_differ_in_the_transport_alone(standing: Standing) -> None:
+def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> None:
     ends = [standing.service.endpoint(arm) for arm in standing.plan.arms]
-    assert all(end["service"] == ends[0]["service"] for end in ends[:3])
+    # What an arm asks its servers for is its own: a write concern.
+    services = [{**end["service"], "write_concern": None} for end in ends]
+    assert all(service == services[0] for service in services[:3])
     assert ends[0]["transport"] == ends[1]["transport"] == {"kind": "plain"}
-    assert ends[2]["transport"]["kind"] == "tls"
+    assert ends[2]["transport"]["kind"] == ("tls" if speaks_tls(standing.plan.arms[2].levels) else "plain")
     # A tunnel is entered elsewhere, and nothing else is different.
     for end in ends[3:]:
         assert end["transport"] == {"kind": "plain"}
@@ -137,7 +163,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert moved.tls_connections is not None
         opened = int(answer.evidence["connections"])
         assert moved.connections >= opened
-        if arm.levels["transport"] == "tls":
+        if speaks_tls(arm.levels):
             assert answer.evidence["protocol"] == "TLSv1.3"
             assert moved.tls_connections[standing.counted_as] >= opened
 
@@ -145,7 +171,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
 def test_a_tunnel_proves_its_cipher(standing: Standing) -> None:
     for arm in standing.plan.arms:
         proofs = standing.service.proofs(arm)
-        if arm.levels["transport"].startswith("ssh-"):
+        if tunnel_of(arm.levels):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         else:
             assert proofs == {}
@@ -158,7 +184,7 @@ def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> 
         total = phases["connect_and_first_operation"]
         assert sum(phase.sum_ns for phase in parts) == total.sum_ns
         assert sum(phase.round_trips or 0 for phase in parts) == total.round_trips
-        assert ("tls" in phases) == (arm.levels["transport"] == "tls")
+        assert ("tls" in phases) == (speaks_tls(arm.levels))
 
 
 def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:
