@@ -2,10 +2,11 @@
 
 use super::seat::{Order, Seat};
 use super::worker::work;
+use super::ycsb::Resolved;
 use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
-use crate::runtime::{Executor, TaskId};
+use crate::runtime::{Executor, Gate, TaskId};
 use crate::wire::{AboutOf, Client, KeyValue, Records, Service, Target, http, mongodb, mysql};
 use crate::workload::ycsb::{self, Ycsb};
 use crate::workload::{Connect, Load, Query, Random, Request, sysbench};
@@ -31,7 +32,7 @@ pub struct Employment {
     /// The arms' services, in the plan's order; workers are hired for those that can run.
     pub services: Arc<Vec<Result<Service>>>,
     /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
-    pub ycsb: Arc<Vec<Vec<Option<(ycsb::Core, ycsb::Shared)>>>>,
+    pub ycsb: Arc<Resolved>,
     /// This thread's number, of so many.
     pub thread: usize,
     /// Worker w works on thread w modulo this.
@@ -71,6 +72,8 @@ struct Crew {
     executor: Executor,
     log: Rc<RefCell<SliceLog>>,
     busy: Rc<Cell<usize>>,
+    /// Where new connections are opened by thousands.
+    gate: Rc<Gate>,
     /// By arm, then workload.
     teams: Vec<Vec<Team>>,
 }
@@ -79,7 +82,9 @@ type Team = Vec<(TaskId, Rc<Seat>)>;
 
 impl Crew {
     fn hire(employment: &Employment) -> std::io::Result<Self> {
-        let mut crew = Crew { executor: Executor::new()?, log: Rc::default(), busy: Rc::default(), teams: Vec::new() };
+        let executor = Executor::new()?;
+        let gate = http::gate(executor.reactor());
+        let mut crew = Crew { executor, log: Rc::default(), busy: Rc::default(), gate, teams: Vec::new() };
         for (arm, service) in employment.services.iter().enumerate() {
             let teams = match service {
                 Ok(service) => crew.hire_for(arm, service, employment),
@@ -104,7 +109,8 @@ impl Crew {
                 ));
                 // The same sequence of keys on every arm: arms must differ in nothing but the factor.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
-                let job = Job { plan, workload, worker, random, ycsb: employment.ycsb[arm][place].clone() };
+                let ycsb = employment.ycsb[arm][place].clone();
+                let job = Job { plan, workload, worker, random, gate: &self.gate, ycsb };
                 (job.start(service, &mut self.executor, seat.clone()), seat)
             };
             teams.push(ours.map(hire).collect());
@@ -127,6 +133,7 @@ struct Job<'a> {
     workload: &'a border::Workload,
     worker: usize,
     random: Random,
+    gate: &'a Rc<Gate>,
     ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
 
@@ -143,7 +150,10 @@ impl Job<'_> {
                 let client = mysql::Client::new(service.clone(), reactor);
                 self.start_key_value(client, sysbench::Table::new(data.records, seed), executor, seat)
             }
-            Service::Http(service) => self.start_http(http::Client::new(service.clone(), reactor), executor, seat),
+            Service::Http(service) => {
+                let client = http::Client::new(service.clone(), reactor, self.gate.clone());
+                self.start_http(client, executor, seat)
+            }
         }
     }
 

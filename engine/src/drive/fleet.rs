@@ -158,9 +158,7 @@ impl Fleet {
         self.total.clear();
         answer
     }
-}
 
-impl Fleet {
     /// What the responses of the slice were, where the arm's protocol is HTTP.
     fn http(&self, arm: usize) -> Option<HttpAnswer> {
         let responses = &self.total.evidence.responses;

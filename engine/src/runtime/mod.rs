@@ -6,8 +6,10 @@
 
 mod alarm;
 mod executor;
+mod gate;
 mod reactor;
 pub mod resolve;
 
 pub use executor::Executor;
+pub use gate::Gate;
 pub use reactor::{Reactor, TaskId, Watched};

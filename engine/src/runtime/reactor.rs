@@ -103,7 +103,18 @@ impl Reactor {
         self.alarm.at_latest(now);
         let mut given = false;
         poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending }).await;
-        if self.deadline_passed() { Err(out_of_time()) } else { Ok(()) }
+        self.check_deadline()
+    }
+
+    /// # Errors
+    /// `timeout`, once the present task's deadline has passed.
+    pub(super) fn check_deadline(&self) -> Result<()> {
+        if self.deadline_passed() { Err(Failure::new(Class::Timeout, "no answer in time")) } else { Ok(()) }
+    }
+
+    /// The present task.
+    pub(super) fn current(&self) -> TaskId {
+        self.current.get()
     }
 
     pub(super) fn enter(&self, task: TaskId) {
@@ -187,10 +198,6 @@ impl Reactor {
     }
 }
 
-fn out_of_time() -> Failure {
-    Failure::new(Class::Timeout, "no answer in time")
-}
-
 impl Source {
     fn take_edge(&self, flags: EventFlags) {
         let over = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
@@ -263,8 +270,8 @@ impl Watched {
             if flag.get() {
                 return Poll::Ready(Ok(()));
             }
-            if self.reactor.deadline_passed() {
-                return Poll::Ready(Err(out_of_time()));
+            if let Err(failure) = self.reactor.check_deadline() {
+                return Poll::Ready(Err(failure));
             }
             self.source.waiter.set(Some(self.reactor.current.get()));
             Poll::Pending

@@ -1,42 +1,9 @@
 //! The program itself, by its standard streams.
 
+use crate::support::engine::Engine;
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
-struct Engine {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Engine {
-    fn start() -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_costof-engine"));
-        let mut child = command.arg("drive").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let input = child.stdin.take().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Engine { child, input, output }
-    }
-
-    fn say(&mut self, line: &Value) {
-        writeln!(self.input, "{line}").unwrap();
-    }
-
-    fn ask(&mut self, line: &Value) -> Value {
-        self.say(line);
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap()
-    }
-
-    fn slice(&mut self, arm: &str, workload: &str, operations: u64, seconds: f64) -> Value {
-        let slice = json!({"id": 1, "arm": arm, "workload": workload, "operations": operations, "seconds": seconds});
-        self.ask(&json!({ "slice": slice }))["slice"].take()
-    }
-}
 
 fn plan(address: &str) -> Value {
     let service = |address: &str| {

@@ -4,6 +4,8 @@ mod allocation;
 mod certificates;
 mod command_line;
 mod failures;
+mod http;
+mod http_load;
 mod mysql;
 mod round_trips;
 mod support;

@@ -15,8 +15,8 @@ use crate::border::{self, HttpService};
 use crate::clock;
 use crate::error::{Class, Failure, Result};
 use crate::record::{Evidence, Trail};
-use crate::runtime::Reactor;
 use crate::runtime::resolve::resolve;
+use crate::runtime::{Gate, Reactor};
 use crate::transport::{Address, Stream, Transport};
 use request::Request;
 use std::net::SocketAddr;
@@ -160,16 +160,26 @@ fn plain_refused(failure: Failure) -> Failure {
     }
 }
 
+/// A thread opens at most so many connections at a time; more wait, in no phase but `delay`. A server's queue of new
+/// connections may be as short as nginx's 511: what does not fit is tried again by TCP, ever later, until it is too late.
+const OPENING_AT_A_TIME: usize = 256;
+
+/// What a thread's clients go through to open a connection.
+pub fn gate(reactor: &Rc<Reactor>) -> Rc<Gate> {
+    Rc::new(Gate::new(reactor.clone(), OPENING_AT_A_TIME))
+}
+
 /// One worker's way to open sessions.
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
+    gate: Rc<Gate>,
 }
 
 impl Client {
     /// For a worker on this reactor's thread.
-    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
-        Client { service, reactor }
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, gate: Rc<Gate>) -> Self {
+        Client { service, reactor, gate }
     }
 
     /// After so many requests a connection is ended; None where the server decides.
@@ -182,8 +192,9 @@ impl super::Client for Client {
     type Session = Session;
 
     async fn open(&self, _target: Target, trail: &mut Trail) -> Result<Session> {
-        let Client { service, reactor } = self;
+        let Client { service, reactor, gate } = self;
         let opened = async {
+            let _pass = gate.enter().await?;
             let stream = Stream::reach(reactor, service.place, trail).await?;
             service.secure(stream, trail).await
         };

@@ -9,6 +9,7 @@ use super::query::{
 };
 use crate::error::{Class, Failure, Result};
 use crate::workload::ycsb::{Fields, Key, Shape, Values};
+use std::ops::Range;
 
 /// `MYSQL_TYPE_VAR_STRING`.
 const STRING: [u8; 2] = [0xFD, 0x00];
@@ -34,11 +35,6 @@ impl Statements {
         let mut made = Statements { insert: None, reads: vec![], updates: vec![], scans: vec![], without_eof };
         let table = quoted(table);
         let fields = shape.fields;
-        // One statement for all fields, or one for each.
-        let sets = |all: bool| if all { vec![0..fields] } else { (0..fields).map(|field| field..field + 1).collect() };
-        let names = |set: &std::ops::Range<u32>, suffix: &str| {
-            set.clone().map(|field| format!("FIELD{field}{suffix}")).collect::<Vec<_>>().join(",")
-        };
         let mut ask = async |text: String, columns: u32, parameters: u32| {
             let width = Width { columns: short(columns)?, parameters: short(parameters)? };
             prepare(channel, text.as_bytes(), width, without_eof).await
@@ -48,7 +44,7 @@ impl Statements {
             let text = format!("INSERT INTO {table} (YCSB_KEY,{}) VALUES(?{marks})", names(&(0..fields), ""));
             made.insert = Some(ask(text, 0, fields + 1).await?);
         }
-        for set in sets(shape.reads_all) {
+        for set in sets(shape.reads_all, fields) {
             let (list, columns) = (names(&set, ""), set.len() as u32 + 1);
             if shape.reads {
                 let text = format!("SELECT YCSB_KEY,{list} FROM {table} WHERE YCSB_KEY = ?");
@@ -60,7 +56,7 @@ impl Statements {
             }
         }
         if shape.updates {
-            for set in sets(shape.writes_all) {
+            for set in sets(shape.writes_all, fields) {
                 let text = format!("UPDATE {table} SET {} WHERE YCSB_KEY = ?", names(&set, "=?"));
                 made.updates.push(ask(text, 0, set.len() as u32 + 1).await?);
             }
@@ -156,6 +152,16 @@ impl Statements {
         }
         Err(Failure::new(Class::Server, format!("{rows} rows were {how}, where one is: is the data loaded?")))
     }
+}
+
+/// The fields that a statement is about: all, or one for each statement.
+fn sets(all: bool, fields: u32) -> Vec<Range<u32>> {
+    let width = if all { fields } else { 1 };
+    (0..fields).step_by(width as usize).map(|first| first..first + width).collect()
+}
+
+fn names(set: &Range<u32>, suffix: &str) -> String {
+    set.clone().map(|field| format!("FIELD{field}{suffix}")).collect::<Vec<_>>().join(",")
 }
 
 fn short(number: u32) -> Result<u16> {

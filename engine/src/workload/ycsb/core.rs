@@ -205,7 +205,7 @@ fn requests(settings: &Ycsb, records: &Records) -> Result<Requests, String> {
 
 fn exponential(settings: &Ycsb, records: u64) -> Result<Requests, String> {
     let &Ycsb { exponential_percentile: percentile, exponential_fraction: fraction, .. } = settings;
-    if !(percentile > 0.0 && percentile < 100.0) || !(fraction > 0.0 && fraction.is_finite()) {
+    if !(percentile > 0.0 && percentile < 100.0 && fraction > 0.0 && fraction.is_finite()) {
         return Err("exponential_percentile lies between 0 and 100, and exponential_fraction is above 0".into());
     }
     Ok(Requests::exponential(percentile, records as f64 * fraction))

@@ -2,6 +2,8 @@
 
 pub mod authority;
 pub mod counting;
+pub mod engine;
+pub mod http;
 pub mod mysql;
 pub mod server;
 
@@ -87,6 +89,18 @@ pub fn open_mysql(
         let service = mysql_wire::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
         measured_session(mysql_wire::Client::new(Arc::new(service), reactor)).await
     })
+}
+
+/// The service of one HTTP server.
+pub fn http_service(address: &str) -> border::HttpService {
+    border::HttpService {
+        addresses: vec![address.into()],
+        host: None,
+        path: "/".into(),
+        headers: Vec::new(),
+        requests_per_connection: None,
+        any_status: false,
+    }
 }
 
 async fn measured_session(client: impl Client) -> Result<(Trail, costof_engine::record::Connection)> {

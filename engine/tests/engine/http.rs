@@ -1,0 +1,385 @@
+//! Requests of HTTP, as the program makes and measures them.
+
+use crate::support::authority::{Authority, VALID};
+use crate::support::engine::Engine;
+use crate::support::http::{Http, OK, OK_CLOSE, Says};
+use crate::support::server::{self, Manner};
+use openssl::ssl::SslVersion;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+pub fn plan(address: &str, transport: &Value, workloads: &Value) -> Value {
+    let service = json!({"protocol": "http", "addresses": [address], "path": "/?wait=0"});
+    json!({"plan": {
+        "seed": 1, "threads": 2, "operation_timeout_ms": 20000, "data": {"records": 0},
+        "arms": [{"name": "arm", "service": service, "transport": transport}], "workloads": workloads}})
+}
+
+pub fn plain() -> Value {
+    json!({"kind": "plain"})
+}
+
+pub fn tls(ca_file: &Path, resumption: bool) -> Value {
+    json!({"kind": "tls", "ca_file": ca_file, "verify": "full", "resumption": resumption})
+}
+
+pub fn requests(workers: u64) -> Value {
+    json!([{"name": "request", "kind": "request", "workers": workers}])
+}
+
+/// One engine with one arm and the workload `request`.
+fn engine(plan: &Value) -> Engine {
+    let mut engine = Engine::start();
+    let ready = engine.ask(plan);
+    assert_eq!(ready["ready"]["arms"][0]["error"], Value::Null, "{ready}");
+    engine
+}
+
+fn sum(slice: &Value, phase: &str) -> u64 {
+    slice["phases"][phase]["sum_ns"].as_u64().unwrap_or_else(|| panic!("{phase} in {slice}"))
+}
+
+/// The one error of a slice of one request, from a server that behaves when it is discovered.
+fn error_of(says: Says) -> (String, String) {
+    error_within(says, 20_000)
+}
+
+fn error_within(says: Says, operation_timeout_ms: u64) -> (String, String) {
+    let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), says]));
+    let mut plan = plan(&server.address, &plain(), &requests(1));
+    plan["plan"]["operation_timeout_ms"] = json!(operation_timeout_ms);
+    let slice = engine(&plan).slice("arm", "request", 1, 60.0);
+    assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})), "{slice}");
+    assert_eq!(slice["errors"].as_array().unwrap().len(), 1, "{slice}");
+    let error = &slice["errors"][0];
+    let text = |name: &str| error[name].as_str().unwrap().to_owned();
+    assert!(!text("detail").contains('\n'), "{error}");
+    (text("class"), text("detail"))
+}
+
+#[test]
+fn a_standing_connection_carries_all_requests() {
+    let server = Http::start(Says::Bytes(OK));
+    let mut engine = engine(&plan(&server.address, &plain(), &requests(2)));
+    let first = engine.slice("arm", "request", 300, 60.0);
+    assert_eq!((&first["operations"], &first["errors"]), (&json!(300), &json!([])));
+    assert_eq!((&first["evidence"]["connections"], &first["evidence"]["server"]), (&json!(2), &json!(server.address)));
+    let bytes = 300 * OK.len();
+    let responses = json!({"statuses": {"200": 300}, "reused": 298, "response_bytes": bytes, "body_bytes": 600,
+        "body_length": 2, "other_length": 0, "software": "test"});
+    assert_eq!(first["http"], responses);
+    assert_eq!(first["phases"]["tcp"]["count"], 2);
+    assert_eq!(first["phases"]["request"]["round_trips"], 302, "one for each request and one for each connection");
+    assert_eq!(sum(&first, "connect") + sum(&first, "processing"), sum(&first, "request"));
+    assert_eq!(sum(&first, "waiting") + sum(&first, "receiving"), sum(&first, "processing"));
+
+    let second = engine.slice("arm", "request", 300, 60.0);
+    assert_eq!((&second["evidence"]["connections"], &second["http"]["reused"]), (&json!(0), &json!(300)));
+    assert_eq!(second["evidence"]["server"], server.address.as_str(), "what stood is told");
+    assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
+    // One more proved the arm.
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_connection_carries_as_many_requests_as_it_may() {
+    for (most, workers, connections) in [(1, 1, 30), (10, 1, 3), (10, 2, 4), (100, 1, 1)] {
+        let server = Http::start(Says::Bytes(OK));
+        let mut plan = plan(&server.address, &plain(), &requests(workers));
+        plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(most);
+        plan["plan"]["threads"] = json!(1);
+        // The second of two workers begins as if it had made one request already, so both together need four: whichever
+        // makes how many of thirty, between three and five.
+        let slice = engine(&plan).slice("arm", "request", 30, 60.0);
+        assert_eq!(slice["errors"], json!([]));
+        let opened = slice["evidence"]["connections"].as_u64().unwrap();
+        assert!(opened.abs_diff(connections) < workers, "{opened} of {connections}");
+        assert_eq!(slice["http"]["reused"], 30 - opened);
+        assert_eq!(server.connections.load(Ordering::SeqCst) as u64, opened + 1);
+    }
+}
+
+#[test]
+fn first_connections_do_not_end_all_at_once() {
+    let server = Http::start(Says::Bytes(OK));
+    let mut plan = plan(
+        &server.address,
+        &plain(),
+        &json!([
+        {"name": "even", "kind": "request", "workers": 1}, {"name": "four", "kind": "request", "workers": 4}]),
+    );
+    plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
+    plan["plan"]["threads"] = json!(1);
+    let mut engine = engine(&plan);
+    // Worker 0 alone begins with nothing carried: two connections for eight requests.
+    assert_eq!(engine.slice("arm", "even", 8, 60.0)["evidence"]["connections"], 2);
+    // Four claim one request each before any is answered. Worker 3's is the fourth of its connection, so the next slice
+    // opens that one again, and no other.
+    assert_eq!(engine.slice("arm", "four", 4, 60.0)["evidence"]["connections"], 4);
+    assert_eq!(engine.slice("arm", "four", 4, 60.0)["evidence"]["connections"], 1);
+}
+
+#[test]
+fn a_server_that_ends_connections_is_followed() {
+    let server = Http::start(Says::Bytes(OK_CLOSE));
+    let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 20, 60.0);
+    assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])));
+    assert_eq!((&slice["evidence"]["connections"], &slice["http"]["reused"]), (&json!(20), &json!(0)));
+    assert_eq!(slice["phases"]["request"]["round_trips"], 40, "a new connection and its request take two");
+}
+
+#[test]
+fn a_connection_that_ended_between_slices_is_no_error() {
+    // It says nothing of an end, and ends it all the same.
+    let server = Http::start(Says::ThenCloses(OK));
+    let mut engine = engine(&plan(&server.address, &plain(), &requests(1)));
+    for slices in 1..=5 {
+        let slice = engine.slice("arm", "request", 1, 60.0);
+        assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
+        // Discovery's connection, and one a slice.
+        while server.ended.load(Ordering::SeqCst) < slices + 1 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn every_framing_is_read() {
+    const NO_LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nuntil the end";
+    const OLD: &[u8] = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nOK";
+    const OLD_KEEPING: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nOK";
+    const CHUNKED: &[u8] =
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nHello\r\nA\r\n, chunks!!\r\n0\r\nT: x\r\n\r\n";
+    const NOTHING: &[u8] = b"HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n";
+    const INTERIM: &[u8] =
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK";
+    for (says, body, reused) in [
+        (Says::ThenCloses(NO_LENGTH), 13, 0),
+        (Says::ThenCloses(OLD), 2, 0),
+        (Says::Bytes(OLD_KEEPING), 2, 2),
+        (Says::Bytes(CHUNKED), 15, 2),
+        (Says::Bytes(NOTHING), 0, 2),
+        (Says::Bytes(INTERIM), 2, 2),
+    ] {
+        let server = Http::start(says);
+        let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 3, 60.0);
+        assert_eq!((&slice["operations"], &slice["errors"]), (&json!(3), &json!([])), "{slice}");
+        let http = &slice["http"];
+        assert_eq!((&http["body_bytes"], &http["reused"]), (&json!(3 * body), &json!(reused)), "{http}");
+        assert_eq!((&http["body_length"], &http["other_length"]), (&json!(body), &json!(0)));
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_counted_by_class() {
+    let class = |says| error_of(says).0;
+    assert_eq!(class(Says::ThenCloses(b"")), "closed");
+    assert_eq!(class(Says::ThenCloses(b"HTTP/1.1 200 O")), "closed");
+    assert_eq!(class(Says::ThenResets(b"")), "reset");
+    assert_eq!(class(Says::ThenCloses(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nOK")), "short_body");
+    assert_eq!(
+        class(Says::ThenCloses(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nOK\r\n")),
+        "short_body"
+    );
+    assert_eq!(class(Says::Bytes(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")), "protocol");
+    assert_eq!(class(Says::Bytes(b"HTTP/2 200\r\n\r\n")), "protocol");
+    assert_eq!(class(Says::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOKmore")), "protocol");
+    assert_eq!(class(Says::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")), "protocol");
+    assert_eq!(class(Says::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n")), "protocol");
+    assert_eq!(class(Says::Bytes(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsize\r\n")), "protocol");
+    assert_eq!(class(Says::Bytes(b"\x15\x03\x03\x00\x02\x02\x0a")), "plain_refused");
+}
+
+#[test]
+fn an_endless_header_is_no_header() {
+    let endless = Says::ThenForEver(b"HTTP/1.1 200 OK\r\n", b"X-Filler: filler filler filler filler filler filler\r\n");
+    let (class, detail) = error_of(endless);
+    assert_eq!((class.as_str(), detail.contains("64 KiB")), ("protocol", true), "{detail}");
+}
+
+#[test]
+fn what_has_no_end_ends_by_the_deadline() {
+    const FILLER: &[u8] = &[b'x'; 65536];
+    const CHUNKS: &[u8] =
+        b"4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n";
+    for says in [
+        Says::ThenForEver(b"HTTP/1.1 200 OK\r\n\r\n", FILLER),
+        Says::ThenForEver(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNKS),
+        Says::ThenForEver(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        Says::Bytes(b"HTTP/1.1 200 OK\r\nX: never"),
+    ] {
+        assert_eq!(error_within(says, 300).0, "timeout");
+    }
+}
+
+#[test]
+fn a_status_is_an_error_unless_any_will_do_and_ends_no_connection() {
+    const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy";
+    let server =
+        Http::start(Says::OneByOne(vec![Says::Bytes(OK), Says::Bytes(OK), Says::Bytes(BUSY), Says::Bytes(OK)]));
+    let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 3, 60.0);
+    assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(2), &json!(1)));
+    assert_eq!((&slice["errors"][0]["class"], &slice["errors"][0]["count"]), (&json!("status"), &json!(1)));
+    assert!(slice["errors"][0]["detail"].as_str().unwrap().contains("503"));
+    assert_eq!(slice["http"]["statuses"], json!({"200": 2, "503": 1}));
+    assert_eq!((&slice["http"]["body_bytes"], &slice["http"]["other_length"]), (&json!(8), &json!(1)));
+
+    let server = Http::start(Says::Bytes(BUSY));
+    let mut plan = plan(&server.address, &plain(), &requests(1));
+    let ready = Engine::start().ask(&plan);
+    assert_eq!(ready["ready"]["arms"][0]["error"]["class"], "status");
+    plan["plan"]["arms"][0]["service"]["any_status"] = json!(true);
+    assert_eq!(engine(&plan).slice("arm", "request", 3, 60.0)["operations"], 3);
+}
+
+#[test]
+fn an_arm_that_cannot_run_says_why() {
+    let why = |address: &str, transport: &Value| {
+        let ready = Engine::start().ask(&plan(address, transport, &requests(1)));
+        ready["ready"]["arms"][0]["error"]["class"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(why("127.0.0.1:1", &plain()), "refused");
+    assert_eq!(why("no-such-host.invalid:1", &plain()), "resolve");
+    assert_eq!(why(&server::start(Manner::Says(b"220 mail.example ESMTP\r\n")), &plain()), "protocol");
+    assert_eq!(why(&server::start(Manner::Closes), &plain()), "plain_refused");
+    let ca_file = Authority::new().file("http-refused");
+    let no_tls = server::start(Manner::Says(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    assert_eq!(why(&no_tls, &tls(&ca_file, false)), "tls_refused");
+}
+
+#[test]
+fn a_dead_arm_of_http_has_counted_no_responses() {
+    let mut engine = Engine::start();
+    engine.ask(&plan("127.0.0.1:1", &plain(), &requests(1)));
+    let slice = engine.slice("arm", "request", 3, 60.0);
+    assert_eq!(slice["errors"][0]["class"], "refused");
+    assert_eq!((&slice["http"]["statuses"], &slice["http"]["body_length"]), (&json!({}), &Value::Null));
+}
+
+#[test]
+fn a_name_is_resolved_when_the_arm_is_proved() {
+    let server = Http::start(Says::Bytes(OK));
+    let named = server.address.replace("127.0.0.1", "localhost");
+    let mut engine = engine(&plan(&named, &plain(), &requests(1)));
+    let slice = engine.slice("arm", "request", 3, 60.0);
+    assert_eq!((&slice["operations"], &slice["evidence"]["server"]), (&json!(3), &json!(named)));
+    assert_eq!(slice["phases"]["resolve"], Value::Null);
+}
+
+#[test]
+fn a_trial_is_a_connection_one_request_and_its_end() {
+    let server = Http::start(Says::Bytes(OK));
+    let workloads = json!([{"name": "connect", "kind": "connect", "workers": 2},
+                           {"name": "bare", "kind": "connect", "first_operation": false}]);
+    let mut engine = engine(&plan(&server.address, &plain(), &workloads));
+    let connect = engine.slice("arm", "connect", 20, 60.0);
+    assert_eq!((&connect["operations"], &connect["errors"]), (&json!(20), &json!([])));
+    assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 40);
+    assert_eq!(
+        sum(&connect, "connect") + sum(&connect, "first_operation"),
+        sum(&connect, "connect_and_first_operation")
+    );
+    assert_eq!((&connect["http"]["statuses"], &connect["phases"]["waiting"]), (&json!({"200": 20}), &Value::Null));
+    let bare = engine.slice("arm", "bare", 5, 60.0);
+    assert_eq!((&bare["operations"], &bare["phases"]["connect"]["round_trips"]), (&json!(5), &json!(5)));
+    assert_eq!((&bare["http"]["statuses"], &bare["evidence"]["connections"]), (&json!({}), &json!(5)));
+}
+
+#[test]
+fn tls_adds_its_handshake_and_verifies() {
+    for (name, version, shown, round_trips) in
+        [("http-13", None, "TLSv1.3", 3), ("http-12", Some(SslVersion::TLS1_2), "TLSv1.2", 4)]
+    {
+        let authority = Authority::new();
+        let manner = server::tls(&authority.identity("127.0.0.1", VALID), version);
+        let server = Http::start_over(manner, Says::Bytes(OK_CLOSE));
+        let transport = tls(&authority.file(name), false);
+        let slice = engine(&plan(&server.address, &transport, &requests(1))).slice("arm", "request", 10, 60.0);
+        assert_eq!((&slice["operations"], &slice["errors"]), (&json!(10), &json!([])), "{slice}");
+        assert_eq!(slice["phases"]["request"]["round_trips"], 10 * round_trips);
+        assert_eq!(sum(&slice, "tcp") + sum(&slice, "tls"), sum(&slice, "connect"));
+        assert_eq!(sum(&slice, "connect") + sum(&slice, "processing"), sum(&slice, "request"));
+        let evidence = &slice["evidence"];
+        assert_eq!((&evidence["protocol"], &evidence["key"]), (&json!(shown), &json!("ecdsa-p256")));
+        assert_eq!((&evidence["verified"], &evidence["resumed"]), (&json!(true), &json!(0)));
+        assert_eq!((&evidence["handshakes"], &evidence["connections"]), (&json!(10), &json!(10)));
+        assert_eq!(slice["http"]["response_bytes"], 10 * OK_CLOSE.len());
+    }
+}
+
+#[test]
+fn a_standing_connection_under_tls_is_told_and_outlives_slices() {
+    let authority = Authority::new();
+    let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Says::Bytes(OK));
+    let mut engine = engine(&plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3)));
+    assert_eq!(engine.slice("arm", "request", 60, 60.0)["errors"], json!([]));
+    let later = engine.slice("arm", "request", 60, 60.0);
+    let evidence = &later["evidence"];
+    assert_eq!((&later["operations"], &evidence["handshakes"]), (&json!(60), &json!(0)), "{later}");
+    assert_eq!((&evidence["protocol"], &evidence["verified"]), (&json!("TLSv1.3"), &json!(true)));
+}
+
+#[test]
+fn sessions_are_resumed_where_it_is_asked_for() {
+    let authority = Authority::new();
+    let ca_file = authority.file("http-resumption");
+    for (resumption, resumed) in [(true, 10), (false, 0)] {
+        let manner = server::tls(&authority.identity("127.0.0.1", VALID), None);
+        let server = Http::start_over(manner, Says::Bytes(OK_CLOSE));
+        let mut engine = engine(&plan(&server.address, &tls(&ca_file, resumption), &requests(1)));
+        assert_eq!(engine.slice("arm", "request", 10, 60.0)["evidence"]["resumed"], resumed);
+    }
+}
+
+#[test]
+fn another_name_than_the_certificates_is_refused() {
+    let authority = Authority::new();
+    let manner = server::tls(&authority.identity("shop.example", VALID), None);
+    let server = Http::start_over(manner, Says::Bytes(OK));
+    let mut plan = plan(&server.address, &tls(&authority.file("http-name"), false), &requests(1));
+    // Whom the request is for is no statement about who may answer it.
+    plan["plan"]["arms"][0]["service"]["host"] = json!("shop.example");
+    let ready = Engine::start().ask(&plan);
+    assert_eq!(ready["ready"]["arms"][0]["error"]["class"], "tls_certificate_name");
+}
+
+#[test]
+fn headers_are_in_no_line_of_output() {
+    let mut plan = plan("127.0.0.1:1", &plain(), &requests(1));
+    for (headers, class) in
+        [(json!(["Cookie: s3cret"]), None), (json!(["s3cret"]), Some("plan")), (json!([["s3cret"]]), Some("plan"))]
+    {
+        plan["plan"]["arms"][0]["service"]["headers"] = headers;
+        let answer = Engine::start().ask(&plan);
+        assert_eq!(answer["error"]["class"].as_str(), class, "{answer}");
+        assert!(!answer.to_string().contains("s3cret"), "{answer}");
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_followed_is_one_line() {
+    let good = plan("127.0.0.1:1", &plain(), &requests(1));
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut plan = good.clone();
+        change(&mut plan["plan"]);
+        plan
+    };
+    let mongodb = json!({"protocol": "mongodb", "addresses": ["127.0.0.1:1"], "database": "d", "collection": "c"});
+    for (bad, named) in [
+        (with(&|plan| plan["workloads"][0]["kind"] = json!("query")), "'query'"),
+        (with(&|plan| plan["workloads"][0]["kind"] = json!("load")), "'load'"),
+        (with(&|plan| plan["arms"][0]["service"] = mongodb.clone()), "'mongodb'"),
+        (with(&|plan| plan["workloads"][0]["pace"] = json!({"per_second": 0, "arrivals": "constant"})), "per_second"),
+        (with(&|plan| plan["workloads"][0]["pace"] = json!({"per_second": 1})), "arrivals"),
+        (with(&|plan| plan["arms"][0]["service"]["path"] = json!("no slash")), "slash"),
+        (with(&|plan| plan["arms"][0]["service"]["requests_per_connection"] = json!(0)), "0"),
+        (with(&|plan| plan["workloads"][0]["workers"] = json!(50_000_000)), "open files"),
+    ] {
+        let mut engine = Engine::start();
+        let answer = engine.ask(&bad);
+        assert_eq!(answer["error"]["class"], "plan", "{bad}");
+        assert!(answer["error"]["detail"].as_str().unwrap().contains(named), "{answer}");
+        assert_eq!(engine.child.wait().unwrap().code(), Some(2));
+    }
+}

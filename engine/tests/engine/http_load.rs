@@ -1,0 +1,77 @@
+//! Load at a pace.
+
+use crate::http::{plain, plan};
+use crate::support::engine::Engine;
+use crate::support::http::{Http, OK, Says};
+use crate::support::server::{self, Manner};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn paced(kind: &str, workers: u64, per_second: f64, arrivals: &str) -> Value {
+    json!([{"name": kind, "kind": kind, "workers": workers, "pace": {"per_second": per_second, "arrivals": arrivals}}])
+}
+
+fn sum(slice: &Value, phase: &str) -> u64 {
+    slice["phases"][phase]["sum_ns"].as_u64().unwrap_or_else(|| panic!("{phase} in {slice}"))
+}
+
+#[test]
+fn a_late_workers_latency_counts_from_the_schedule() {
+    let server = Http::start(Says::After(Duration::from_millis(40), OK));
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
+    let slice = engine.slice("arm", "request", 6, 60.0);
+    assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
+    // Due every 10 ms, and not answered before 40 ms: the n-th waits for its worker n times 30 ms at least.
+    assert_eq!(slice["phases"]["delay"]["count"], 6);
+    assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
+    assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);
+    let whole = sum(&slice, "delay") + sum(&slice, "connect") + sum(&slice, "processing");
+    assert_eq!(sum(&slice, "request"), whole);
+}
+
+#[test]
+fn operations_begin_no_earlier_than_scheduled_on_all_threads_together() {
+    let server = Http::start(Says::Bytes(OK));
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server.address, &plain(), &paced("request", 8, 200.0, "constant")));
+    let slice = engine.slice("arm", "request", 21, 60.0);
+    assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(21), &json!(21)));
+    // The last one's instant is 20 gaps of 5 ms after the start, whoever makes it.
+    assert!(slice["elapsed_ns"].as_u64().unwrap() >= 100_000_000);
+    let closed = engine.slice("arm", "request", 1_000_000, 0.1);
+    assert!(closed["operations"].as_u64().unwrap() <= 20, "none begins at or after the window's close");
+    assert_eq!(closed["errors"], json!([]));
+}
+
+#[test]
+fn random_arrivals_are_followed() {
+    let server = Http::start(Says::Bytes(OK));
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 2000.0, "poisson")));
+    let slice = engine.slice("arm", "request", 50, 60.0);
+    assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(50), &json!(50)));
+    let endless =
+        json!({"slice": {"id": 1, "arm": "arm", "workload": "request", "operations": u64::MAX, "seconds": 1e9}});
+    assert_eq!(engine.ask(&endless)["error"]["class"], "plan", "more than can be drawn beforehand");
+}
+
+#[test]
+fn any_kind_of_workload_may_have_a_pace() {
+    let mut engine = Engine::start();
+    let service = json!({"protocol": "mongodb", "addresses": [server::start(Manner::Plain)], "username": null,
+        "password": null, "database": "d", "collection": "c"});
+    let kinds = ["connect", "query", "load"];
+    let workloads: Vec<_> =
+        kinds.iter().flat_map(|kind| paced(kind, 2, 1000.0, "poisson").as_array().unwrap().clone()).collect();
+    let mut plan = plan("", &plain(), &json!(workloads));
+    plan["plan"]["arms"][0]["service"] = service;
+    plan["plan"]["data"]["records"] = json!(1000);
+    assert_eq!(engine.ask(&plan)["ready"]["arms"][0]["error"], Value::Null);
+    for (kind, phase) in [("connect", "connect"), ("query", "operation"), ("load", "operation")] {
+        let slice = engine.slice("arm", kind, 20, 60.0);
+        assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])), "{kind}");
+        assert_eq!(slice["phases"]["delay"]["count"], slice["phases"][phase]["count"], "{kind}");
+        assert_eq!(slice["http"], Value::Null);
+    }
+}

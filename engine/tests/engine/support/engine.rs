@@ -1,0 +1,41 @@
+//! The program itself, by its standard streams.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub struct Engine {
+    pub child: Child,
+    pub input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Engine {
+    pub fn start() -> Self {
+        Self::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("drive"))
+    }
+
+    /// By a command of its own.
+    pub fn start_with(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Engine { child, input, output }
+    }
+
+    pub fn say(&mut self, line: &Value) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    pub fn ask(&mut self, line: &Value) -> Value {
+        self.say(line);
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    pub fn slice(&mut self, arm: &str, workload: &str, operations: u64, seconds: f64) -> Value {
+        let slice = json!({"id": 1, "arm": arm, "workload": workload, "operations": operations, "seconds": seconds});
+        self.ask(&json!({ "slice": slice }))["slice"].take()
+    }
+}
