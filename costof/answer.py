@@ -6,8 +6,8 @@ from math import log
 from typing import NamedTuple
 
 from costof.errors import Caution
+from costof.report import advice, winning_back
 from costof.report import format as fmt
-from costof.report import winning_back
 from costof.report.reading import settings
 from costof.result import Arm, BreakEven, Effect, Estimate, Metric, Result, Sentence, Verdict
 from costof.study import Explanation, Study
@@ -56,6 +56,12 @@ def answer(result: Result, study: Study) -> list[Sentence]:
 def _statements(result: Result, study: Study, arms: list[Arm]) -> list[Sentence]:
     """A sentence for each arm and view where these are few; else the most important ones, and the rest as details."""
     each = [text for arm in arms for text in _costs(result, study, arm)]
+    if advised := advice.sentences(result, study):
+        details = [_said(line, []) for line in _lines(result, study, arms)]
+        return [
+            *(Sentence(kind="answer", text=text) for text in advised),
+            *(Sentence(kind="detail", text=text) for text in details),
+        ]
     if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES and not result.cures:
         return [Sentence(kind="answer", text=text) for text in each]
     lines = _lines(result, study, arms)

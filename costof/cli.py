@@ -1,4 +1,4 @@
-"""The command line: `costof list | run | show | report | compare | ab | doctor`."""
+"""The command line: `costof list | run | show | report | compare | ab | ycsb | doctor`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from costof.redact import redact_url
 from costof.result import Result
 from costof.services import open_service
 from costof.study import load_study, study_names
+from costof.ycsb.command import ycsb
 
 RESULT = "result.json"
 MOST_CONCURRENT = 20_000
@@ -32,8 +33,12 @@ MOST_CONCURRENT = 20_000
 def cli() -> None:
     """What will this protection cost my service? A controlled experiment on real servers, and its answer.
 
-    `costof ab URL` asks one URL, with the options and the report of Apache's ab.
+    `costof ab URL` asks one URL, with the options and the report of Apache's ab; `costof ycsb`
+    takes YCSB's command line.
     """
+
+
+cli.add_command(ycsb)
 
 
 @cli.command("list")

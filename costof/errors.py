@@ -80,6 +80,7 @@ class Problem(Enum):
         "the database '{database}' exists on {target} and was not made by this run; nothing was touched. "
         "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
     )
+    NO_REPLICA_SET = (EXIT_FAILED, "{target} is no replica set, so nothing is replicated; name one")
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
     AB_URL = (EXIT_USAGE, "that is no URL to ask ({detail}); write it as http://shop.example/path")
     AB_CONCURRENCY = (
@@ -88,6 +89,20 @@ class Problem(Enum):
     )
     AB_HEADER = (EXIT_USAGE, "{text} is no header; write it as -H 'Name: value'")
     AB_UNANSWERED = (EXIT_FAILED, "cannot ask {url}: {detail}")
+    YCSB_FILE_UNREADABLE = (
+        EXIT_USAGE,
+        "cannot read {path}: {detail}; -P wants a property file, or one of workloada to workloadf, which are built in",
+    )
+    YCSB_NOT_A_PROPERTY = (EXIT_USAGE, "-p wants name=value, as in -p recordcount=1000")
+    YCSB_BAD_PROPERTY = (EXIT_USAGE, "{name} must be {allowed}")
+    YCSB_NEEDS = (EXIT_USAGE, "it is not said {what}; say it as in -p {option}")
+    YCSB_TABLE_OCCUPIED = (
+        EXIT_FAILED,
+        "{table} on {target} holds records already, and nothing was written; load into an empty one, "
+        "or say where to go on with -p insertstart=N",
+    )
+    YCSB_TABLE_EMPTY = (EXIT_FAILED, "{table} on {target} holds no records; load some first with costof ycsb load")
+    YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -111,6 +126,18 @@ class Caution(Enum):
     SERVER_COUNTERS_HIDDEN = (
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
     )
+    NO_NODE_SHARES = (
+        "without root the members have no hosts and no CPU shares of their own: they compete for this machine, "
+        "which hides what relieves the primary"
+    )
+    PRIMARY_DEPOSED = (
+        "the primary of the set of {nodes} was deposed {times} times and made primary again; slices in which it was "
+        "not primary were thrown out"
+    )
+    TREE_HIDDEN = (
+        "this user may not see who follows whom nor how far members lag ({detail}); grant it the role clusterMonitor "
+        "to have them shown"
+    )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
     NO_CPU_SHARE = (
         "not root: {hosts} had no CPU share but whatever of this machine was free, so balancer_cpu says nothing"
@@ -119,6 +146,9 @@ class Caution(Enum):
         "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
     )
     FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
+    YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
+    YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"
+    YCSB_FAILED = "{count} operations failed with '{name}', the first one: {detail}"
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 
     def text(self, **fields: object) -> str:

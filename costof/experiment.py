@@ -25,9 +25,9 @@ from costof.ledger import (
     now,
 )
 from costof.panel import Panel
-from costof.plan import Plan
+from costof.plan import Plan, PlannedArm
 from costof.rounds import Samples, Turn, add_samples, enough, precision, turns_of_round
-from costof.service import Counters, Service
+from costof.service import Counters, Observation, Service
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
 FRUITLESS_ROUNDS = 2
@@ -180,6 +180,7 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
         # A session to resume: arranging the servers has voided the last one.
         connect = state.plan.study.wire_connect
         panel.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
+    observed = _observe(state, arm)
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
     held_before, steal_before = state.service.held_back_seconds(), steal_seconds()
     state.slices += 1
@@ -187,7 +188,9 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     cpu = _since(cpu_before, state.service.cpu_seconds())
     held_back, steal = _since(held_before, state.service.held_back_seconds()), steal_seconds() - steal_before
     moved = _read_counters(state, member).since(before)
-    wrong = mismatch(arm.levels, workload.view, answer, moved, state.plan.workers(turn.workload, arm))
+    judgement = state.service.judge(arm, observed, _observe(state, arm), answer)
+    workers = state.plan.workers(turn.workload, arm)
+    wrong = mismatch(arm.levels, workload.view, answer, moved, workers) or judgement.mismatch
     state.ledger.append(
         SliceRecord(
             round=number,
@@ -199,13 +202,21 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
             server_tls=moved.tls_connections,
             server_cpu_seconds=cpu,
             server_held_back_seconds=held_back,
+            server_figures=judgement.figures,
+            server_facts=judgement.facts,
             steal_seconds=steal,
             mismatch=wrong,
         )
     )
     if wrong is None and number >= 0:
-        add_samples(state.plan, state.before.samples, number, turn, answer)
+        add_samples(state.plan, state.before.samples, number, turn, answer, judgement.figures)
     return answer.operations
+
+
+def _observe(state: _Run, arm: PlannedArm) -> Observation:
+    with _reading_fails_softly(state):
+        return state.service.observe(arm)
+    return None
 
 
 def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:

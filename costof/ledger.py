@@ -60,6 +60,8 @@ class SliceRecord(Record):
     server_tls: dict[str, int] | None
     server_cpu_seconds: dict[str, float]
     server_held_back_seconds: dict[str, float] = {}
+    server_figures: dict[str, float] = {}
+    server_facts: dict[str, str] = {}
     steal_seconds: float = 0.0
     mismatch: str | None = None
 

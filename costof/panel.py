@@ -119,6 +119,10 @@ class Panel:
                     "kind": workload.kind,
                     "workers": self.plan.workers(name, arm),
                 }
+                if workload.ycsb:
+                    # What was loaded is what can be asked for, and what new records follow.
+                    loaded = {"record_count": self.plan.records} if self.plan.records else {}
+                    told["ycsb"] = {**workload.options(arm.levels), **loaded}
                 if workload.pace is not None:
                     told["pace"] = workload.pace.model_dump()
                 if not workload.first_operation:
@@ -129,9 +133,10 @@ class Panel:
         return found
 
     def _border_name(self, workload: str, arm: PlannedArm) -> str:
-        """An instrument knows a workload of another number of workers as another workload."""
-        workers = self.plan.workers(workload, arm)
-        return workload if workers == self.plan.study.workloads[workload].workers else f"{workload} x {workers}"
+        """An instrument knows a workload of another number of workers, or of other options, as another workload."""
+        spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
+        parts = [workload, f"x {workers}" if workers != spec.workers else "", spec.variant(arm.levels)]
+        return " ".join(part for part in parts if part)
 
 
 def _grouped(

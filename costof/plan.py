@@ -113,6 +113,8 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
+    if options.target is not None:
+        study = as_served(study)
     settings = [_assignment(text) for text in options.settings]
     records = profile.records
     chosen: dict[str, list[str]] = {}
@@ -140,6 +142,24 @@ def resolve(study: Study, options: Options) -> Plan:
         protection_asked=study.main_factor in chosen,
         published=load_published(study.published) if study.published else None,
     )
+
+
+def as_served(study: Study) -> Study:
+    """The study as a target can be asked it: where its main factor is the lab's alone, another one is varied.
+
+    The first factor that is not the lab's makes the arms then, against `target_control`; what the servers are is a
+    setting that all arms share.
+    """
+    if not study.target_control:
+        return study
+    main = next(name for name, factor in study.factors.items() if not factor.lab_only)
+    factors = {main: study.factors[main].model_copy(update={"context": False})}
+    for name, factor in study.factors.items():
+        if name != main:
+            factors[name] = factor.model_copy(update={"context": factor.context or factor.lab_only})
+    labels = {level: f"{factors[main].label} {level}" for level in factors[main].levels}
+    update = {"factors": factors, "control": study.target_control, "protection": factors[main].label}
+    return study.model_copy(update={**update, "labels": labels | study.labels})
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:

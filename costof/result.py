@@ -344,6 +344,18 @@ class LinkEvidence(Model):
     probes: int
 
 
+class Tree(Model):
+    """Who followed whom in slices of an arm, read from every member before and after each of them."""
+
+    arm: str
+    followers: dict[str, list[str]] = Field(description="Members by the one they follow; the primary comes first.")
+    slices: int
+    thrown_out: int = Field(default=0, description="Slices of the arm whose tree was not its own; in no figure.")
+    same_as: list[str] = Field(
+        default=[], description="Arms of the same setting that had this very tree in all their slices, as this one had."
+    )
+
+
 class ErrorCount(Model):
     arm: str
     workload: str
@@ -397,6 +409,7 @@ class Result(Model):
     links: list[LinkEvidence] = []
     cures: list[Cure] = []
     sizing: list[Sizing] = []
+    trees: list[Tree] = []
     ab: list[AbFigures] = []
     published: Published | None = None
     noise_floor: list[NoiseFloor]

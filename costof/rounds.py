@@ -10,7 +10,7 @@ from typing import NamedTuple
 from costof.effects import half_width, ratio
 from costof.instrument import SliceAnswer
 from costof.plan import Plan
-from costof.study import WHOLE_SLICE, Metric
+from costof.study import OF_SERVERS, WHOLE_SLICE, Metric
 
 STEADY_ROUNDS = 3
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
@@ -75,13 +75,18 @@ class Samples:
         return [of_control[number] for number in common], [of_arm[number] for number in common]
 
 
-def add_samples(plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer) -> None:
-    """The slice's means, by metric, in the metric's unit."""
+def add_samples(
+    plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, figures: dict[str, float]
+) -> None:
+    """The slice's means and the servers' `figures` of it, by metric, in the metric's unit."""
     for name, metric in plan.study.metrics.items():
         if metric.workload != turn.workload:
             continue
         phase = answer.phases.get(metric.phase)
-        if metric.phase == WHOLE_SLICE and answer.operations:
+        figure = figures.get(metric.phase.removeprefix(OF_SERVERS)) if metric.phase.startswith(OF_SERVERS) else None
+        if figure is not None:
+            samples.add(name, turn.arm, number, figure)
+        elif metric.phase == WHOLE_SLICE and answer.operations:
             samples.add(name, turn.arm, number, of_slice(metric, answer))
         elif phase is not None:
             workers = plan.workers(turn.workload, plan.arm(turn.arm))

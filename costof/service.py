@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from costof.instrument import SliceAnswer
 from costof.plan import PlannedArm
 from costof.result import LinkEvidence
 
 LoadData = Callable[[PlannedArm], None]
+#: What a service knows of itself at one instant; only the service reads it.
+Observation = Any
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,18 @@ class Counters:
         before = earlier.tls_connections or {}
         moved = {version: count - before.get(version, 0) for version, count in self.tls_connections.items()}
         return Counters(connections, moved, self.shared)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the servers themselves say of a slice: why it does not prove its arm, figures, and facts in words.
+
+    Figures are means over the slice unless their name says otherwise, in the unit of the metric that shows them.
+    """
+
+    mismatch: str | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +133,14 @@ class Service(ABC):
     def cpu_seconds(self) -> dict[str, float]:
         """CPU seconds used so far, by role."""
         return {}
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        """Look at the servers, right before and right after each slice of an arm. Outside measured time."""
+        return None
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        """What two observations say of the slice between them."""
+        return Judgement()
 
     def held_back_seconds(self) -> dict[str, float]:
         """Seconds so far in which a role wanted to run and its CPU share was used up, by role: its own steal time."""

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from costof.errors import CostofError, Problem, nearest
 
-Unit = Literal["ms", "us", "per_second"]
+Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
+Options = dict[str, str | int | float | bool]
 FAR = "@far"
 
 
@@ -79,17 +80,38 @@ class Workload(Model):
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
+    ycsb: Options = Field(
+        default={}, description="Kind ycsb: what differs from YCSB's defaults, by the border's names."
+    )
+    ycsb_by_level: dict[str, dict[str, Options]] = Field(
+        default={}, description="By factor and level: what an arm with this level has instead."
+    )
+
+    def options(self, levels: dict[str, str]) -> Options:
+        """The `ycsb` options on an arm of these levels."""
+        found = dict(self.ycsb)
+        for factor, by_level in self.ycsb_by_level.items():
+            found |= by_level.get(levels.get(factor, ""), {})
+        return found
+
+    def variant(self, levels: dict[str, str]) -> str:
+        """What tells its options on such an arm from the usual ones, such as 'read_share 0.5'; '' where they are."""
+        told = [(name, levels.get(name, "")) for name in self.ycsb_by_level]
+        return ", ".join(f"{name} {level}" for name, level in told if level in self.ycsb_by_level[name])
 
 
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
 WHOLE_SLICE = "slice"
+#: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
+OF_SERVERS = "server."
 
 
 class Metric(Model):
     """A figure: the mean time of one phase of one workload, in `unit`.
 
     'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
-    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself.
+    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself. Of the phase
+    'server.<name>' it is a figure of the servers' own.
     """
 
     label: str
@@ -174,6 +196,15 @@ class Sizing(Model):
     when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
 
 
+class Advice(Model):
+    """What to do, by setting: a table for each, and a sentence for each combination of the levels in `by`."""
+
+    metric: str = Field(description="Decides.")
+    also: list[str] = Field(default=[], description="Metrics that stand beside it in the tables.")
+    along: str = Field(description="A context with numbers for levels, such as the nodes: from which one on it pays.")
+    by: list[str] = Field(description="Contexts that advice differs by.")
+
+
 class Study(Model):
     name: str
     title: str
@@ -186,12 +217,16 @@ class Study(Model):
     workloads: dict[str, Workload]
     metrics: dict[str, Metric]
     profiles: dict[str, Profile]
+    target_control: dict[str, str] = Field(
+        default={}, description="Levels of the control when a target is asked, whose servers are taken as they stand."
+    )
     excludes: list[dict[str, str]] = Field(default=[], description="Levels that do not go together.")
     cost_model: list[Operation] = []
     break_even: list[BreakEven] = []
     explanations: list[Explanation] = []
     cures: Cures | None = None
     sizing: Sizing | None = None
+    advice: Advice | None = None
     published: str | None = None
 
     @model_validator(mode="after")
@@ -199,6 +234,10 @@ class Study(Model):
         for name, metric in self.metrics.items():
             if metric.workload not in self.workloads:
                 raise ValueError(f"metric {name} asks for the unknown workload {metric.workload}")
+        for name, workload in self.workloads.items():
+            for factor, by_level in workload.ycsb_by_level.items():
+                if factor not in self.factors or not by_level.keys() <= set(self.factors[factor].levels):
+                    raise ValueError(f"workload {name} has options of unknown levels of {factor}")
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
@@ -207,6 +246,7 @@ class Study(Model):
         used += [m for o in self.cost_model for m in (o.metric, *o.predicts)]
         used += [self.cures.metric] if self.cures else []
         used += [self.sizing.elapsed] if self.sizing else []
+        used += [self.advice.metric, *self.advice.also] if self.advice else []
         unknown = [name for name in used if name not in self.metrics]
         if unknown:
             raise ValueError(f"unknown metrics {unknown}")

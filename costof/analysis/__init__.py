@@ -10,9 +10,11 @@ from costof.analysis.cures import candidates, cures_of
 from costof.analysis.figures import ab_of, break_evens, compared, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.run_record import Run, read_run
 from costof.analysis.sizing import sizing_of
+from costof.analysis.trees import trees_of
 from costof.effects import Comparison
 from costof.errors import CostofError, Problem
 from costof.ledger import Ledger
+from costof.report import advice
 from costof.result import Result
 from costof.tables import study_tables
 
@@ -50,6 +52,7 @@ def analyse(ledger: Ledger) -> Result:
         links=run.links,
         cures=cures_of(run, effects, floors, comparison),
         sizing=sizing_of(run),
+        trees=trees_of(run),
         ab=ab_of(run),
         published=plan.published,
         noise_floor=floors,
@@ -58,7 +61,7 @@ def analyse(ledger: Ledger) -> Result:
         warnings=warnings_of(run, len(compared(run))),
         environment=_environment(run),
     )
-    told = result.model_copy(update={"tables": study_tables(result)})
+    told = result.model_copy(update={"tables": [*study_tables(result), *advice.tables(result, study)]})
     return told.model_copy(update={"answer": words.answer(told, study)})
 
 

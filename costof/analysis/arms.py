@@ -17,8 +17,10 @@ def arm_result(run: Run, arm: PlannedArm) -> Arm:
     seen = [evidence for view in ("wire", "app") if (evidence := _evidence(run, arm, view))]
     if arm.name in run.proofs:
         seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
+    if facts := _server_facts(run, arm):
+        seen.append(Evidence(view="server", facts=facts, slices=sum(p.answer.arm == arm.name for p in run.counted)))
     error = run.refused(arm) or run.lost_arms.get(arm.name)
-    if error is None and not any(evidence.view != "service" for evidence in seen) and run.slices:
+    if error is None and not any(evidence.view in ("wire", "app") for evidence in seen) and run.slices:
         error = next((piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch), None)
         error = error or "no slice of it succeeded"
     return Arm(
@@ -33,6 +35,15 @@ def arm_result(run: Run, arm: PlannedArm) -> Arm:
         evidence=seen,
         error=error,
     )
+
+
+def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
+    """What the servers said of the arm's slices; of a fact that changed, every version of it."""
+    said: dict[str, dict[str, None]] = {}
+    for piece in run.counted:
+        for name, fact in piece.server_facts.items() if piece.answer.arm == arm.name else ():
+            said.setdefault(name, {})[fact] = None
+    return {name: " | ".join(facts) for name, facts in said.items()}
 
 
 def _where(run: Run, arm: PlannedArm) -> str:

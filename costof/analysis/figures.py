@@ -13,7 +13,7 @@ from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, need
 from costof.plan import PlannedArm
 from costof.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
 from costof.rounds import in_unit, of_slice
-from costof.study import WHOLE_SLICE
+from costof.study import OF_SERVERS, WHOLE_SLICE
 from costof.study import Metric as StudyMetric
 
 SHARES = (0.05, 0.01)
@@ -91,7 +91,12 @@ def values_of(run: Run) -> list[Value]:
 def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     metric = run.plan.study.metrics[name]
     if metric.phase == WHOLE_SLICE:
-        return _value_of_slices(run, name, metric, arm)
+        pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
+        numbers = [of_slice(metric, answer) for answer in pieces]
+        return _value_of_slices(run, name, arm, numbers, sum(answer.operations for answer in pieces))
+    if metric.phase.startswith(OF_SERVERS):
+        numbers = run.samples.of(name, arm.name)
+        return _value_of_slices(run, name, arm, numbers, len(numbers))
     phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
     workers = run.plan.workers(metric.workload, arm)
     count = sum(phase.count for phase in phases)
@@ -124,20 +129,19 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     )
 
 
-def _value_of_slices(run: Run, name: str, metric: StudyMetric, arm: PlannedArm) -> Value:
-    """A metric of whole slices: what is distributed are the slices' own numbers, the slowest last."""
-    pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
-    sign = 1 if metric.better == "lower" else -1
-    numbers = np.sort([sign * of_slice(metric, answer) for answer in pieces])
+def _value_of_slices(run: Run, name: str, arm: PlannedArm, numbers: list[float], operations: int) -> Value:
+    """A metric of whole slices: what is distributed are the slices' own numbers, the worst last."""
+    sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
+    ordered = np.sort([sign * number for number in numbers])
 
     def at(percentile: float) -> float:
-        return sign * float(np.percentile(numbers, percentile))
+        return sign * float(np.percentile(ordered, percentile))
 
     return Value(
         metric=name,
         arm=arm.name,
         mean=estimate(run.samples.of(name, arm.name)),
-        operations=sum(answer.operations for answer in pieces),
+        operations=operations,
         percentiles={label: at(percentile) for label, percentile in PERCENTILES.items()},
         distribution=[DistributionPoint(value=at(q), fraction=q / 100) for q in QUANTILES],
     )
@@ -161,7 +165,7 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
         name=name,
         label=metric.label,
         description=metric.description,
-        view=run.plan.study.workloads[metric.workload].view,
+        view="server" if metric.phase.startswith(OF_SERVERS) else run.plan.study.workloads[metric.workload].view,
         unit=metric.unit,
         headline=metric.headline,
         better=metric.better,

@@ -113,7 +113,7 @@ def read_run(ledger: Ledger) -> Run:
                 run.end = record
     for piece in run.counted:
         turn = Turn(piece.workload, piece.answer.arm)
-        add_samples(run.plan, run.samples, piece.round, turn, piece.answer)
+        add_samples(run.plan, run.samples, piece.round, turn, piece.answer, piece.server_figures)
     return run
 
 

@@ -11,6 +11,7 @@ import math
 import re
 import secrets
 import shlex
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -116,6 +117,17 @@ class Network:
         """From `host` to an address of the link's other end. The link stands already: `start` comes before."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
+
+    def forward(self, host: Host) -> None:
+        """Make a router of a host: it passes packets on between its links."""
+        self._do(f"forwarding {host.name}", [[*host.prefix, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward"]])
+
+    def configure(self, what: str, commands: Iterable[tuple[Host, str]]) -> None:
+        """Words of ip(8) on hosts, in this order and all in one go: a set of routes that change together.
+
+        Raises `LAB_FAILED`.
+        """
+        self._do(what, [[_ip(), "-n", str(host.namespace), *words.split()] for host, words in commands])
 
     def start(self) -> LinkReady | None:
         """Bring up the engine's links since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""

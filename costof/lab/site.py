@@ -79,7 +79,7 @@ class Site:
 
     def measure(self) -> None:
         """Measure every link, one after the other: 1 s for distances as far as 170 ms."""
-        self._evidence = [told for link in self._links.values() for told in _measured(link)]
+        self._evidence = [told for link in self._links.values() for told in measured(link)]
 
     def links(self) -> list[LinkEvidence]:
         """What was measured."""
@@ -138,7 +138,8 @@ def _kind(link: Link) -> str:
     return link.kind if link.round_trip_ms == 0 else f"{link.round_trip_ms:g} ms, {link.kind}"
 
 
-def _measured(link: Link) -> list[LinkEvidence]:
+def measured(link: Link) -> list[LinkEvidence]:
+    """What a link's round trip is, by each method that had an answer."""
     told = link_evidence.measure_link(link, count=PROBES)
     methods = {"ICMP": told.icmp, "TCP_INFO": told.tcp}
     return [

@@ -18,7 +18,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
 """A ratio from here on reads better as a multiple ('5.4×') than as a percentage ('+440 %')."""
 MOST_DECIMALS = 6
-UNITS = {"per_second": "/s", "us": "µs"}
+UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
 """How a unit is printed, where not by its own name."""
 
 

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from costof.report import ab, distance, palette, winning_back, words
+from costof.report import ab, distance, palette, trees, winning_back, words
 from costof.report import format as fmt
 from costof.report.environment import flat
 from costof.report.pictures import Picture, draw_all
@@ -40,6 +40,7 @@ SECTIONS = [
     Section("tables", "Figures", lambda reading, _: bool(reading.tables)),
     Section("costs", "What it costs"),
     Section("cures", "What wins it back", lambda reading, _: bool(reading.result.cures)),
+    Section("trees", "Who followed whom", lambda reading, _: bool(reading.result.trees)),
     Section("sizing", "How many cores", lambda reading, _: bool(reading.result.sizing)),
     Section("ab", "As ab prints it", lambda reading, _: bool(reading.result.ab)),
     Section("why", "Why", lambda reading, pictures: "phases" in pictures or bool(reading.sentences("explanation"))),
@@ -77,7 +78,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.globals.update(fmt=fmt, words=words, distance=distance, palette=palette, flat=flat, by_metric=_by_metric)
-    made.globals.update(ab=ab, winning_back=winning_back)
+    made.globals.update(ab=ab, winning_back=winning_back, trees=trees)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from costof.report import ab, distance, winning_back, words
+from costof.report import ab, distance, trees, winning_back, words
 from costof.report import format as fmt
 from costof.report.environment import flat
 from costof.report.reading import PublishedRow, Reading, Setting, ViewRows
@@ -95,6 +95,13 @@ def _winning_back(reading: Reading) -> Iterator[str]:
             yield "### Bursts: predicted and measured"
             yield _escaped(winning_back.CHECK_HEAD, checks)
         yield escape(winning_back.MODEL)
+
+
+def _trees(reading: Reading) -> Iterator[str]:
+    if reading.result.trees:
+        yield "## Who followed whom"
+        yield table(trees.HEAD, [[escape(cell) for cell in row] for row in trees.rows(reading.result)], left=2)
+        yield escape(trees.METHOD)
 
 
 def _escaped(head: list[str], rows: list[list[str]]) -> str:
@@ -254,6 +261,7 @@ SECTIONS: list[Callable[[Reading], Iterator[str]]] = [
     _answer,
     _tables,
     _winning_back,
+    _trees,
     _as_ab,
     _reasons,
     _near_and_far,

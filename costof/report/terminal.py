@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from costof.report import ab, distance, winning_back, words
+from costof.report import ab, distance, trees, winning_back, words
 from costof.report import format as fmt
 from costof.report.format import Shown
 from costof.report.reading import EffectRow, PublishedRow, Reading, ViewRows
@@ -255,6 +255,11 @@ def _rows(title: str, head: list[str], rows: list[list[str]], width: int) -> Ren
     return _study_table(StudyTable(name="", title=title, columns=head, rows=cells), width)
 
 
+def _trees(reading: Reading, width: int) -> Iterator[RenderableType]:
+    if lines := trees.lines(reading.result):
+        yield _labelled("Trees", lines, width)
+
+
 def _as_ab(reading: Reading, width: int) -> Iterator[RenderableType]:
     for table in ab.summary(reading):
         yield _study_table(table, width)
@@ -320,6 +325,7 @@ SECTIONS: list[Callable[[Reading, int], Iterator[RenderableType]]] = [
     _answer,
     _tables,
     _winning_back,
+    _trees,
     _as_ab,
     _reasons,
     _near_and_far,

@@ -16,7 +16,8 @@ from pymongo import uri_parser
 from pymongo.errors import ConfigurationError, InvalidURI, OperationFailure, PyMongoError
 
 from costof.errors import CostofError, Problem
-from costof.lab.mongodb import COLLECTION, read_counters
+from costof.lab.mongodb import COLLECTION
+from costof.lab.replica_set import read_counters
 from costof.plan import Plan, PlannedArm
 from costof.redact import redact_url
 from costof.service import Counters, Description, LoadData, Service

@@ -60,6 +60,9 @@ pub struct Failure {
     pub class: Class,
     /// For people, one line.
     pub detail: String,
+    /// The server says that it is not, or not any more, the one to ask.
+    #[serde(skip)]
+    pub moved: bool,
 }
 
 /// What everything on the path of a measured byte returns.
@@ -68,7 +71,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A failure of this class, with what happened in words.
     pub fn new(class: Class, detail: impl Into<String>) -> Self {
-        Failure { class, detail: detail.into() }
+        Failure { class, detail: detail.into(), moved: false }
     }
 
     /// The answer is not what the protocol allows.

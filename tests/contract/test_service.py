@@ -22,6 +22,7 @@ from costof.study import load_study
 from costof.transport import speaks_tls, tunnel_of
 from tests.engines import WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
+from tests.replication_plan import plan_for as small_replication_plan
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 RECORDS = 300
@@ -37,11 +38,13 @@ HTTP_WORKLOADS = tuple({"name": kind, "kind": kind, "workers": 20} for kind in (
 
 @dataclass
 class Standing:
-    """A service, and under which name its servers count a connection with TLS 1.3; None where they do not."""
+    """A service, under which name its servers count a connection with TLS 1.3 (None where they do not), and whether it
+    wants data beforehand."""
 
     plan: Plan
     service: Service
     counted_as: str | None
+    loads: bool = True
 
     @property
     def operation(self) -> str:
@@ -102,10 +105,29 @@ def http_target() -> Iterator[Standing]:
             yield Standing(plan, target, None)
 
 
+@contextlib.contextmanager
+def replication_lab() -> Iterator[Standing]:
+    plan = small_replication_plan("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1", f"records={RECORDS}")
+    with open_service(plan, None, None, "run") as service:
+        yield Standing(plan, service, "TLSv1.3", loads=False)
+
+
+@contextlib.contextmanager
+def replication_target() -> Iterator[Standing]:
+    with lab("mongodb-tls", "TLSv1.3") as playing:
+        end = playing.service.endpoint(playing.plan.controls[0])["service"]
+        admin = f"mongodb://lab:{end['password']}@{','.join(end['addresses'])}/?replicaSet=costof"
+        plan = small_replication_plan(f"records={RECORDS}", target="mongodb://a-user")
+        with open_service(plan, admin, None, "run") as target:
+            yield Standing(plan, target, "TLSv1.3", loads=False)
+
+
 # MariaDB and HAProxy do not count by version.
 SERVICES = {
     "mongodb-lab": lambda: lab("mongodb-tls", "TLSv1.3"),
     "mongodb-target": mongodb_target,
+    "replication-lab": replication_lab,
+    "replication-target": replication_target,
     "mysql-lab": lambda: lab("mysql-transport", "TLS"),
     "mysql-target": mysql_target,
     "http-lab": lambda: lab("http-tls-termination", "TLS"),
@@ -123,17 +145,19 @@ def standing(request: pytest.FixtureRequest) -> Iterator[Standing]:
 def engines(standing: Standing) -> Iterator[Engines]:
     with Engines(standing.plan, standing.service, HTTP_WORKLOADS if standing.is_http else WORKLOADS) as engines:
         standing.service.prepare(standing.control, engines.load)
+        if not standing.loads:
+            engines.load(standing.control)
         yield engines
 
 
-def test_endpoints_differ_in_the_transport_alone(standing: Standing) -> None:
+def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> None:
     arms = [arm for arm in standing.plan.arms if arm.context == standing.control.context]
     ends = [standing.service.endpoint(arm) for arm in arms]
+    # Plain and TLS are two ports of a balancer. What an arm asks its servers for is its own: a write concern.
+    apart = ("addresses", "host") if standing.is_http else ("write_concern",)
     assert ends[0] == ends[1]
     assert ends[0]["transport"] == {"kind": "plain"}
-    assert ends[2]["transport"]["kind"] == "tls"
-    # Plain and TLS are two ports of a balancer.
-    apart = ("addresses", "host") if standing.is_http else ()
+    assert ends[2]["transport"]["kind"] == ("tls" if speaks_tls(arms[2].levels) else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
     # A tunnel is entered elsewhere, and nothing else is different.
     for arm, end in zip(arms[3:], ends[3:], strict=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, Problem
-from costof.plan import AS_SERVED, Options, parse_duration, parse_precision, resolve
+from costof.plan import AS_SERVED, Options, Plan, parse_duration, parse_precision, resolve
 from costof.rounds import enough, in_unit, turns_of_round
 from costof.study import Study, load_study, study_names
+from tests.replication_plan import plan_for
 
 
 @pytest.fixture
@@ -60,6 +61,18 @@ def test_a_target_keeps_its_own_key(study: Study) -> None:
     plan = resolve(study, Options(target="mongodb://h"))
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_asked
+
+
+def test_a_target_is_asked_for_the_first_factor_that_is_not_the_labs() -> None:
+    plan = plan_for(target="mongodb://h")
+    assert plan.study.main_factor == "write_concern"
+    assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
+    assert {arm.levels["sync"] for arm in plan.arms} == {arm.levels["nodes"] for arm in plan.arms} == {AS_SERVED}
+    assert {arm.context for arm in plan.arms} == {""}
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert [arm.name for arm in plan_for("write_concern=2", target="mongodb://h").arms] == ["1", "1-twin", "2"]
+    with pytest.raises(CostofError, match="sync can be varied in a lab only"):
+        plan_for("sync=chain", target="mongodb://h")
 
 
 def test_the_published_profile_repeats_the_published_sizes(study: Study) -> None:

@@ -12,6 +12,7 @@ from costof.report.pictures.differences import differences
 from costof.report.pictures.distance import distance
 from costof.report.pictures.distributions import distributions
 from costof.report.pictures.phases import phases
+from costof.report.pictures.trees import trees
 from costof.report.reading import Reading
 
 __all__ = ["PICTURES", "Legend", "Picture", "draw_all"]
@@ -21,6 +22,7 @@ PICTURES: dict[str, Callable[[Reading], Picture | None]] = {
     "distributions": distributions,
     "differences": differences,
     "cures": cures,
+    "trees": trees,
     "break_even": break_even,
     "distance": distance,
     "cpu": cpu,

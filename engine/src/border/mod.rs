@@ -2,9 +2,11 @@
 
 mod answer;
 mod plan;
+mod ycsb;
 
 pub use answer::*;
 pub use plan::*;
+pub use ycsb::*;
 
 use serde::Deserialize;
 

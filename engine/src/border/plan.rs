@@ -1,5 +1,6 @@
 //! What is to be measured, as Python has resolved it.
 
+use super::ycsb::Ycsb;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -83,7 +84,7 @@ impl Service {
     pub fn has(&self, kind: Kind) -> bool {
         match kind {
             Kind::Connect => true,
-            Kind::Query | Kind::Load => !matches!(self, Service::Http(_)),
+            Kind::Query | Kind::Load | Kind::Ycsb => !matches!(self, Service::Http(_)),
             Kind::Request => matches!(self, Service::Http(_)),
         }
     }
@@ -111,6 +112,40 @@ pub struct MongodbService {
     pub database: String,
     /// The collection of the records.
     pub collection: String,
+    /// Sent with every write; the server's default where absent.
+    pub write_concern: Option<WriteConcern>,
+}
+
+/// How many members must have a write before it is answered (MongoDB's `w`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenConcern")]
+pub enum WriteConcern {
+    /// Most of those that vote.
+    Majority,
+    /// So many, the primary among them.
+    Members(i32),
+}
+
+/// As a plan has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenConcern {
+    Words(String),
+    Members(i64),
+    Other(serde::de::IgnoredAny),
+}
+
+impl TryFrom<WrittenConcern> for WriteConcern {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenConcern) -> Result<Self, Self::Error> {
+        match written {
+            WrittenConcern::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
+            // Without acknowledgement there is nothing to measure.
+            WrittenConcern::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
+            _ => Err("write_concern is \"majority\" or a number of members from 1 to 50"),
+        }
+    }
 }
 
 fn admin() -> String {
@@ -297,6 +332,8 @@ pub struct Workload {
     pub first_operation: Option<bool>,
     /// When operations begin; where absent, each as soon as its worker is free.
     pub pace: Option<Pace>,
+    /// Of kind `ycsb` alone: its settings.
+    pub ycsb: Option<Ycsb>,
 }
 
 /// When the operations of a slice begin, whichever worker is free.
@@ -335,6 +372,8 @@ pub enum Kind {
     Load,
     /// A request of HTTP, with the connection it needs.
     Request,
+    /// An operation of a core workload of YCSB.
+    Ycsb,
 }
 
 impl Kind {
@@ -345,13 +384,14 @@ impl Kind {
             Kind::Query => "query",
             Kind::Load => "load",
             Kind::Request => "request",
+            Kind::Ycsb => "ycsb",
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Command;
+    use super::super::{Command, YcsbPhase};
     use super::*;
 
     const PLAN: &str = r#"{"plan": {
@@ -388,6 +428,31 @@ mod tests {
         assert!(!format!("{settings:?}").contains("s3cret"));
         let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
         assert!(serde_json::from_str::<Service>(&unknown).is_err());
+    }
+
+    #[test]
+    fn reads_a_write_concern() {
+        let service =
+            r#"{"protocol": "mongodb", "addresses": [], "database": "d", "collection": "c", "write_concern": X}"#;
+        let read = |concern: &str| serde_json::from_str::<Service>(&service.replace('X', concern));
+        for (concern, expected) in
+            [("\"majority\"", Some(WriteConcern::Majority)), ("2", Some(WriteConcern::Members(2))), ("null", None)]
+        {
+            let Service::Mongodb(settings) = read(concern).unwrap() else { panic!("MongoDB") };
+            assert_eq!(settings.write_concern, expected);
+        }
+        for refused in ["0", "51", "-1", "1.5", "\"most\"", "true", "{\"w\": 1}"] {
+            assert!(read(refused).unwrap_err().to_string().contains("write_concern is"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn reads_a_workload_of_ycsb() {
+        let text = r#"{"name": "y", "kind": "ycsb", "ycsb": {"phase": "load", "record_count": 5}}"#;
+        let workload: Workload = serde_json::from_str(text).unwrap();
+        let settings = workload.ycsb.unwrap();
+        assert_eq!((settings.phase, settings.record_count, settings.field_count), (YcsbPhase::Load, 5, 10));
+        assert!(serde_json::from_str::<Workload>(&text.replace("record_count", "recordcount")).is_err());
     }
 
     const HTTP: &str = r#"{"protocol": "http", "addresses": ["10.205.0.6:8443"], "host": "shop.example",

@@ -2,12 +2,14 @@
 
 use super::seat::{Order, Seat};
 use super::worker::work;
+use super::ycsb::Resolved;
 use crate::border::{self, Kind, Plan};
 use crate::error::Result;
 use crate::record::SliceLog;
 use crate::runtime::{Executor, Gate, TaskId};
-use crate::wire::{AboutOf, Client, KeyValue, Service, Target, http, mongodb, mysql};
-use crate::workload::{Connect, Load, Query, Random, Request, sysbench, ycsb};
+use crate::wire::{AboutOf, Client, KeyValue, Records, Service, Target, http, mongodb, mysql};
+use crate::workload::ycsb::{self, Ycsb};
+use crate::workload::{Connect, Load, Query, Random, Request, sysbench};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -29,6 +31,8 @@ pub struct Employment {
     pub plan: Arc<Plan>,
     /// The arms' services, in the plan's order; workers are hired for those that can run.
     pub services: Arc<Vec<Result<Service>>>,
+    /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
+    pub ycsb: Arc<Resolved>,
     /// This thread's number, of so many.
     pub thread: usize,
     /// Worker w works on thread w modulo this.
@@ -81,9 +85,9 @@ impl Crew {
         let executor = Executor::new()?;
         let gate = http::gate(executor.reactor());
         let mut crew = Crew { executor, log: Rc::default(), busy: Rc::default(), gate, teams: Vec::new() };
-        for service in employment.services.iter() {
+        for (arm, service) in employment.services.iter().enumerate() {
             let teams = match service {
-                Ok(service) => crew.hire_for(service, employment),
+                Ok(service) => crew.hire_for(arm, service, employment),
                 Err(_) => Vec::new(),
             };
             crew.teams.push(teams);
@@ -91,7 +95,7 @@ impl Crew {
         Ok(crew)
     }
 
-    fn hire_for(&mut self, service: &Service, employment: &Employment) -> Vec<Team> {
+    fn hire_for(&mut self, arm: usize, service: &Service, employment: &Employment) -> Vec<Team> {
         let plan = &employment.plan;
         let mut teams = Vec::new();
         for (place, workload) in plan.workloads.iter().enumerate() {
@@ -105,7 +109,8 @@ impl Crew {
                 ));
                 // The same sequence of keys on every arm: arms must differ in nothing but the factor.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
-                let job = Job { plan, workload, worker, random, gate: &self.gate };
+                let ycsb = employment.ycsb[arm][place].clone();
+                let job = Job { plan, workload, worker, random, gate: &self.gate, ycsb };
                 (job.start(service, &mut self.executor, seat.clone()), seat)
             };
             teams.push(ours.map(hire).collect());
@@ -129,6 +134,7 @@ struct Job<'a> {
     worker: usize,
     random: Random,
     gate: &'a Rc<Gate>,
+    ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
 
 impl Job<'_> {
@@ -153,7 +159,7 @@ impl Job<'_> {
 
     fn start_key_value<C>(self, client: C, table: AboutOf<C>, executor: &mut Executor, seat: Rc<Seat>) -> TaskId
     where
-        C: Client<Session: KeyValue>,
+        C: Client<Session: KeyValue + Records> + Clone,
     {
         let Job { workload, worker, random, .. } = self;
         let reader = Target::Reader(worker);
@@ -164,6 +170,10 @@ impl Job<'_> {
             }
             Kind::Query => executor.spawn(work(Query::new(client, reader, table, random), seat)),
             Kind::Load => executor.spawn(work(Load::new(client, table), seat)),
+            Kind::Ycsb => {
+                let (core, shared) = self.ycsb.expect("resolved with the plan");
+                executor.spawn(work(Ycsb::new(client, worker, core, shared, random), seat))
+            }
             Kind::Request => unreachable!("refused with the plan"),
         }
     }
@@ -176,7 +186,7 @@ impl Job<'_> {
                 executor.spawn(work(Connect::new(client, Target::Reader(worker), (), random, first_operation), seat))
             }
             Kind::Request => executor.spawn(work(Request::new(client, worker), seat)),
-            Kind::Query | Kind::Load => unreachable!("refused with the plan"),
+            Kind::Query | Kind::Load | Kind::Ycsb => unreachable!("refused with the plan"),
         }
     }
 }

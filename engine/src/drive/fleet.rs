@@ -3,7 +3,7 @@
 use super::crew::{self, Assignment, Employment, Post};
 use super::schedule::Schedule;
 use super::seat::{Order, Window};
-use super::wrong;
+use super::{wrong, ycsb};
 use crate::border::{self, ArmReady, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use crate::error::{Class, Failure, Result};
 use crate::record::SliceLog;
@@ -40,13 +40,20 @@ impl Fleet {
     /// Where the system gives no threads or descriptors: nothing can be measured then.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
+        let ycsb = Arc::new(ycsb::resolve(&plan)?);
         let services = Arc::new(discover(&plan)?);
         let most_workers = plan.workloads.iter().map(|workload| workload.workers).max().unwrap_or(1);
         let count = plan.threads.min(most_workers);
         let (done_sender, done) = channel();
         let mut threads = Vec::new();
         for thread in 0..count {
-            let employment = Employment { plan: plan.clone(), services: services.clone(), thread, threads: count };
+            let employment = Employment {
+                plan: plan.clone(),
+                services: services.clone(),
+                ycsb: ycsb.clone(),
+                thread,
+                threads: count,
+            };
             threads.push(start_thread(employment, done_sender.clone())?);
         }
         let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];

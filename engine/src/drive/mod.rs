@@ -7,6 +7,7 @@ mod input;
 mod schedule;
 mod seat;
 mod worker;
+mod ycsb;
 
 pub use schedule::Schedule;
 pub use seat::{Order, Seat, Window};
@@ -53,6 +54,7 @@ fn expect_plan(line: &str) -> Result<Plan> {
     }
     plan.workloads.iter().try_for_each(check)?;
     plan.arms.iter().try_for_each(|arm| check_arm(arm, &plan.workloads))?;
+    ycsb::check(&plan)?;
     descriptors::reserve(&plan)?;
     Ok(plan)
 }

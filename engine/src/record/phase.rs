@@ -26,6 +26,14 @@ pub enum Phase {
     Waiting,
     /// To the response's last byte.
     Receiving,
+    /// A new record of YCSB's.
+    Insert,
+    /// One record, or one of its fields.
+    Read,
+    /// One record's fields, or one of them.
+    Update,
+    /// Records from a key on.
+    Scan,
     /// `Tcp` to `Auth`.
     Connect,
     /// `Tcp` to `FirstOperation`.
@@ -34,11 +42,13 @@ pub enum Phase {
     Processing,
     /// `Delay` to `Receiving`.
     Request,
+    /// `Read` and `Update` of the same record.
+    ReadModifyWrite,
 }
 
 impl Phase {
     /// All of them; a phase's place here is its number.
-    pub const ALL: [Phase; 15] = [
+    pub const ALL: [Phase; 20] = [
         Phase::Delay,
         Phase::Resolve,
         Phase::Tcp,
@@ -50,10 +60,15 @@ impl Phase {
         Phase::Operation,
         Phase::Waiting,
         Phase::Receiving,
+        Phase::Insert,
+        Phase::Read,
+        Phase::Update,
+        Phase::Scan,
         Phase::Connect,
         Phase::ConnectAndFirstOperation,
         Phase::Processing,
         Phase::Request,
+        Phase::ReadModifyWrite,
     ];
 
     /// As the border writes it.
@@ -70,10 +85,15 @@ impl Phase {
             Phase::Operation => "operation",
             Phase::Waiting => "waiting",
             Phase::Receiving => "receiving",
+            Phase::Insert => "insert",
+            Phase::Read => "read",
+            Phase::Update => "update",
+            Phase::Scan => "scan",
             Phase::Connect => "connect",
             Phase::ConnectAndFirstOperation => "connect_and_first_operation",
             Phase::Processing => "processing",
             Phase::Request => "request",
+            Phase::ReadModifyWrite => "read_modify_write",
         }
     }
 
@@ -85,5 +105,10 @@ impl Phase {
     /// Whether it is part of `processing`: what comes of a request once there is a connection.
     pub fn is_in_processing(self) -> bool {
         matches!(self, Phase::Waiting | Phase::Receiving)
+    }
+
+    /// Whether it is an operation of YCSB's, or a part of one.
+    pub fn is_of_records(self) -> bool {
+        matches!(self, Phase::Insert | Phase::Read | Phase::Update | Phase::Scan)
     }
 }

@@ -45,7 +45,8 @@ impl Recorder {
         let mut delay = Lap::none(Phase::Request);
         let mut connect = Lap::none(Phase::Connect);
         let mut processing = Lap::none(Phase::Processing);
-        let (mut connected, mut processed) = (false, false);
+        let mut operation = Lap::none(Phase::Operation);
+        let (mut connected, mut processed, mut record_steps) = (false, false, 0);
         for lap in trail.laps() {
             self.add(lap);
             if lap.phase.is_in_connect() {
@@ -54,6 +55,9 @@ impl Recorder {
             } else if lap.phase.is_in_processing() {
                 processing += *lap;
                 processed = true;
+            } else if lap.phase.is_of_records() {
+                operation += *lap;
+                record_steps += 1;
             } else if lap.phase == Phase::Delay {
                 delay += *lap;
             } else if lap.phase == Phase::FirstOperation {
@@ -65,6 +69,9 @@ impl Recorder {
         if connected {
             self.add(&connect);
         }
+        if record_steps > 0 {
+            self.add_operation(delay, operation, record_steps);
+        }
         if processed {
             self.add(&processing);
             let mut request = delay;
@@ -72,6 +79,16 @@ impl Recorder {
             request += processing;
             self.add(&request);
         }
+    }
+
+    /// An operation of YCSB's: the only one of two steps is a read and an update.
+    fn add_operation(&mut self, delay: Lap, steps: Lap, count: usize) {
+        if count > 1 {
+            self.add(&Lap { phase: Phase::ReadModifyWrite, ..steps });
+        }
+        let mut operation = Lap { phase: Phase::Operation, ..delay };
+        operation += steps;
+        self.add(&operation);
     }
 
     fn add(&mut self, lap: &Lap) {
@@ -237,6 +254,20 @@ mod tests {
         let whole = phases["tcp"].sum_ns + phases["first_operation"].sum_ns;
         assert_eq!(phases["connect_and_first_operation"].sum_ns, whole);
         assert!(!phases.contains_key("request"));
+    }
+
+    #[test]
+    fn a_read_and_an_update_are_one_operation() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Read, Phase::Update]));
+        recorder.record(&through(&[Phase::Read]));
+        recorder.record(&through(&[Phase::Insert]));
+        let phases = recorder.answer();
+        let counts = |names: [&str; 5]| names.map(|name| phases.get(name).map_or(0, |phase| phase.count));
+        assert_eq!(counts(["read", "update", "insert", "read_modify_write", "operation"]), [2, 1, 1, 1, 3]);
+        let sum: u64 = ["read", "update", "insert"].iter().map(|name| phases[*name].sum_ns).sum();
+        assert_eq!(phases["operation"].sum_ns, sum);
+        assert!(!phases.contains_key("scan") && !phases.contains_key("connect"));
     }
 
     #[test]

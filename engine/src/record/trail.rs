@@ -94,6 +94,11 @@ impl Trail {
         }
     }
 
+    /// The next phase goes over another connection, which has seen this much.
+    pub fn change(&mut self, traffic: Traffic) {
+        self.traffic = traffic;
+    }
+
     /// A phase ends here and the next begins.
     pub fn lap(&mut self, phase: Phase, traffic: Traffic) {
         let now = clock::now();

@@ -92,6 +92,11 @@ impl Reactor {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
 
+    /// The present task's.
+    pub fn deadline(&self) -> u64 {
+        self.deadlines.borrow()[self.current.get()].at
+    }
+
     /// The present task waits until this instant.
     pub async fn sleep_until(&self, instant: u64) {
         self.timers.borrow_mut().push(Reverse((instant, self.current.get())));

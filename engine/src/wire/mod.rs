@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::record::{Connection, Evidence, Traffic, Trail};
 use crate::runtime::Reactor;
 use crate::workload::Random;
+use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -72,6 +73,17 @@ pub trait Client: 'static {
     /// A connection that is ready for operations.
     type Session: Session;
 
+    /// Whether sessions to both go to the same server.
+    fn is_one_server(&self, _one: Target, _other: Target) -> bool {
+        true
+    }
+
+    /// A session to this target broke: find out anew where it is, within the present operation's deadline. Nothing,
+    /// where there is only one server.
+    async fn look_again(&self, _target: Target) -> Result<()> {
+        Ok(())
+    }
+
     /// Open a session, from the name's resolution to the proof of who we are, and mark each phase in the trail.
     async fn open(&self, target: Target, trail: &mut Trail) -> Result<Self::Session>;
 }
@@ -110,6 +122,27 @@ pub trait Ask: Session {
 
     /// Ask once; `random` chooses the question. What the answer says of the arm goes to the evidence.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, evidence: &mut Evidence) -> Result<()>;
+}
+
+/// A session over which YCSB's operations go, on records that a workload names by their keys.
+pub trait Records: Session {
+    /// Do now, unmeasured, what the first operation on records of this shape would have to do. Once it has been done
+    /// it costs nothing.
+    async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    /// Write a new record.
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
+
+    /// Read a record, or one of its fields. That there is none is an error.
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()>;
+
+    /// Write a record's fields anew. That there is none is an error.
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
+
+    /// Read so many records from this key on, in the order of their keys; fewer, where the table ends.
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
 }
 
 /// A session over which records are read, one at a time, by random keys, and written in batches.

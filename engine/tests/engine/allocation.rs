@@ -63,6 +63,27 @@ fn a_request_under_tls_allocates_nothing() {
     assert_eq!(of_http(settings, tls(&authority.file("http-allocation"), None, Verify::Full)), 0);
 }
 
+/// Every operation of YCSB's, with values of their longest length from the first on.
+#[test]
+fn an_operation_of_ycsb_allocates_nothing() {
+    let settings = service(&server::start(Manner::Plain));
+    let service = on_runtime(move |reactor| async move {
+        mongodb::Service::discover(&settings, &Transport::Plain {}, &reactor, PATIENCE).await
+    });
+    let service = Arc::new(service.unwrap());
+    // This server finds two records, however many are asked for.
+    let settings = serde_json::json!({"record_count": 1000, "read_proportion": 0.2, "update_proportion": 0.2,
+        "insert_proportion": 0.2, "scan_proportion": 0.2, "read_modify_write_proportion": 0.2, "read_all_fields": false,
+        "min_scan_length": 2, "request_distribution": "latest"});
+    let core = ycsb::Core::new(&serde_json::from_value(settings).unwrap()).unwrap();
+    let shared = ycsb::Shared { sequence: Arc::default(), turn: Arc::default() };
+    shared.sequence.begin_at_least(1000);
+    let difference = allocations_of_two_slices(|reactor| {
+        ycsb::Ycsb::new(mongodb::Client::new(service, reactor), 0, core, shared, Random::new(1))
+    });
+    assert_eq!(difference, 0);
+}
+
 fn of_http(settings: HttpService, transport: Transport) -> u64 {
     let service =
         on_runtime(

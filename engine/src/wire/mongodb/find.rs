@@ -56,7 +56,7 @@ impl FindRequest {
 }
 
 /// The read preference's name on the wire.
-fn mode(preference: ReadPreference) -> &'static str {
+pub fn mode(preference: ReadPreference) -> &'static str {
     match preference {
         ReadPreference::Primary => "primary",
         ReadPreference::PrimaryPreferred => "primaryPreferred",

@@ -1,10 +1,11 @@
 //! Writing records in batches, as drivers' `insert_many` does: the documents go in a section of their own.
 
 use super::message;
-use crate::border::MongodbService;
+use crate::border::{MongodbService, WriteConcern};
 use crate::error::Result;
 use crate::workload::ycsb::Table;
-use bson::{RawDocument, rawdoc, spec::BinarySubtype};
+use bson::raw::cstr;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc, spec::BinarySubtype};
 use std::ops::Range;
 
 /// An insert command without its documents.
@@ -15,11 +16,12 @@ pub struct InsertRequest {
 impl InsertRequest {
     /// Into this collection. Unordered, as YCSB's binding writes: a load is no sequence.
     pub fn new(settings: &MongodbService) -> Self {
-        let body = rawdoc! {
+        let mut body = rawdoc! {
             "insert": settings.collection.as_str(),
             "ordered": false,
             "$db": settings.database.as_str(),
         };
+        append_write_concern(&mut body, settings);
         InsertRequest { body: body.into_bytes() }
     }
 
@@ -35,6 +37,17 @@ impl InsertRequest {
             append_document(message, table, record);
         }
         set_length(message, section_at);
+    }
+}
+
+/// Of a command that writes; the server's default where the plan has none.
+pub fn append_write_concern(command: &mut RawDocumentBuf, settings: &MongodbService) {
+    let concern = settings.write_concern.map(|concern| match concern {
+        WriteConcern::Majority => rawdoc! { "w": "majority" },
+        WriteConcern::Members(members) => rawdoc! { "w": members },
+    });
+    if let Some(concern) = concern {
+        command.append(cstr!("writeConcern"), concern);
     }
 }
 
@@ -58,26 +71,36 @@ fn append_document(message: &mut Vec<u8>, table: &Table, record: u64) {
     set_length(message, at);
 }
 
-fn set_length(message: &mut [u8], at: usize) {
+pub fn set_length(message: &mut [u8], at: usize) {
     let length = (message.len() - at) as i32;
     message[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// All of the batch was written, to as many members as the server's default write concern asks.
+/// All of the batch was written, to as many members as its write concern asks. How many documents that were (`n`).
 ///
 /// # Errors
 /// `server` with the first error.
-pub fn check_written(reply: &RawDocument) -> Result<()> {
-    message::check_ok(reply)?;
-    if let Ok(errors) = reply.get_array("writeErrors")
-        && let Some(first) = errors.into_iter().next()
-    {
-        let first = first.map_err(message::malformed)?;
-        return Err(message::server_error(first.as_document().unwrap_or(reply)));
+pub fn check_written(reply: &RawDocument) -> Result<i32> {
+    let (mut ok, mut written, mut failed) = (false, 0, None);
+    // One walk over the top: a lookup for each name would be a walk each.
+    for element in reply.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("ok", value) => ok = message::is_one(value),
+            ("n", RawBsonRef::Int32(count)) => written = count,
+            ("writeErrors", RawBsonRef::Array(errors)) => {
+                if let Some(first) = errors.into_iter().next() {
+                    failed = first.map_err(message::malformed)?.as_document();
+                }
+            }
+            ("writeConcernError", RawBsonRef::Document(error)) => failed = failed.or(Some(error)),
+            _ => {}
+        }
     }
-    match reply.get_document("writeConcernError") {
-        Ok(error) => Err(message::server_error(error)),
-        Err(_) => Ok(()),
+    match failed {
+        Some(error) => Err(message::server_error(error)),
+        None if ok => Ok(written),
+        None => message::check_ok(reply).map(|()| written),
     }
 }
 

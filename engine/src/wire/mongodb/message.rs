@@ -16,6 +16,9 @@ const MORE_TO_COME: u32 = 2;
 /// Bits 0 to 15 must be understood by whoever gets the message.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
+/// Codes of "state change errors" (Server Discovery and Monitoring specification): in shutdown or
+/// interrupted by it, not or no more the primary, neither primary nor secondary.
+const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 /// An empty BSON document.
 const SMALLEST_BODY: usize = 5;
 
@@ -103,7 +106,7 @@ pub fn server_error(document: &RawDocument) -> Failure {
     let words = document.get_str("errmsg").unwrap_or("no message");
     let code = document.get_i32("code").unwrap_or_default();
     let name = document.get_str("codeName").unwrap_or("error");
-    Failure::new(Class::Server, format!("{name} ({code}): {words}"))
+    Failure { moved: NOT_PRIMARY.contains(&code), ..Failure::new(Class::Server, format!("{name} ({code}): {words}")) }
 }
 
 /// A document that is not what it should be.

@@ -10,8 +10,9 @@ mod insert;
 mod message;
 mod scram;
 mod topology;
+mod ycsb;
 
-use super::{Ask, KeyValue, Target};
+use super::{Ask, KeyValue, Records, Target};
 use crate::border::{self, MongodbService};
 use crate::clock;
 use crate::error::{Class, Failure, Result};
@@ -19,26 +20,33 @@ use crate::record::{Connection, Evidence, Phase, Traffic, Trail};
 use crate::runtime::Reactor;
 use crate::transport::{Address, Stream, Transport};
 use crate::workload::Random;
-use crate::workload::ycsb::Table;
+use crate::workload::ycsb::{Fields, Key, Table, Values};
 use channel::Channel;
 use find::FindRequest;
 use insert::InsertRequest;
 use scram::Credentials;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use topology::{Members, Scout};
+use ycsb::Commands;
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 27017;
+/// While a set elects a primary: between two looks at it, and how long one member may take to answer.
+const LOOK_EVERY_NS: u64 = 50_000_000;
+const LOOK_PATIENCE_NS: u64 = 1_000_000_000;
 
 /// An arm's replica set, or single server, as discovery found it.
 pub struct Service {
+    settings: MongodbService,
     transport: Transport,
     credentials: Option<Credentials>,
     find: FindRequest,
     insert: InsertRequest,
-    members: Members,
+    commands: Commands,
+    /// Of the last discovery: another primary may have been elected since the first.
+    members: RwLock<Arc<Members>>,
 }
 
 impl Service {
@@ -58,20 +66,38 @@ impl Service {
         let service = Service {
             find: FindRequest::new(settings),
             insert: InsertRequest::new(settings),
+            commands: Commands::new(settings),
+            settings: settings.clone(),
             transport,
             credentials,
-            members,
+            members: RwLock::new(Arc::new(members)),
         };
         let address = service.reader(0);
         reactor.set_deadline(clock::now() + patience);
-        let session = service.open(reactor, address, &mut Trail::default()).await;
-        session.map_err(|failure| failure.with(address))?.close();
+        let session = service.open(reactor, &address, &mut Trail::default()).await;
+        session.map_err(|failure| failure.with(&address))?.close();
         Ok(service)
     }
 
     /// The member that this worker reads.
-    pub fn reader(&self, worker: usize) -> &Address {
-        &self.members.readers[worker % self.members.readers.len()]
+    pub fn reader(&self, worker: usize) -> Address {
+        let members = self.members();
+        members.readers[worker % members.readers.len()].clone()
+    }
+
+    fn members(&self) -> Arc<Members> {
+        self.members.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Discover the members anew.
+    async fn look(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
+        let scout = Scout { settings: &self.settings, transport: &self.transport, reactor, patience: LOOK_PATIENCE_NS };
+        let members = scout.discover().await?;
+        if matches!(target, Target::Writer) && members.writer.is_none() {
+            return Err(no_primary());
+        }
+        *self.members.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
+        Ok(())
     }
 
     async fn open(&self, reactor: &Rc<Reactor>, address: &Address, trail: &mut Trail) -> Result<Opened> {
@@ -107,7 +133,12 @@ async fn connect(reactor: &Rc<Reactor>, address: &Address, transport: &Transport
     }
 }
 
+fn no_primary() -> Failure {
+    Failure::new(Class::NoMember, "the set has no primary to write to")
+}
+
 /// One worker's way to open sessions.
+#[derive(Clone)]
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
@@ -119,13 +150,10 @@ impl Client {
         Client { service, reactor }
     }
 
-    fn address(&self, target: Target) -> Result<&Address> {
+    fn address(&self, target: Target) -> Result<Address> {
         match target {
             Target::Reader(worker) => Ok(self.service.reader(worker)),
-            Target::Writer => {
-                let writer = self.service.members.writer.as_ref();
-                writer.ok_or_else(|| Failure::new(Class::NoMember, "the set has no primary to write to"))
-            }
+            Target::Writer => self.service.members().writer.clone().ok_or_else(no_primary),
         }
     }
 }
@@ -135,9 +163,27 @@ impl super::Client for Client {
 
     async fn open(&self, target: Target, trail: &mut Trail) -> Result<Session> {
         let address = self.address(target)?;
-        let opened = self.service.open(&self.reactor, address, trail).await;
-        let Opened { channel } = opened.map_err(|failure| failure.of_a_known_server().with(address))?;
-        Ok(Session { service: self.service.clone(), address: address.clone(), channel })
+        let opened = self.service.open(&self.reactor, &address, trail).await;
+        let Opened { channel } = opened.map_err(|failure| failure.of_a_known_server().with(&address))?;
+        Ok(Session { service: self.service.clone(), address, channel, last_key: Vec::new() })
+    }
+
+    fn is_one_server(&self, one: Target, other: Target) -> bool {
+        matches!((self.address(one), self.address(other)), (Ok(one), Ok(other)) if one == other)
+    }
+
+    async fn look_again(&self, target: Target) -> Result<()> {
+        let until = self.reactor.deadline();
+        loop {
+            let found = self.service.look(&self.reactor, target).await;
+            // Looking has set deadlines of its own.
+            self.reactor.set_deadline(until);
+            let next = clock::now() + LOOK_EVERY_NS;
+            if found.is_ok() || next >= until {
+                return found;
+            }
+            self.reactor.sleep_until(next).await;
+        }
     }
 }
 
@@ -146,6 +192,8 @@ pub struct Session {
     service: Arc<Service>,
     address: Address,
     channel: Channel,
+    /// A scan's.
+    last_key: Vec<u8>,
 }
 
 impl super::Session for Session {
@@ -181,6 +229,24 @@ impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
         self.service.insert.encode(self.channel.request(), table, records);
         let reply = self.channel.exchange().await?;
-        insert::check_written(reply)
+        insert::check_written(reply).map(|_| ())
+    }
+}
+
+impl Records for Session {
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        self.service.commands.insert(&mut self.channel, key, values).await
+    }
+
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
+        self.service.commands.read(&mut self.channel, key, fields).await
+    }
+
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        self.service.commands.update(&mut self.channel, key, values).await
+    }
+
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
+        self.service.commands.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
     }
 }

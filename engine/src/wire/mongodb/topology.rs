@@ -1,6 +1,6 @@
 //! Which members a service has, and which of them are read and written (Server Discovery and Monitoring, Server
 //! Selection specifications; without monitoring: a run measures the members it found at its start, and a member that
-//! goes away is an error of its arm).
+//! goes away is an error of its arm; YCSB's workloads alone look again, so that a run outlasts an election).
 
 use super::channel::Channel;
 use super::{DEFAULT_PORT, handshake, message};

@@ -8,6 +8,8 @@ use crate::error::{Failure, Result};
 
 /// Capability flags.
 const LONG_PASSWORD: u32 = 1;
+/// An update counts the rows that it found, also those that were so already.
+const FOUND_ROWS: u32 = 1 << 1;
 const LONG_FLAG: u32 = 1 << 2;
 const CONNECT_WITH_DB: u32 = 1 << 3;
 const PROTOCOL_41: u32 = 1 << 9;
@@ -18,6 +20,7 @@ const PLUGIN_AUTH: u32 = 1 << 19;
 const DEPRECATE_EOF: u32 = 1 << 24;
 /// What we can do; used as far as the server can do it too.
 const OURS: u32 = LONG_PASSWORD
+    | FOUND_ROWS
     | LONG_FLAG
     | CONNECT_WITH_DB
     | PROTOCOL_41

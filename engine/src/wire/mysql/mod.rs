@@ -11,8 +11,9 @@ mod insert;
 mod login;
 mod packet;
 mod query;
+mod ycsb;
 
-use super::{Ask, KeyValue, Target};
+use super::{Ask, KeyValue, Records, Target};
 use crate::border::{self, MysqlService};
 use crate::clock;
 use crate::error::{Class, Failure, Result};
@@ -21,6 +22,7 @@ use crate::runtime::Reactor;
 use crate::transport::{Address, Transport};
 use crate::workload::Random;
 use crate::workload::sysbench::Table;
+use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use auth::Credentials;
 use insert::BulkInsert;
 use login::LoggedIn;
@@ -28,6 +30,7 @@ use query::{COM_QUIT, PointSelect, Prepared};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use ycsb::Statements;
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 3306;
@@ -38,6 +41,7 @@ pub struct Service {
     credentials: Credentials,
     select: PointSelect,
     insert: BulkInsert,
+    table: String,
     address: Address,
 }
 
@@ -57,6 +61,7 @@ impl Service {
             credentials: Credentials::new(settings)?,
             select: PointSelect::new(settings),
             insert: BulkInsert::new(settings),
+            table: settings.table.clone(),
             address: Address::parse("none", DEFAULT_PORT)?,
         };
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
@@ -90,6 +95,7 @@ impl Service {
 }
 
 /// One worker's way to open sessions.
+#[derive(Clone)]
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
@@ -109,7 +115,14 @@ impl super::Client for Client {
         let opened = self.service.log_in(&self.reactor, trail).await;
         let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
         let LoggedIn { channel, without_eof } = logged_in;
-        Ok(Session { service: self.service.clone(), channel, without_eof, prepared: None })
+        Ok(Session {
+            service: self.service.clone(),
+            channel,
+            without_eof,
+            prepared: None,
+            records: None,
+            last_key: Vec::new(),
+        })
     }
 }
 
@@ -119,6 +132,10 @@ pub struct Session {
     channel: channel::Channel,
     without_eof: bool,
     prepared: Option<Prepared>,
+    /// YCSB's, once they are prepared.
+    records: Option<Statements>,
+    /// A scan's.
+    last_key: Vec<u8>,
 }
 
 impl super::Session for Session {
@@ -160,4 +177,35 @@ impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
         self.service.insert.write(&mut self.channel, table, records).await
     }
+}
+
+impl Records for Session {
+    async fn get_ready(&mut self, shape: &Shape) -> Result<()> {
+        if self.records.is_none() {
+            let statements =
+                Statements::prepare(&mut self.channel, &self.service.table, shape, self.without_eof).await?;
+            self.records = Some(statements);
+        }
+        Ok(())
+    }
+
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        ready(&self.records)?.insert(&mut self.channel, key, values).await
+    }
+
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
+        ready(&self.records)?.read(&mut self.channel, key, fields).await
+    }
+
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        ready(&self.records)?.update(&mut self.channel, key, values).await
+    }
+
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
+        ready(&self.records)?.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
+    }
+}
+
+fn ready(statements: &Option<Statements>) -> Result<&Statements> {
+    statements.as_ref().ok_or_else(|| Failure::new(Class::Internal, "an operation before its statement was prepared"))
 }

@@ -12,11 +12,11 @@ use std::io::Write;
 pub const COM_QUIT: u8 = 0x01;
 pub const COM_QUERY: u8 = 0x03;
 const COM_STMT_PREPARE: u8 = 0x16;
-const COM_STMT_EXECUTE: u8 = 0x17;
+pub const COM_STMT_EXECUTE: u8 = 0x17;
 /// `MYSQL_TYPE_LONGLONG`, signed.
-const BIGINT: [u8; 2] = [0x08, 0x00];
+pub const BIGINT: [u8; 2] = [0x08, 0x00];
 /// First byte of a row of a prepared statement, and of the answer to the statement's preparation.
-const BINARY_ROW: u8 = 0x00;
+pub const BINARY_ROW: u8 = 0x00;
 const PREPARED: u8 = 0x00;
 /// In a bitmap of NULLs the first column has bit 2.
 const FIRST_COLUMN: u8 = 1 << 2;
@@ -29,7 +29,7 @@ pub struct PointSelect {
 
 /// A statement that one connection has prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prepared(u32);
+pub struct Prepared(pub u32);
 
 /// How an answer is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -57,20 +57,8 @@ impl PointSelect {
     /// # Errors
     /// `protocol`, the server's own, those of a broken connection.
     pub async fn prepare(&self, channel: &mut Channel, without_eof: bool) -> Result<Prepared> {
-        let request = channel.command(COM_STMT_PREPARE);
-        request.extend_from_slice(&self.text);
-        request.push(b'?');
-        channel.send().await?;
-        let prepared = read_prepared(channel.receive().await?)?;
-        // A definition of the parameter, one of the column.
-        for _ in 0..2 {
-            packet::not_an_error(channel.receive().await?)?;
-            if !without_eof {
-                expect_eof(channel.receive().await?)?;
-            }
-        }
-        channel.check_idle()?;
-        Ok(prepared)
+        let statement = [&self.text, &b"?"[..]].concat();
+        prepare(channel, &statement, Width { columns: 1, parameters: 1 }, without_eof).await
     }
 
     /// Read the row with this key, without allocating: one round trip.
@@ -98,6 +86,36 @@ impl PointSelect {
     }
 }
 
+/// How many columns a statement has, and how many parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Width {
+    /// Of its result; 0, where it has none.
+    pub columns: u16,
+    /// Question marks.
+    pub parameters: u16,
+}
+
+/// Ask the server to prepare a statement: one round trip.
+///
+/// # Errors
+/// `protocol`, also where its width is another; the server's own, those of a broken connection.
+pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_eof: bool) -> Result<Prepared> {
+    channel.command(COM_STMT_PREPARE).extend_from_slice(text);
+    channel.send().await?;
+    let prepared = read_prepared(channel.receive().await?, width)?;
+    // Definitions of the parameters, then of the columns.
+    for definitions in [width.parameters, width.columns] {
+        for _ in 0..definitions {
+            packet::not_an_error(channel.receive().await?)?;
+        }
+        if definitions > 0 && !without_eof {
+            expect_eof(channel.receive().await?)?;
+        }
+    }
+    channel.check_idle()?;
+    Ok(prepared)
+}
+
 /// A name as SQL has it, whatever is in it.
 pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
@@ -112,15 +130,19 @@ fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>)
     request.extend_from_slice(&id.to_le_bytes());
 }
 
-fn read_prepared(packet: &[u8]) -> Result<Prepared> {
+fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
     let mut reader = Reader::new(packet::not_an_error(packet)?);
     if reader.u8()? != PREPARED {
         return Err(Failure::protocol("the answer to a preparation is none"));
     }
     let statement = reader.u32()?;
     let (columns, parameters) = (reader.u16()?, reader.u16()?);
-    if (columns, parameters) != (1, 1) {
-        return Err(Failure::protocol(format!("{columns} columns and {parameters} parameters, where one is each")));
+    if (Width { columns, parameters }) != width {
+        let Width { columns: wanted, parameters: marks } = width;
+        let found = format!("{columns} columns and {parameters} parameters");
+        return Err(Failure::protocol(format!(
+            "the statement has {found}, not {wanted} and {marks}: is it this table?"
+        )));
     }
     Ok(Prepared(statement))
 }
@@ -155,13 +177,13 @@ async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
     }
 }
 
-fn read_column_count(packet: &[u8]) -> Result<u64> {
+pub fn read_column_count(packet: &[u8]) -> Result<u64> {
     let mut reader = Reader::new(packet::not_an_error(packet)?);
     let columns = reader.length()?;
     if reader.is_empty() { Ok(columns) } else { Err(Failure::protocol("the answer to a query is no result set")) }
 }
 
-fn expect_eof(packet: &[u8]) -> Result<()> {
+pub fn expect_eof(packet: &[u8]) -> Result<()> {
     if packet::is_end(packet, false) { Ok(()) } else { Err(Failure::protocol("a list does not end where it should")) }
 }
 
@@ -220,10 +242,11 @@ mod tests {
     #[test]
     fn what_was_prepared_must_be_what_was_asked() {
         let packet = b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0";
-        assert_eq!(read_prepared(packet).unwrap(), Prepared(7));
+        let one = Width { columns: 1, parameters: 1 };
+        assert_eq!(read_prepared(packet, one).unwrap(), Prepared(7));
         assert_eq!(StmtPacket::deserialize((), &mut ParseBuf(packet)).unwrap().statement_id(), 7);
-        assert!(read_prepared(b"\x00\x07\0\0\0\x02\0\x01\0\0\0\0").is_err(), "two columns");
-        assert_eq!(read_prepared(b"\xff\x7a\x04#42S02Table 'x' doesn't exist").unwrap_err().class, Class::Server);
+        assert!(read_prepared(b"\x00\x07\0\0\0\x02\0\x01\0\0\0\0", one).is_err(), "two columns");
+        assert_eq!(read_prepared(b"\xff\x7a\x04#42S02Table 'x' doesn't exist", one).unwrap_err().class, Class::Server);
     }
 
     #[test]
@@ -253,7 +276,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = (read_prepared(&bytes), read_column_count(&bytes), expect_eof(&bytes));
+            let _ = (read_prepared(&bytes, Width { columns: 1, parameters: 1 }), read_column_count(&bytes), expect_eof(&bytes));
             let _ = (check_row(&bytes, true), check_row(&bytes, false));
         }
     }

@@ -47,6 +47,7 @@ pub fn service(address: &str) -> border::MongodbService {
         auth_source: "admin".into(),
         database: "ycsb".into(),
         collection: "usertable".into(),
+        write_concern: None,
     }
 }
 

@@ -1,7 +1,8 @@
-//! A server that speaks just enough: hello, find and insert over OP_MSG, plain or under TLS, one thread a connection.
+//! A server that speaks just enough: hello, find, scans, insert and update over OP_MSG, plain or under TLS, one thread a connection.
 
 use super::authority::Identity;
-use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use bson::raw::{CStr, cstr};
+use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 use openssl::ssl::{SslAcceptor, SslMethod, SslVersion};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -94,12 +95,26 @@ fn answer(command: &RawDocument) -> RawDocumentBuf {
     match name.as_str() {
         "hello" => rawdoc! { "isWritablePrimary": true, "ok": 1.0 },
         "find" => {
-            let key = command.get_document("filter").unwrap().get_str("_id").unwrap();
+            let filter = command.get_document("filter").unwrap();
+            if let Ok(range) = filter.get_document("_id") {
+                let key = range.get_str("$gte").unwrap();
+                return batch(cstr!("firstBatch"), key, 7);
+            }
+            let key = filter.get_str("_id").unwrap();
             rawdoc! { "cursor": { "firstBatch": [{ "_id": key }], "id": 0_i64, "ns": "ycsb.usertable" }, "ok": 1.0 }
         }
-        "insert" => rawdoc! { "n": 1, "ok": 1.0 },
+        "getMore" => batch(cstr!("nextBatch"), "user~", 0),
+        "insert" | "update" => rawdoc! { "n": 1, "ok": 1.0 },
         other => rawdoc! { "ok": 0.0, "errmsg": other, "code": 59, "codeName": "CommandNotFound" },
     }
+}
+
+/// One document of a scan, and where its cursor goes on.
+fn batch(name: &CStr, key: &str, cursor: i64) -> RawDocumentBuf {
+    let documents: RawArrayBuf = [rawdoc! { "_id": key }].into_iter().collect();
+    let mut found = rawdoc! { "id": cursor, "ns": "ycsb.usertable" };
+    found.append(name, documents);
+    rawdoc! { "cursor": found, "ok": 1.0 }
 }
 
 fn message(request_id: &[u8], body: &RawDocumentBuf) -> Vec<u8> {

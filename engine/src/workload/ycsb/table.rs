@@ -1,15 +1,8 @@
-//! YCSB's data: keys and fields of `usertable`, the same for the same seed (Cooper et al., "Benchmarking Cloud Serving
-//! Systems with YCSB", SoCC 2010; site.ycsb.Utils and CoreWorkload).
+//! The table of the kinds `connect`, `query` and `load`: keys and fields of `usertable`, the same for the same seed.
 
-use super::Random;
+use super::{Key, fnv_hash};
 use crate::border::Data;
-use std::io::Write;
-
-/// "user" and the digits of a 64-bit number that is not negative.
-const LONGEST_KEY: usize = 4 + 19;
-/// FNV-1a's, as `site.ycsb.Utils` has them.
-const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
-const FNV_PRIME: u64 = 1_099_511_628_211;
+use crate::workload::Random;
 
 /// The table of a run.
 #[derive(Debug, Clone)]
@@ -46,49 +39,9 @@ impl Table {
     }
 }
 
-/// A record's key, without a heap.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    bytes: [u8; LONGEST_KEY],
-    length: usize,
-}
-
-impl Key {
-    /// `CoreWorkload.buildKeyName` with hashed insert order.
-    pub fn new(record: u64) -> Self {
-        let mut bytes = [0; LONGEST_KEY];
-        let mut rest = &mut bytes[..];
-        write!(rest, "user{}", fnv_hash(record)).expect("the longest key fits");
-        let length = LONGEST_KEY - rest.len();
-        Key { bytes, length }
-    }
-
-    /// As it goes over the wire.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-/// `Utils.fnvhash64`: the number's octets from low to high, the result made positive as Java's `Math.abs` does.
-pub fn fnv_hash(number: u64) -> u64 {
-    let hash = number
-        .to_le_bytes()
-        .iter()
-        .fold(FNV_OFFSET_BASIS, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(FNV_PRIME));
-    (hash as i64).wrapping_abs() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_as_ycsb_does() {
-        // The first records of a table loaded by YCSB 0.17 with its default, hashed, insert order.
-        assert_eq!(Key::new(0).as_bytes(), b"user6284781860667377211");
-        assert_eq!(Key::new(1).as_bytes(), b"user8517097267634966620");
-        assert_eq!(Key::new(2).as_bytes(), b"user1820151046732198393");
-    }
 
     #[test]
     fn values_are_printable_and_follow_from_seed_and_record() {

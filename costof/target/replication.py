@@ -1,0 +1,89 @@
+"""A user's own replica set, measured as it stands under each write concern; no setting of it is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from pymongo.errors import OperationFailure, PyMongoError
+
+from costof.errors import Caution, CostofError, Problem
+from costof.instrument import SliceAnswer
+from costof.lab.mongodb import COLLECTION
+from costof.plan import Plan, PlannedArm
+from costof.replication import SetReading, figures_of, read_status, tree_mismatch
+from costof.service import Description, Judgement, LoadData, Observation, Service
+from costof.sync_tree import told
+from costof.target.mongodb import MongodbTarget
+from costof.target.own_database import told_writes
+
+
+class ReplicationTarget(MongodbTarget):
+    """Arms differ in `write_concern`. Who follows whom is a fact of each slice, where the user may read it."""
+
+    def __init__(self, plan: Plan, url: str, ca_file: Path | None, run_name: str) -> None:
+        super().__init__(plan, url, ca_file, run_name)
+        self._tree_hidden: str | None = None
+        self._voters: list[str] = []
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if not self._hello.get("setName"):
+            self.__exit__(None, None, None)
+            raise CostofError(Problem.NO_REPLICA_SET, target=self._shown)
+        try:
+            members = self._admin().admin.command("replSetGetConfig")["config"]["members"]
+            self._voters = [member["host"] for member in members if member["votes"]]
+        except PyMongoError as error:
+            self._tree_hidden = str(error).split(", full error")[0]
+        return self
+
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        end = super().endpoint(arm)
+        concern = arm.levels["write_concern"]
+        end["service"] |= {
+            "read_preference": "primary",
+            "write_concern": int(concern) if concern.isdigit() else concern,
+        }
+        if self._tls:
+            end["transport"] = {"kind": "tls", "verify": "full", "resumption": False}
+            end["transport"] |= {"ca_file": str(self._ca_file)} if self._ca_file else {}
+        return end
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """The marker alone: YCSB's load is what is measured."""
+        super().prepare(arm, lambda arm: None)
+
+    def writes(self) -> list[str]:
+        create, marker, _, drop = told_writes(self.database, self._shown, 0, "1 kB", COLLECTION)
+        each = f"insert records of about 1 kB into {self.database}.{COLLECTION} for as long as the run lasts"
+        return [create, marker, each, drop]
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        if self._tree_hidden is not None:
+            return None
+        try:
+            return read_status(self._admin().admin.command("replSetGetStatus"))
+        except OperationFailure as error:
+            self._tree_hidden = str(error).split(", full error")[0]
+            return None
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        if not isinstance(before, SetReading) or not isinstance(after, SetReading):
+            return Judgement()
+        # What the primary sent is counted by members that are not asked.
+        figures = figures_of(before, after, self._voters, operations=0)
+        return Judgement(tree_mismatch(None, before, after), figures, {"tree": told(after.tree)})
+
+    def describe(self) -> Description:
+        described = super().describe()
+        return Description(described.versions, described.topology, {**described.facts, "read preference": "primary"})
+
+    def cautions(self) -> list[str]:
+        hidden = [Caution.TREE_HIDDEN.text(detail=self._tree_hidden)] if self._tree_hidden else []
+        return super().cautions() + hidden
+
+
+def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
+    """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
+    return ReplicationTarget(plan, url, ca_file, run_name)

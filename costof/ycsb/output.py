@@ -1,0 +1,67 @@
+"""YCSB's own layout of results and of status lines (TextMeasurementsExporter, OneMeasurementHdrHistogram)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from costof.instrument import SliceAnswer
+from costof.ycsb.client import Tally, Times
+from costof.ycsb.job import Job
+
+NAMES = {
+    "read": "READ",
+    "update": "UPDATE",
+    "insert": "INSERT",
+    "scan": "SCAN",
+    "read_modify_write": "READ-MODIFY-WRITE",
+}
+PERCENTILES = {95: "95thPercentileLatency(us)", 99: "99thPercentileLatency(us)"}
+STATUS_PERCENTILES = (90, 99, 99.9, 99.99)
+
+
+def results(tally: Tally) -> list[str]:
+    """The lines of standard output. Failures belong to no kind of operation where the job had several."""
+    runtime = tally.elapsed_ns / 1e6
+    throughput = tally.operations * 1000 / runtime if runtime else 0.0
+    lines = [f"[OVERALL], RunTime(ms), {round(runtime)}", f"[OVERALL], Throughput(ops/sec), {throughput!r}"]
+    failed = sum(tally.failed.values())
+    kinds = [name for name in NAMES if name in tally.times]
+    for name in kinds:
+        lines += _of_operation(NAMES[name], tally.times[name])
+        if failed and len(kinds) == 1:
+            lines.append(f"[{NAMES[name]}], Return=ERROR, {failed}")
+    if failed:
+        lines.append(f"[{NAMES[kinds[0]] if len(kinds) == 1 else 'OPERATION'}-FAILED], Operations, {failed}")
+    return lines
+
+
+def _of_operation(name: str, times: Times) -> list[str]:
+    return [
+        f"[{name}], Operations, {times.count}",
+        f"[{name}], AverageLatency(us), {times.sum_ns / times.count / 1000!r}",
+        f"[{name}], MinLatency(us), {times.min_ns // 1000}",
+        f"[{name}], MaxLatency(us), {times.max_ns // 1000}",
+        *(f"[{name}], {told}, {int(times.percentile_ns(at) // 1000)}" for at, told in PERCENTILES.items()),
+        f"[{name}], Return=OK, {times.count}",
+    ]
+
+
+def status_line(job: Job, tally: Tally, answer: SliceAnswer, now: datetime) -> str:
+    """One line of the status thread (site.ycsb.StatusThread), on what one slice did."""
+    recent = Tally()
+    recent.add(answer)
+    seconds, rate = tally.elapsed_ns / 1e9, recent.operations / max(answer.elapsed_ns, 1) * 1e9
+    left = (job.operations - tally.attempts) / (tally.attempts / seconds) if tally.attempts and seconds else 0.0
+    parts = [
+        f"{now:%Y-%m-%d %H:%M:%S}:{now.microsecond // 1000:03d} {seconds:.0f} sec: {tally.operations} operations; "
+        f"{rate:.2f} current ops/sec;"
+    ]
+    if left:
+        parts.append(f"est completion in {min(left, job.seconds - seconds):.0f} seconds")
+    return " ".join([*parts, *(_summary(NAMES[name], recent.times[name]) for name in NAMES if name in recent.times)])
+
+
+def _summary(name: str, times: Times) -> str:
+    ends = f"Max={times.max_ns // 1000}, Min={times.min_ns // 1000}, Avg={times.sum_ns / times.count / 1000:.2f}"
+    shown = ", ".join(f"{at:g}={times.percentile_ns(at) // 1000:.0f}" for at in STATUS_PERCENTILES)
+    return f"[{name}: Count={times.count}, {ends}, {shown}]"

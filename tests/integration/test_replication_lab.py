@@ -1,0 +1,232 @@
+"""The lab of chained replication on real members: shapes held under writes, shares, and members that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymongo
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.instrument import SliceAnswer
+from costof.lab import network, node_network
+from costof.lab.lab import Lab, is_root
+from costof.lab.node_network import Distances, Group, NodeNetwork
+from costof.lab.replication import ReplicationLab
+from costof.plan import PlannedArm
+from costof.service import Judgement
+from tests.lab_programs import alive, eventually
+from tests.replication_plan import arms_by_shape, plan_for
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
+]
+WRITES = 200
+
+
+@pytest.fixture(scope="module")
+def seven() -> Iterator[ReplicationLab]:
+    plan = plan_for("nodes=7", "sync=star,chain,tree-2,natural", "node_cpu=0.5", "write_concern=1")
+    with ReplicationLab(plan) as lab:
+        lab.arms = arms_by_shape(plan)  # type: ignore[attr-defined]
+        yield lab
+
+
+def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
+    """Records by the administration's own connection: it needs no way into the hosts."""
+    collection = lab._sets[arm.levels["nodes"]].shaped._set.admin("primary")["ycsb"]["usertable"]
+    concern = lab.endpoint(arm)["service"]["write_concern"]
+    collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
+    started, begun = time.time_ns(), time.monotonic_ns()
+    for _ in range(count):
+        collection.insert_one({"field": "x" * 1000})
+    return SliceAnswer(
+        id=1,
+        arm=arm.name,
+        workload="write",
+        started_unix_ns=started,
+        elapsed_ns=time.monotonic_ns() - begun,
+        operations=count,
+        errors=[],
+        phases={},
+        cpu_ns={},
+        peak_memory_bytes=1,
+        evidence={},
+    )
+
+
+def take_slice(lab: ReplicationLab, arm: PlannedArm) -> Judgement:
+    lab.arrange(arm)
+    before = lab.observe(arm)
+    answer = write(lab, arm)
+    return lab.judge(arm, before, lab.observe(arm), answer)
+
+
+@pytest.mark.parametrize(
+    ("shape", "hops", "direct"), [("chain", 3, 1), ("tree-2", 2, 2), ("star", 1, 6), ("natural", None, None)]
+)
+def test_a_shape_holds_while_records_are_written(
+    seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
+) -> None:
+    judged = take_slice(seven, seven.arms[shape])  # type: ignore[attr-defined]
+    assert judged.mismatch is None
+    assert judged.facts["tree"].startswith("primary: ")
+    assert judged.figures["hops_to_majority"] == (hops or judged.figures["hops_to_majority"])
+    # Each follower of the primary fetches every record from it once.
+    fetched = judged.figures["oplog_bytes_sent"]
+    assert fetched > 1000
+    assert direct is None or direct * 1000 < fetched < direct * 2500
+    assert judged.figures["primary_cpu"] > 0
+    assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
+
+
+def test_a_slice_under_another_tree_is_thrown_out(seven: ReplicationLab) -> None:
+    arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
+    seven.arrange(arms["chain"])
+    observed = seven.observe(arms["chain"])
+    judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
+    assert judged.mismatch is not None
+    assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in judged.mismatch
+
+
+def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None:
+    arm = seven.arms["star"]  # type: ignore[attr-defined]
+    seven.arrange(arm)
+    before = seven.cpu_seconds()
+    write(seven, arm, 50)
+    used = seven.cpu_seconds()
+    assert used["primary"] > before["primary"]
+    assert {"primary", "secondaries", "hidden"} <= used.keys()
+    assert seven.held_back_seconds().keys() == {"primary", "secondaries", "hidden"}
+    share = seven._network.share("7-primary")
+    assert share is not None
+    assert share.cores == 0.5
+    for folder in share.folders:
+        assert str(seven.process_ids["7-primary"]) in (folder / "cgroup.procs").read_text().split()
+
+
+def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = seven.arms["star"]  # type: ignore[attr-defined]
+    monkeypatch.setattr("costof.lab.replication.MOST_RECORDS", 10)
+    seven.arrange(arm)
+    write(seven, arm, 20)
+    seven.arrange(arm)
+    shaped = seven._sets["7"].shaped
+    counted = shaped._set.ask_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
+    assert set(counted.values()) == {0}
+
+
+def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) -> None:
+    arm = seven.arms["chain"]  # type: ignore[attr-defined]
+    seven.arrange(arm)
+    before = seven.observe(arm)
+    shaped = seven._sets["7"].shaped
+    shaped._set.admin("primary").admin.command("replSetStepDown", 60, secondaryCatchUpPeriodSecs=10)
+    answer = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
+    assert seven.judge(arm, before, seven.observe(arm), answer).mismatch == "primary is in SECONDARY"
+    eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
+    assert take_slice(seven, arm).mismatch is None
+    assert any("deposed 1 times" in caution for caution in seven.cautions())
+
+
+def test_a_member_that_is_killed_costs_its_set_alone() -> None:
+    plan = plan_for("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
+    with ReplicationLab(plan) as lab:
+        arm = plan.controls[0]
+        assert lab.lost_arm(arm) is None
+        before = lab.observe(arm)
+        os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
+        eventually("notice", lambda: lab.lost_arm(arm) is not None)
+        # The run goes on to its next turn, and says then which arms have gone.
+        lab.arrange(arm)
+        judged = lab.judge(arm, before, lab.observe(arm), SliceAnswer.model_construct(elapsed_ns=1, operations=0))
+        assert judged.mismatch is not None
+        assert "secondary-1" in (lab.lost_arm(arm) or "")
+        assert lab.lost() == lab.lost_arm(arm)
+
+
+def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
+    near, far = Distances(0.1, 0), Distances(5, 20)
+    group = Group(["a", "b", "c"], "c", [near, far])
+    with Lab() as lab, NodeNetwork(lab, 1, [group], cores=2) as standing:
+        measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
+        assert measured["nodes at 0.1 ms"] < 1
+        assert measured["nodes at 5 ms"] == pytest.approx(5, abs=1)
+        assert measured["nodes at 5 ms, far member 20 ms further"] == pytest.approx(25, abs=1)
+        standing.move(group, near)
+        with standing.hosts["a"].socket() as listener, standing.hosts["b"].socket() as client:
+            listener.bind((standing.addresses["a"], 0))
+            listener.listen()
+            client.settimeout(10)
+            client.connect(listener.getsockname())
+            server, peer = listener.accept()
+            assert peer[0] == standing.addresses["b"]
+            standing.move(group, far)
+            with server:
+                client.sendall(b"still here")
+                assert server.recv(10) == b"still here"
+
+
+def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (network, node_network):
+        monkeypatch.setattr(module, "is_root", lambda: False)
+    with Lab() as lab:
+        with NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
+            assert len(set(near.addresses.values())) == 3
+            assert all(address.startswith("127.") for address in near.addresses.values())
+            assert not near.shares
+        with (
+            pytest.raises(CostofError, match="a round trip of 5 ms between nodes needs root") as refused,
+            NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])], cores=2),
+        ):
+            pass
+        assert refused.value.problem is Problem.NEEDS_ROOT
+
+
+RUN = """
+import json, sys
+from costof.lab.replication import ReplicationLab
+from tests.replication_plan import plan_for
+with ReplicationLab(plan_for("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")) as lab:
+    hosts = [lab._network.client, *lab._network.hosts.values()]
+    paths = [f"/run/netns/{host.namespace}" for host in hosts] + [str(lab._lab.folder)]
+    paths += [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
+    pids = [*lab.process_ids.values(), *lab._network.process_ids()]
+    print(json.dumps({"pids": pids, "paths": paths}), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_after_kill_9() -> None:
+    run = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdin is not None
+    assert run.stdout is not None
+    with run.stdin, run.stdout:
+        left = json.loads(run.stdout.readline())
+        assert len(left["pids"]) == 4
+        assert all(Path(path).exists() for path in left["paths"])
+        run.kill()
+        run.wait()
+        eventually("cleaning up", lambda: not any(Path(path).exists() for path in left["paths"]))
+        assert not [pid for pid in left["pids"] if alive(pid)]
+
+
+@pytest.mark.quiet
+def test_a_set_of_fifteen_forms(record_property: pytest.FixtureRequest) -> None:
+    plan = plan_for("nodes=15", "sync=star", "write_concern=1")
+    started = time.monotonic()
+    with ReplicationLab(plan) as lab:
+        record_property("ready_seconds", time.monotonic() - started)  # type: ignore[operator]
+        judged = take_slice(lab, plan.controls[0])
+        assert judged.mismatch is None
+        assert judged.figures["hops_to_majority"] == 1
+        assert len(lab.process_ids) == 15

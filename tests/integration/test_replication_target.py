@@ -1,0 +1,82 @@
+"""A user's own replica set: measured as it stands, left as it was, and shown as far as its user may look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymongo
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.instrument import SliceAnswer
+from costof.lab.lab import Lab
+from costof.lab.mongodb import MongodbLab
+from costof.plan import Options, resolve
+from costof.services import open_service
+from costof.study import load_study
+from tests.integration.conftest import PASSWORD
+from tests.lab_programs import eventually
+from tests.replication_plan import plan_for
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
+
+
+@pytest.fixture(scope="module")
+def playing() -> Iterator[tuple[MongodbLab, str]]:
+    """A lab that plays the user's set, and the hosts part of its URL."""
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain,tls"]))
+    with MongodbLab(plan) as lab:
+        yield lab, ",".join(lab.endpoint(plan.arms[0])["service"]["addresses"])
+
+
+def user(lab: MongodbLab, name: str, roles: list[str]) -> str:
+    everywhere = {"w": 3, "wtimeout": 30_000}
+    lab._set.admin("primary").admin.command("createUser", name, pwd=PASSWORD, roles=roles, writeConcern=everywhere)
+    return f"{name}:{PASSWORD}"
+
+
+def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLab, str]) -> None:
+    lab, hosts = playing
+    admin: pymongo.MongoClient[dict[str, object]] = lab._set.admin("primary")
+    configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
+    plan = plan_for(target="mongodb://a-user")
+    assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
+    login = user(lab, "sees", ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"])
+    with open_service(plan, f"mongodb://{login}@{hosts}/?replicaSet=costof", None, "run") as target:
+        concerns = [target.endpoint(arm)["service"]["write_concern"] for arm in plan.arms]
+        assert concerns == [1, 1, "majority"]
+        target.prepare(plan.controls[0], lambda arm: pytest.fail("YCSB's load is what is measured"))
+        arm = plan.arms[2]
+        followed = lambda: len([s for s in target.observe(arm).tree.values() if s]) == 2  # noqa: E731
+        eventually("both others to follow", followed)
+        observed = target.observe(arm)
+        judged = target.judge(arm, observed, observed, NOTHING)
+        assert judged.mismatch is None
+        assert all(member.address in judged.facts["tree"] for member in lab._set.members)
+        assert judged.figures["hops_to_majority"] == 1
+        assert "replication_lag_ms" in judged.figures
+        assert target.cautions() == []
+    assert admin.admin.command("replSetGetConfig")["config"] == configured
+    assert set(admin.list_database_names()) == databases
+
+
+def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tuple[MongodbLab, str]) -> None:
+    lab, hosts = playing
+    plan = plan_for(target="mongodb://a-user")
+    login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])
+    with open_service(plan, f"mongodb://{login}@{hosts}/?replicaSet=costof", None, "run") as target:
+        target.prepare(plan.controls[0], lambda arm: None)
+        observed = target.observe(plan.controls[0])
+        judged = target.judge(plan.controls[0], observed, observed, NOTHING)
+        assert (judged.mismatch, judged.facts) == (None, {})
+        assert any("clusterMonitor" in caution for caution in target.cautions())
+
+
+def test_a_single_server_replicates_nothing(lab: Lab, standalone: object) -> None:
+    server = standalone(31)  # type: ignore[operator]
+    target = open_service(plan_for(target="mongodb://a-user"), server.url, server.ca_file, "run")
+    with pytest.raises(CostofError, match="no replica set") as refused, target:
+        pass
+    assert refused.value.problem is Problem.NO_REPLICA_SET
+    assert PASSWORD not in str(refused.value)

@@ -1,0 +1,281 @@
+"""YCSB's core workloads on real servers: what is in the table afterwards, and what was asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pymongo
+import pytest
+from pymongo.errors import AutoReconnect
+
+from costof.instrument import SliceAnswer, engine
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE as MARIADB_DATABASE
+from costof.lab.mongodb import MongodbLab
+from costof.plan import Options, resolve
+from costof.study import load_study
+from costof.ycsb import key_name
+from tests.lab_programs import log_in, running_mariadb
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+
+RECORDS = 200
+SECONDS = 30.0
+Rows = dict[str, dict[str, bytes]]
+
+
+@dataclass
+class Store:
+    """A real server. `make` makes an empty table with so many fields and gives its endpoint."""
+
+    make: Callable[[str, int], dict[str, Any]]
+    rows: Callable[[str], Rows]
+
+
+@pytest.fixture(scope="module")
+def replica_set() -> Iterator[MongodbLab]:
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
+    with MongodbLab(plan) as lab:
+        yield lab
+
+
+def mongodb(lab: MongodbLab) -> Store:
+    def make(table: str, _fields: int) -> dict[str, Any]:
+        service = lab.endpoint(lab._arms[0])["service"]
+        return {**service, "collection": table, "read_preference": "primary"}
+
+    def rows(table: str) -> Rows:
+        found = lab._admins["primary"].ycsb[table].find()
+        return {row.pop("_id"): {name.upper(): bytes(value) for name, value in row.items()} for row in found}
+
+    return Store(make, rows)
+
+
+@pytest.fixture(scope="module", params=["mongodb", "mysql"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    with ExitStack() as stack:
+        if request.param == "mongodb":
+            yield mongodb(request.getfixturevalue("replica_set"))
+            return
+        server = stack.enter_context(running_mariadb(stack.enter_context(Lab())))
+
+        def make(table: str, fields: int) -> dict[str, Any]:
+            columns = ", ".join(f"FIELD{field} TEXT" for field in range(fields))
+            server._query(f"CREATE TABLE {MARIADB_DATABASE}.{table} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {columns})")
+            return {**server.endpoint(), "table": table}
+
+        def rows(table: str) -> Rows:
+            with log_in(server) as connection, connection.cursor() as cursor:
+                cursor.execute(f"SELECT * FROM {table}")  # noqa: S608  # the test's own names
+                names = [column[0] for column in cursor.description][1:]
+                return {key: dict(zip(names, map(str.encode, values), strict=True)) for key, *values in cursor}
+
+        yield Store(make, rows)
+
+
+def measure(
+    services: Sequence[dict[str, Any]], slices: Sequence[tuple[int, int, dict[str, Any]]], workers: int = 4
+) -> list[SliceAnswer]:
+    """Slices one after the other in one engine: which of the services, how many operations, YCSB's settings."""
+    arms = [
+        {"name": str(place), "service": service, "transport": {"kind": "plain"}}
+        for place, service in enumerate(services)
+    ]
+    workloads = [
+        {"name": str(place), "kind": "ycsb", "workers": workers, "ycsb": settings}
+        for place, (_, _, settings) in enumerate(slices)
+    ]
+    plan = {
+        "seed": 7,
+        "threads": 2,
+        "operation_timeout_ms": 10_000,
+        "data": {"records": 1},
+        "arms": arms,
+        "workloads": workloads,
+    }
+    with engine() as wire:
+        assert [arm.error for arm in wire.plan(plan).arms] == [None] * len(arms)
+        return [
+            wire.slice(place, str(arm), str(place), operations, SECONDS)
+            for place, (arm, operations, _) in enumerate(slices)
+        ]
+
+
+def load(**settings: Any) -> dict[str, Any]:
+    return {"phase": "load", "record_count": RECORDS, **settings}
+
+
+def counts(answer: SliceAnswer) -> dict[str, int]:
+    return {name: phase.count for name, phase in answer.phases.items()}
+
+
+@pytest.mark.parametrize("order", ["hashed", "ordered"])
+def test_a_load_writes_the_records_of_ycsb(store: Store, order: str) -> None:
+    table = f"load_{order}"
+    [answer] = measure([store.make(table, 10)], [(0, RECORDS, load(insert_order=order, zero_padding=6))])
+    assert (answer.errors, answer.operations) == ([], RECORDS)
+    assert counts(answer) == {"insert": RECORDS, "operation": RECORDS}
+    rows = store.rows(table)
+    keys = [key_name(n) if order == "hashed" else f"user{n:06d}" for n in range(RECORDS)]
+    assert sorted(rows) == sorted(keys)
+    for fields in rows.values():
+        assert list(fields) == [f"FIELD{field}" for field in range(10)]
+        assert {len(value) for value in fields.values()} == {100}
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "zipfian"])
+def test_field_lengths_follow_their_distribution(store: Store, distribution: str) -> None:
+    table = f"lengths_{distribution}"
+    settings = load(
+        field_count=3, field_length=300, min_field_length=200, field_length_distribution=distribution, key_prefix="k"
+    )
+    [answer] = measure([store.make(table, 3)], [(0, RECORDS, settings)])
+    assert answer.errors == []
+    lengths = [len(value) for fields in store.rows(table).values() for value in fields.values()]
+    assert len(lengths) == 3 * RECORDS
+    assert min(lengths) >= 200
+    assert max(lengths) <= 300
+    weights = [1.0] * 101 if distribution == "uniform" else [1 / (1 + above) ** 0.99 for above in range(101)]
+    mean = sum((200 + above) * weight for above, weight in enumerate(weights)) / sum(weights)
+    # Uniform lengths deviate by 29, zipfian ones by 27, their mean by less than 1; Gray's method is an approximation.
+    assert sum(lengths) / len(lengths) == pytest.approx(mean, abs=5)
+
+
+CORE = {
+    "a": {"read_proportion": 0.5, "update_proportion": 0.5, "request_distribution": "zipfian"},
+    "b": {"read_proportion": 0.95, "update_proportion": 0.05, "request_distribution": "zipfian"},
+    "c": {"read_proportion": 1.0, "update_proportion": 0.0, "request_distribution": "zipfian"},
+    "d": {"update_proportion": 0.0, "insert_proportion": 0.05, "request_distribution": "latest"},
+    "e": {
+        "read_proportion": 0.0,
+        "update_proportion": 0.0,
+        "scan_proportion": 0.95,
+        "insert_proportion": 0.05,
+        "max_scan_length": 250,
+        "operation_count": 300,
+        "request_distribution": "zipfian",
+    },
+    "f": {
+        "read_proportion": 0.5,
+        "update_proportion": 0.0,
+        "read_modify_write_proportion": 0.5,
+        "request_distribution": "zipfian",
+    },
+}
+
+
+def test_the_core_workloads_run_as_mixed(store: Store) -> None:
+    """In YCSB's order, A to F: D and E insert, and whatever follows goes on from there."""
+    table, operations = "core", 300
+    runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]
+    loaded, *answers = measure([store.make(table, 10)], [(0, RECORDS, load()), *runs])
+    assert loaded.errors == []
+    inserted = 0
+    for (name, settings), answer in zip(CORE.items(), answers, strict=True):
+        assert (answer.errors, answer.operations) == ([], operations), name
+        found = counts(answer)
+        both = found.get("read_modify_write", 0)
+        assert found["operation"] == operations
+        alone = {**found, "read": found.get("read", 0) - both, "update": found.get("update", 0) - both}
+        inserted += found.get("insert", 0)
+        for operation, default in {"read": 0.95, "update": 0.05, "insert": 0.0, "scan": 0.0}.items():
+            share = float(settings.get(f"{operation}_proportion", default))
+            deviation = (operations * share * (1 - share)) ** 0.5
+            assert alone.get(operation, 0) == pytest.approx(operations * share, abs=4 * deviation), (name, operation)
+        assert both == pytest.approx(operations * settings.get("read_modify_write_proportion", 0), abs=40), name
+    assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(RECORDS + inserted))
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "sequential", "exponential", "hotspot"])
+def test_other_distributions_ask_for_what_is_there(store: Store, distribution: str) -> None:
+    table = f"other_{distribution}"
+    run = {
+        "record_count": RECORDS,
+        "field_count": 3,
+        "read_all_fields": False,
+        "write_all_fields": distribution == "uniform",
+        "read_proportion": 0.5,
+        "update_proportion": 0.3,
+        "insert_proportion": 0.1,
+        "scan_proportion": 0.1,
+        "scan_length_distribution": "zipfian",
+        "request_distribution": distribution,
+    }
+    answers = measure([store.make(table, 3)], [(0, RECORDS, load(field_count=3)), (0, 200, run)])
+    assert [answer.errors for answer in answers] == [[], []]
+
+
+def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
+    """Each insert is read by whoever comes next, from another thread or arm; a key is never inserted twice."""
+    table = "shared"
+    service = store.make(table, 1)
+    fresh = {
+        "record_count": 20,
+        "field_count": 1,
+        "read_proportion": 0.5,
+        "update_proportion": 0.0,
+        "insert_proportion": 0.5,
+        "request_distribution": "latest",
+    }
+    first = {"phase": "load", "record_count": 20, "field_count": 1}
+    answers = measure([service, service], [(0, 20, first), (1, 150, fresh), (0, 150, fresh), (0, 30, first)], workers=8)
+    assert [answer.errors for answer in answers] == [[]] * 4
+    inserted = sum(counts(answer)["insert"] for answer in answers)
+    assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(inserted))
+
+
+def test_a_key_that_is_there_is_an_error_of_the_server(store: Store) -> None:
+    service = store.make("twice", 1)
+    small = {"phase": "load", "record_count": 20, "field_count": 1}
+    [first] = measure([service], [(0, 20, small)])
+    [again] = measure([service], [(0, 20, small)])
+    assert (first.errors, first.operations, again.operations) == ([], 20, 0)
+    assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
+
+
+def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab) -> None:
+    service = mongodb(replica_set).make("concern", 1)
+    few = load(field_count=1)
+    met, unmet = measure([{**service, "write_concern": 3}, {**service, "write_concern": 4}], [(0, 8, few), (1, 8, few)])
+    assert (met.errors, met.operations) == ([], 8)
+    [error] = unmet.errors
+    assert (error.error_class, error.count, unmet.operations) == ("server", 8, 0)
+    assert "Not enough data-bearing nodes" in error.detail
+
+
+def test_a_secondary_is_read_while_the_primary_is_written(replica_set: MongodbLab) -> None:
+    service = {**mongodb(replica_set).make("apart", 10), "read_preference": "secondary", "write_concern": 3}
+    run = {"record_count": RECORDS, **CORE["f"]}
+    loaded, answer = measure([service], [(0, RECORDS, load()), (0, 200, run)])
+    assert (loaded.errors, answer.errors, answer.operations) == ([], [], 200)
+    assert sorted(answer.evidence["server"].split(",")) == sorted(service["addresses"])
+
+
+def test_a_step_down_is_survived(replica_set: MongodbLab) -> None:
+    service = {**mongodb(replica_set).make("stepped", 10), "write_concern": "majority"}
+    primary = replica_set._admins["primary"]
+    enough = threading.Event()
+
+    def step_down() -> None:
+        while primary.ycsb.stepped.estimated_document_count() < 50:
+            enough.wait(0.01)
+        enough.set()
+        with suppress(AutoReconnect):
+            primary.admin.command("replSetStepDown", 20, secondaryCatchUpPeriodSecs=10)
+
+    stepping = threading.Thread(target=step_down)
+    stepping.start()
+    [answer] = measure([service], [(0, 600, {"phase": "load", "record_count": 100_000})])
+    stepping.join()
+    assert enough.is_set()
+    assert answer.operations + sum(error.count for error in answer.errors) == 600
+    assert 0 < sum(error.count for error in answer.errors) < 100, answer.errors
+    assert sorted(answer.evidence["server"].split(",")) == sorted(service["addresses"])
+    uri = "mongodb://" + ",".join(service["addresses"])
+    login = {"username": service["username"], "password": service["password"]}
+    with pymongo.MongoClient[dict[str, Any]](uri, replicaSet=service["replica_set"], **login) as client:
+        assert client.ycsb.stepped.count_documents({}) >= answer.operations

@@ -1,0 +1,174 @@
+"""YCSB's own command lines on real servers: what they write, what they print, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE, MariadbServer
+from costof.ycsb import key_name
+from tests.lab_programs import log_in, running_mariadb
+
+from .conftest import COSTOF, PASSWORD, Outcome, Standalone, costof, descendants
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+RECORDS = 400
+LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
+
+
+def figures(done: Outcome) -> dict[tuple[str, str], float]:
+    """Standard output, which is nothing but YCSB's lines."""
+    found = [LINE.fullmatch(line) for line in done.out.splitlines()]
+    assert all(found), done.out
+    return {(line["of"], line["what"]): float(line["value"]) for line in found if line}
+
+
+@pytest.fixture(scope="module")
+def mongod(standalone: Callable[..., Standalone]) -> Standalone:
+    return standalone(30)
+
+
+def ycsb(server: Standalone, folder: Path, phase: str, *arguments: str) -> Outcome:
+    """The URL stands in a property file, since a command line is everybody's to read."""
+    login = folder / "login"
+    login.write_text(f"mongodb.url={server.url.replace('/?', '/ycsb?')}&w=1\n")
+    return costof("ycsb", phase, "mongodb", "-P", str(login), *arguments, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def loaded(mongod: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("load")
+    return ycsb(
+        mongod, folder, "load", "-s", "-P", "workloads/workloada", "-p", f"recordcount={RECORDS}", "-threads", "4"
+    )
+
+
+def test_a_published_load_is_done_and_told_as_ycsb_does(loaded: Outcome, mongod: Standalone) -> None:
+    assert loaded.status == 0, loaded.err
+    told = figures(loaded)
+    assert told["INSERT", "Operations"] == told["INSERT", "Return=OK"] == RECORDS
+    order = ["MinLatency(us)", "95thPercentileLatency(us)", "99thPercentileLatency(us)", "MaxLatency(us)"]
+    latencies = [told["INSERT", name] for name in order]
+    assert latencies == sorted(latencies)
+    assert told["OVERALL", "Throughput(ops/sec)"] > 0
+    assert re.search(rf" sec: {RECORDS} operations; .* \[INSERT: Count=", loaded.err)
+    with mongod.client() as client:
+        keys = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
+        row = client["ycsb"]["usertable"].find_one() or {}
+    assert keys == {key_name(number) for number in range(RECORDS)}
+    assert sorted(row) == ["_id", *(f"field{number}" for number in range(10))]
+
+
+def test_the_password_is_shown_nowhere(mongod: Standalone, tmp_path: Path, loaded: Outcome) -> None:
+    assert PASSWORD not in loaded.out + loaded.err
+    (tmp_path / "login").write_text(f"mongodb.url={mongod.url}\n")
+    argv = [*COSTOF, "ycsb", "load", "mongodb", "-P", "login", "-p", "recordcount=300", "-target", "100"]
+    seen: set[str] = set()
+    with subprocess.Popen([*argv, "-p", "table=other"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            seen |= {" ".join(words) for words in descendants(process.pid).values()}
+        assert process.stdout
+        assert "[INSERT], Return=OK, 300" in process.stdout.read()
+    assert any("costof-engine" in words for words in seen)
+    assert not [words for words in seen if PASSWORD in words]
+
+
+@pytest.mark.usefixtures("loaded")
+def test_a_load_into_records_is_refused_unless_it_goes_on_behind_them(mongod: Standalone, tmp_path: Path) -> None:
+    refused = ycsb(mongod, tmp_path, "load", "-P", "workloada", "-p", "recordcount=10")
+    assert (refused.status, refused.out) == (1, "")
+    assert "holds records already, and nothing was written" in refused.err
+    size = ["-p", f"recordcount={RECORDS + 50}", "-p", f"insertstart={RECORDS}", "-p", "insertcount=50"]
+    more = ycsb(mongod, tmp_path, "load", "-P", "workloada", *size)
+    assert more.status == 0, more.err
+    with mongod.client() as client:
+        found = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
+    assert {key_name(number) for number in range(RECORDS + 50)} <= found
+
+
+KINDS = {
+    "workloada": {"READ", "UPDATE"},
+    "workloadb": {"READ", "UPDATE"},
+    "workloadc": {"READ"},
+    "workloadd": {"READ", "INSERT"},
+    "workloade": {"SCAN", "INSERT"},
+    "workloadf": {"READ", "UPDATE", "READ-MODIFY-WRITE"},
+}
+
+
+@pytest.fixture(scope="module")
+def filled(mongod: Standalone, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("filled")
+    done = ycsb(mongod, folder, "load", "-P", "workloada", "-p", "recordcount=300", "-p", "table=runs", "-threads", "4")
+    assert done.status == 0, done.err
+    return "runs"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_core_workloads_run(mongod: Standalone, filled: str, tmp_path: Path, name: str) -> None:
+    with mongod.client() as client:
+        # Workload E's new records follow those that workload D has inserted.
+        before = client["ycsb"][filled].count_documents({})
+        size = ["-p", f"table={filled}", "-p", f"recordcount={before}", "-p", "operationcount=300", "-threads", "3"]
+        done = ycsb(mongod, tmp_path, "run", "-P", f"workloads/{name}", *size)
+        after = client["ycsb"][filled].count_documents({})
+    assert done.status == 0, done.err
+    told = figures(done)
+    assert {kind for kind, _ in told} - {"OVERALL"} == KINDS[name]
+    # The reads and updates of a read-modify-write are counted under their own names too.
+    changed = int(told.get(("READ-MODIFY-WRITE", "Operations"), 0))
+    assert sum(told[kind, "Operations"] for kind in KINDS[name]) == 300 + 2 * changed
+    assert after - before == told.get(("INSERT", "Operations"), 0)
+
+
+def test_a_run_without_records_says_what_to_do(mongod: Standalone, tmp_path: Path) -> None:
+    done = ycsb(mongod, tmp_path, "run", "-P", "workloada", "-p", "table=nothing")
+    assert (done.status, done.out) == (1, "")
+    assert "costof ycsb load" in done.err
+
+
+def test_a_wrong_password_is_told_without_it(mongod: Standalone, tmp_path: Path) -> None:
+    url = mongod.url.replace(PASSWORD, "wr0ng-horse")
+    done = costof("ycsb", "load", "mongodb", "-p", "recordcount=1", "-p", f"mongodb.url={url}", cwd=tmp_path)
+    assert done.status == 1
+    assert "refuses the user or the password" in done.err
+    assert "wr0ng-horse" not in done.err
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariadbServer]:
+    with Lab() as lab, running_mariadb(lab) as server:
+        yield server
+
+
+def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: MariadbServer, tmp_path: Path) -> None:
+    service = mariadb.endpoint()
+    (tmp_path / "db.properties").write_text(
+        "db.driver=com.mysql.jdbc.Driver\n"
+        f"db.url=jdbc:mysql://{service['addresses'][0]}/{DATABASE}?useSSL=false\n"
+        f"db.user={service['username']}\ndb.passwd={service['password']}\n"
+    )
+    load = ["ycsb", "load", "jdbc", "-P", "workloads/workloada", "-P", "db.properties", "-p", "recordcount=200"]
+    missing = costof(*load, cwd=tmp_path)
+    assert missing.status == 1
+    statement = missing.err.rpartition("make it with: ")[2].strip()
+    with log_in(mariadb) as connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        done = costof(*load, "-threads", "4", cwd=tmp_path)
+        assert done.status == 0, done.err
+        assert "db.driver" in done.err
+        cursor.execute("SELECT YCSB_KEY FROM usertable")
+        assert {row[0] for row in cursor} == {key_name(number) for number in range(200)}
+    again = costof(*load, cwd=tmp_path)
+    assert "holds records already" in again.err
+    run = ["ycsb", "run", "mysql", *load[3:], "-p", "operationcount=200"]
+    ran = costof(*run, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    told = figures(ran)
+    assert told["READ", "Return=OK"] + told["UPDATE", "Return=OK"] == 200
+    assert str(service["password"]) not in done.out + done.err + ran.out + ran.err

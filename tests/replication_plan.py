@@ -1,0 +1,35 @@
+"""Plans of the study of chained replication, at sizes for tests."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import Any
+
+from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.study import Study
+
+STUDY = "mongodb-chained-replication"
+
+
+def study() -> Study:
+    """The study's factors, with a profile of the tests' own and no metrics."""
+    text = resources.files("costof.studies").joinpath(f"{STUDY}.toml").read_text()
+    asked = tomllib.loads(text)
+    known = {name: asked[name] for name in ("title", "question", "protection", "service", "control", "labels")}
+    known |= {name: asked[name] for name in ("target_control", "factors")}
+    size: dict[str, Any] = {"operations": 100, "seconds": 2}
+    profile = {"description": "", "budget": "1m", "precision": 0.05, "rounds": [3, 9], "slices": {"write": size}}
+    write = {"label": "", "view": "wire", "kind": "ycsb", "workers": 2}
+    return Study.model_validate(
+        {"name": STUDY, **known, "workloads": {"write": write}, "metrics": {}, "profiles": {"quick": profile}}
+    )
+
+
+def plan_for(*settings: str, target: str | None = None) -> Plan:
+    return resolve(study(), Options(profile="quick", settings=list(settings), target=target))
+
+
+def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:
+    """The control and its rivals by their level of `sync`, in a plan of one context."""
+    return {arm.levels["sync"]: arm for arm in plan.arms if not arm.twin}

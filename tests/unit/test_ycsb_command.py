@@ -1,0 +1,305 @@
+"""YCSB's command line: its properties, what the engine is asked for, and its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costof.errors import CostofError, Problem
+from costof.instrument import ClassifiedError, SliceAnswer
+from costof.ycsb.client import Tally, border_plan, slice_size
+from costof.ycsb.job import Job, Phase, job_of, unused
+from costof.ycsb.mongodb import MongodbDatabase
+from costof.ycsb.mysql import MysqlDatabase
+from costof.ycsb.output import results, status_line
+from costof.ycsb.properties import core_workloads, read_properties
+
+from .ledgers import phase_of
+
+GOLDEN = Path(__file__).parent / "golden"
+# Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
+PUBLISHED = {
+    "workloada": (0.5, 0.5, 0, 0, 0, "zipfian"),
+    "workloadb": (0.95, 0.05, 0, 0, 0, "zipfian"),
+    "workloadc": (1, 0, 0, 0, 0, "zipfian"),
+    "workloadd": (0.95, 0, 0.05, 0, 0, "latest"),
+    "workloade": (0, 0, 0.05, 0.95, 0, "zipfian"),
+    "workloadf": (0.5, 0, 0, 0, 0.5, "zipfian"),
+}
+KINDS = ("read", "update", "insert", "scan", "read_modify_write")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_core_workloads_are_the_published_ones(name: str) -> None:
+    *proportions, distribution = PUBLISHED[name]
+    job = job_of("run", read_properties([f"workloads/{name}"], [], {}))
+    # YCSB's own defaults where a file is silent, as it is of read-modify-write but in F.
+    told = [job.ycsb.get(f"{kind}_proportion", 0.0) for kind in KINDS]
+    assert (told, job.ycsb["request_distribution"]) == (proportions, distribution)
+    assert (job.operations, job.ycsb["record_count"]) == (1000, 1000)
+    assert job.ycsb.get("max_scan_length") == (100 if name == "workloade" else None)
+    assert core_workloads().keys() == PUBLISHED.keys()
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="="), min_size=1)
+VALUES = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(written=st.dictionaries(NAMES, VALUES), more=st.dictionaries(NAMES, VALUES))
+def test_what_a_file_says_is_read_and_p_wins_over_it(
+    written: dict[str, str], more: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "a.properties"
+    file.write_bytes(javaproperties.dumps(written).encode("latin-1"))
+    assignments = [f"{name}={value}" for name, value in more.items()]
+    assert read_properties([str(file)], assignments, {}) == {**written, **more}
+
+
+def refusal(of: Callable[[], object]) -> CostofError | None:
+    try:
+        of()
+    except CostofError as error:
+        return error
+    return None
+
+
+@given(content=st.binary())
+def test_any_bytes_are_properties_or_one_clear_line(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.getbasetemp() / "b.properties"
+    file.write_bytes(content)
+    refused = refusal(lambda: read_properties([str(file)], [], {}))
+    assert refused is None or refused.problem is Problem.YCSB_FILE_UNREADABLE
+
+
+@given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
+def test_any_values_are_a_job_or_one_clear_line(properties: dict[str, str]) -> None:
+    refused = refusal(lambda: job_of("load", properties))
+    assert refused is None or len(str(refused).splitlines()) == 1
+
+
+def test_a_java_property_file_is_read_as_java_does(tmp_path: Path) -> None:
+    file = tmp_path / "a.properties"
+    file.write_bytes(
+        b"# a comment\n  recordcount : 5\ntable=user\\\n   table\n! too\nfieldcount 3\nkeyprefix=\\u0041\xe9\n"
+    )
+    found = read_properties([str(file)], ["fieldcount=4"], {"threadcount": "2"})
+    told = {"recordcount": "5", "table": "usertable", "fieldcount": "4", "keyprefix": "Aé", "threadcount": "2"}
+    assert found == told
+
+
+def test_a_file_that_exists_wins_over_the_one_built_in(tmp_path: Path) -> None:
+    file = tmp_path / "workloada"
+    file.write_text("recordcount=7\n")
+    assert read_properties([str(file)], [], {}) == {"recordcount": "7"}
+
+
+def asked(phase: Phase, *assignments: str) -> Job:
+    return job_of(phase, read_properties(["workloada"], assignments, {}))
+
+
+def test_every_property_reaches_the_engine_by_its_name_of_the_border() -> None:
+    given = {
+        "recordcount": ("20", "record_count", 20),
+        "insertstart": ("2", "insert_start", 2),
+        "insertcount": ("9", "insert_count", 9),
+        "insertorder": ("ordered", "insert_order", "ordered"),
+        "zeropadding": ("12", "zero_padding", 12),
+        "fieldcount": ("3", "field_count", 3),
+        "fieldlength": ("8", "field_length", 8),
+        "minfieldlength": ("4", "min_field_length", 4),
+        "fieldlengthdistribution": ("uniform", "field_length_distribution", "uniform"),
+        "readproportion": ("0.1", "read_proportion", 0.1),
+        "updateproportion": ("0.2", "update_proportion", 0.2),
+        "insertproportion": ("0.3", "insert_proportion", 0.3),
+        "scanproportion": ("0.15", "scan_proportion", 0.15),
+        "readmodifywriteproportion": ("0.25", "read_modify_write_proportion", 0.25),
+        "requestdistribution": ("exponential", "request_distribution", "exponential"),
+        "exponential.percentile": ("90", "exponential_percentile", 90.0),
+        "exponential.frac": ("0.5", "exponential_fraction", 0.5),
+        "hotspotdatafraction": ("0.3", "hotspot_data_fraction", 0.3),
+        "hotspotopnfraction": ("0.7", "hotspot_operation_fraction", 0.7),
+        "minscanlength": ("2", "min_scan_length", 2),
+        "maxscanlength": ("50", "max_scan_length", 50),
+        "scanlengthdistribution": ("zipfian", "scan_length_distribution", "zipfian"),
+        "readallfields": ("false", "read_all_fields", False),
+        "writeallfields": ("TRUE", "write_all_fields", True),
+        "keyprefix": ("k", "key_prefix", "k"),
+    }
+    job = job_of("load", {name: text for name, (text, _, _) in given.items()})
+    assert job.ycsb == {"phase": "load"} | {border: value for _, border, value in given.values()}
+
+
+def test_threads_target_and_limits_are_the_workloads() -> None:
+    job = asked("run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2")
+    assert (job.workers, job.per_second, job.seconds, job.operations) == (8, 400.0, 60.0, 5000)
+    plan = border_plan(job, {"service": {}, "transport": {}})
+    assert plan["workloads"][0]["pace"] == {"per_second": 400.0, "arrivals": "constant"}
+    assert "pace" not in border_plan(asked("run"), {})["workloads"][0]
+    assert slice_size(job, Tally()) == 800
+
+
+@pytest.mark.parametrize(
+    ("assignments", "operations"),
+    [
+        (["recordcount=50"], 50),
+        (["recordcount=50", "insertcount=20"], 20),
+        (["recordcount=70", "insertstart=50", "insertcount=20"], 20),
+    ],
+)
+def test_a_load_has_as_many_operations_as_ycsbs(assignments: list[str], operations: int) -> None:
+    assert asked("load", *assignments).operations == operations
+    assert asked("load", *assignments, "threadcount=100").workers == operations
+
+
+def test_a_run_without_an_end_in_operations_ends_in_time() -> None:
+    job = asked("run", "operationcount=0", "maxexecutiontime=5")
+    assert (job.seconds, job.operations) == (5.0, 2**31 - 1)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "problem", "told"),
+    [
+        (["recordcount=many"], Problem.BAD_NUMBER, "recordcount"),
+        (["recordcount=10", "insertstart=5", "insertcount=6"], Problem.YCSB_BAD_PROPERTY, "insertstart + insertcount"),
+        (["recordcount=0"], Problem.YCSB_NEEDS, "-p recordcount=1000"),
+        (["operationcount=0"], Problem.YCSB_NEEDS, "-p operationcount=1000"),
+        (["readproportion=1.5"], Problem.YCSB_BAD_PROPERTY, "from 0 to 1"),
+        (["readproportion=nan"], Problem.YCSB_BAD_PROPERTY, "readproportion"),
+        (["requestdistribution=gauss"], Problem.YCSB_BAD_PROPERTY, "zipfian or latest"),
+        (["fieldlengthdistribution=histogram"], Problem.YCSB_BAD_PROPERTY, "constant"),
+        (["threadcount=0"], Problem.BAD_NUMBER, "threadcount"),
+        (["target=-1"], Problem.BAD_NUMBER, "target"),
+        (["readallfields=yes"], Problem.YCSB_BAD_PROPERTY, "true or false"),
+        (["workload=site.ycsb.workloads.TimeSeriesWorkload"], Problem.YCSB_BAD_PROPERTY, "CoreWorkload"),
+        (["s3cret"], Problem.YCSB_NOT_A_PROPERTY, "name=value"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem: Problem, told: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        asked("run", *assignments)
+    assert caught.value.problem is problem
+    assert told in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_names_that_nobody_knows_are_told_apart() -> None:
+    properties = {"recordcount": "1", "measurementtype": "raw", "batchsize": "10", "mongodb.url": "x"}
+    assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
+
+
+def mongodb(url: str, **properties: str) -> dict[str, Any]:
+    return MongodbDatabase({"mongodb.url": url, **properties}, "usertable").endpoint()
+
+
+def test_a_url_of_mongodb_is_an_endpoint() -> None:
+    found = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
+    assert found == {
+        "service": {
+            "protocol": "mongodb",
+            "addresses": ["a:1", "b:27017"],
+            "replica_set": "rs",
+            "read_preference": "nearest",
+            "username": "u",
+            "password": "p@ss",
+            "auth_source": "admin",
+            "database": "data",
+            "collection": "usertable",
+            "write_concern": "majority",
+        },
+        "transport": {"kind": "plain"},
+    }
+    plain = MongodbDatabase({}, "usertable").endpoint()["service"]
+    assert (plain["addresses"], plain["database"], plain["write_concern"]) == (["localhost:27017"], "ycsb", 1)
+    assert mongodb("mongodb://h/admin")["service"]["database"] == "ycsb"
+    assert "write_concern" not in mongodb("mongodb://h/")["service"]
+
+
+def test_the_older_properties_stand_for_parts_of_the_url() -> None:
+    old = {"mongodb.writeConcern": "replica_acknowledged", "mongodb.readPreference": "secondary_preferred"}
+    service = mongodb("mongodb://h/", **old)["service"]
+    assert (service["write_concern"], service["read_preference"]) == (2, "secondaryPreferred")
+    assert mongodb("mongodb://h/?w=3", **old)["service"]["write_concern"] == 3
+
+
+def test_tls_is_what_the_url_says() -> None:
+    assert mongodb("mongodb://h/?tls=true&tlsAllowInvalidHostnames=true")["transport"]["verify"] == "ca-only"
+    assert mongodb("mongodb://h/?ssl=true")["transport"]["verify"] == "full"
+    assert mongodb("mongodb://h/?tls=true&tlsInsecure=true")["transport"]["verify"] == "none"
+    database = {"db.url": "jdbc:mysql://h/d?useSSL=true&verifyServerCertificate=true"}
+    assert MysqlDatabase(database, "t").endpoint()["transport"]["verify"] == "ca-only"
+    database = {"db.url": "jdbc:mysql://h/d?sslMode=VERIFY_IDENTITY"}
+    assert MysqlDatabase(database, "t").endpoint()["transport"]["verify"] == "full"
+
+
+@pytest.mark.parametrize(
+    "url", ["mongodb://u:s3cret@h/?w=0", "mongodb://u:s3cret@h/?journal=true", "http://u:s3cret@h"]
+)
+def test_a_url_that_asks_for_something_else_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        mongodb(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_jdbc_url_is_an_endpoint() -> None:
+    properties = {"db.url": "jdbc:mysql://h:3307/ycsb?useSSL=false", "db.user": "u", "db.passwd": "p"}
+    assert MysqlDatabase(properties, "usertable").endpoint() == {
+        "service": {
+            "protocol": "mysql",
+            "addresses": ["h:3307"],
+            "username": "u",
+            "password": "p",
+            "database": "ycsb",
+            "table": "usertable",
+            "statements": "prepared",
+        },
+        "transport": {"kind": "plain"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "table"),
+    [("jdbc:postgresql://h/d", "t"), ("jdbc:mysql://h/", "t"), ("jdbc:mysql://h/d", "t; DROP TABLE t"), ("", "t")],
+)
+def test_a_table_that_cannot_be_named_is_refused(url: str, table: str) -> None:
+    with pytest.raises(CostofError):
+        MysqlDatabase({"db.url": url}, table)
+
+
+def answer(operations: int, errors: list[ClassifiedError] | None = None, **phases: float) -> SliceAnswer:
+    return SliceAnswer(
+        id=1,
+        arm="ycsb",
+        workload="run",
+        started_unix_ns=0,
+        elapsed_ns=2_000_000_000,
+        operations=operations,
+        errors=errors or [],
+        phases={name: phase_of(milliseconds, 1) for name, milliseconds in phases.items()},
+        cpu_ns={},
+        peak_memory_bytes=0,
+        evidence={},
+    )
+
+
+def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
+    tally = Tally()
+    tally.add(answer(40, read=0.5, update=1.25))
+    tally.add(answer(40, read=0.7, update=1.5))
+    first = Tally()
+    timeouts = ClassifiedError.model_validate({"class": "timeout", "detail": "10 s", "count": 3})
+    first.add(answer(20, [timeouts], insert=0.8))
+    now = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+    status = status_line(asked("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
+    text = "\n".join([*results(tally), "", *results(first), "", status, ""])
+    golden = GOLDEN / "ycsb.txt"
+    if request.config.getoption("--update-golden"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text)
+    assert text == golden.read_text()
