@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -311,10 +312,9 @@ def _set_name(nodes: str) -> str:
 
 def _counted(nodes: int) -> str:
     """Such as 'primary, 5 secondaries, hidden, 8 read-only'."""
-    roles = list(roles_of(nodes).values())
-    return ", ".join(
-        f"{roles.count(role)} {role}" if role in (SECONDARIES, READ_ONLY) else role for role in dict.fromkeys(roles)
-    )
+    counts = Counter(roles_of(nodes).values())
+    several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
+    return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
 def _settings() -> dict[str, str]:
