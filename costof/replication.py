@@ -65,11 +65,15 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading:
-    """All members by name at one instant, by the clock of the reader; `unread` says why one has no reading."""
+    """All members by name at one instant, by the clock of the reader; `unread` says why one has no reading.
+
+    `at`: the monotonic clock's seconds when their CPU time was read.
+    """
 
     members: Mapping[str, MemberReading]
     unread: Mapping[str, str]
     names: Mapping[str, str]
+    at: float = 0.0
 
     @property
     def tree(self) -> Tree:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -206,7 +207,7 @@ class ReplicationLab(Service):
         if wrong is not None:
             return Judgement(wrong, facts=facts)
         figures = figures_of(before, after, shaped.voters, answer.operations)
-        return Judgement(None, figures | self._cpu_figures(arm, before, after, answer), facts)
+        return Judgement(None, figures | self._cpu_figures(arm, before, after), facts)
 
     def lost_arm(self, arm: PlannedArm) -> str | None:
         return self._lost_set(arm.levels["nodes"])
@@ -270,12 +271,13 @@ class ReplicationLab(Service):
             return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
         return None
 
-    def _cpu_figures(
-        self, arm: PlannedArm, before: SetReading, after: SetReading, answer: SliceAnswer
-    ) -> dict[str, float]:
-        """Percent of a node's share (of a core where it has none), the mean of a role's members."""
+    def _cpu_figures(self, arm: PlannedArm, before: SetReading, after: SetReading) -> dict[str, float]:
+        """Percent of a node's share (of a core where it has none), the mean of a role's members.
+
+        Of the time between the readings, in which the time was used: the slice alone is a little shorter.
+        """
         cores = float(arm.levels["node_cpu"]) if self._network.shares else 1.0
-        seconds = answer.elapsed_ns / 1e9 * cores
+        seconds = (after.at - before.at) * cores
         used: dict[str, list[float]] = {}
         for member in self._sets[arm.levels["nodes"]].shaped.members:
             moved = after.members[member.name].cpu_seconds - before.members[member.name].cpu_seconds
@@ -310,10 +312,9 @@ def _set_name(nodes: str) -> str:
 
 def _counted(nodes: int) -> str:
     """Such as 'primary, 5 secondaries, hidden, 8 read-only'."""
-    roles = list(roles_of(nodes).values())
-    return ", ".join(
-        f"{roles.count(role)} {role}" if role in (SECONDARIES, READ_ONLY) else role for role in dict.fromkeys(roles)
-    )
+    counts = Counter(roles_of(nodes).values())
+    several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
+    return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
 def _settings() -> dict[str, str]:

@@ -78,7 +78,7 @@ class ShapedSet:
             return read_member(client)
 
         # Before the asking, which is itself work for the members.
-        cpu = {member.name: self.cpu_seconds(member.name) for member in self.members}
+        cpu, at = {member.name: self.cpu_seconds(member.name) for member in self.members}, time.monotonic()
         ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
         answers = self._set.ask_all(read, but=ended)
         members = {
@@ -87,7 +87,7 @@ class ShapedSet:
             if isinstance(answer, MemberReading)
         }
         unread = {name: str(answer).split(",")[0] for name, answer in answers.items() if name not in members}
-        return SetReading(members, ended | unread, self._names)
+        return SetReading(members, ended | unread, self._names, at)
 
     def take_office(self) -> None:
         """Make the primary the one that is meant to be it. Raises `NotArrangedError`."""
