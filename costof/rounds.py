@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from costof.effects import half_width, ratio
 from costof.instrument import SliceAnswer
 from costof.plan import Plan
 from costof.study import OF_SERVERS, WHOLE_SLICE, Metric
 
+T = TypeVar("T")
 STEADY_ROUNDS = 3
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
 
@@ -26,20 +27,28 @@ def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> 
 
     `workloads` maps a workload to the arms that can run it. The arms of one workload and context follow each
     other, so that the pairs of a difference are as close in time as they can be; both orders are drawn anew each round.
+    Where a factor is slow to change, that holds within one level of it, and the levels take their turns.
     """
     chance = random.Random(f"{plan.seed}/{number}")
-    groups: dict[tuple[str, str], list[str]] = {}
+    slow = [name for name, factor in plan.study.factors.items() if factor.slow]
+    levels: dict[tuple[str | None, ...], dict[tuple[str, str], list[str]]] = {}
     for workload, arms in workloads.items():
-        for arm in arms:
-            groups.setdefault((workload, plan.arm(arm).context), []).append(arm)
-    order = list(groups)
-    chance.shuffle(order)
+        for name in arms:
+            arm = plan.arm(name)
+            groups = levels.setdefault(tuple(arm.levels.get(each) for each in slow), {})
+            groups.setdefault((workload, arm.context), []).append(name)
     turns = []
-    for workload, context in order:
-        arms = groups[workload, context]
-        chance.shuffle(arms)
-        turns += [Turn(workload, arm) for arm in arms]
+    for level in _shuffled(chance, levels):
+        for workload, context in _shuffled(chance, levels[level]):
+            arms = _shuffled(chance, levels[level][workload, context])
+            turns += [Turn(workload, arm) for arm in arms]
     return turns
+
+
+def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
+    shuffled = list(items)
+    chance.shuffle(shuffled)
+    return shuffled
 
 
 @dataclass

@@ -39,6 +39,9 @@ class Factor(Model):
     context: bool = Field(
         default=False, description="A setting, such as the distance, that the control has too: effects lie within it."
     )
+    slow: bool = Field(
+        default=False, description="Takes seconds to change: slices at one level follow each other, in all contexts."
+    )
     milliseconds: dict[str, float] = Field(
         default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, Problem
@@ -249,3 +251,14 @@ def test_a_target_takes_no_change_of_what_is_its_own(termination: Study) -> None
     plan = resolve(termination, Options(profile="default", target="https://h/"))
     assert {arm.levels["balancer_cpu"] for arm in plan.arms} == {AS_SERVED}
     assert {arm.levels["keep_alive"] for arm in plan.arms} == {"1", "10", "100"}
+
+
+def test_a_slow_factor_changes_once_in_a_round() -> None:
+    plan = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", seed=5))
+    for number in range(4):
+        turns = turns_of_round(plan, number, {"write": [arm.name for arm in plan.arms]})
+        shapes = [plan.arm(turn.arm).levels["sync"] for turn in turns]
+        assert len(turns) == len(plan.arms)
+        assert sum(a != b for a, b in pairwise(shapes)) == 1
+        contexts = [plan.arm(turn.arm).context for turn in turns if plan.arm(turn.arm).levels["sync"] == "star"]
+        assert sum(a != b for a, b in pairwise(contexts)) == len(plan.controls) - 1
