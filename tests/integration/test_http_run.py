@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import read_run
-from costof.analysis.cautions import warnings_of
+from costof.analysis import analyse, read_run
 from costof.analysis.run_record import Run
 from costof.errors import CostofError, Problem
 from costof.experiment import run
@@ -94,7 +93,8 @@ def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
     assert {piece.answer.arm for piece in found.slices} == {"none", "none-twin", "balancer"}
     assert all(piece.answer.operations for piece in found.slices)
     assert not [piece.mismatch for piece in found.slices if piece.mismatch]
-    warned = [text for text in warnings_of(found, 0) if "does not verify the server's certificate" in text]
+    told = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
+    warned = [text for text in told if "no certificate was verified" in text]
     assert len(warned) == (verify == "none")
 
 

@@ -55,7 +55,7 @@ def arm_of(plan: Plan, transport: str, distance: str = "lan") -> PlannedArm:
 
 @pytest.fixture(scope="module")
 def every_level() -> Iterator[tuple[Plan, MysqlLab, Engines]]:
-    suites = "suite=modern," + ",".join(SUITES)
+    suites = "suite=" + ",".join(load_study("mysql-transport").factors["suite"].levels)
     keys = "key=rsa-1024,rsa-2048,rsa-4096,ecdsa-p256"
     plan = plan_for(EVERY_TRANSPORT, suites, keys, "distance=lan")
     with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
