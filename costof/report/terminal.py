@@ -243,7 +243,7 @@ def _winning_back(reading: Reading, width: int) -> Iterator[RenderableType]:
     if result.cures:
         yield _rows(winning_back.cure_title(result), winning_back.CURE_HEAD, winning_back.cure_rows(result), width)
     if result.sizing:
-        rows = [row[:5] for row in winning_back.sizing_rows(result)]
+        rows = winning_back.sizing_rows(result)
         head = winning_back.sizing_head(result.sizing)
         yield _rows("How many new clients a core takes", head[:5], rows, width)
     if checks := winning_back.check_rows(result):

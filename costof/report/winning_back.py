@@ -7,7 +7,6 @@ from costof.report.format import Shown
 from costof.result import BurstCheck, CoresFor, Cure, Estimate, Metric, Result, Sizing, Verdict
 
 CURE_HEAD = ["cure", "gain", "given back of the loss", "verdict"]
-CORES_HEAD = ["new clients", "within", "cores"]
 CHECK_HEAD = ["arm", "new clients", "cores", "predicted", "measured", "off by"]
 METHOD = (
     "A cure's gain is the arm with it over the arm without it, paired by round; what it gives back is that gain over "
@@ -19,7 +18,7 @@ MODEL = (
     "handshake is done."
 )
 ALL = 1.0
-MOST_EXAMPLES = (10_000, 10.0)
+SHOWN_EXAMPLE = (10_000, 10.0)
 
 
 def sentences(result: Result) -> list[str]:
@@ -112,7 +111,7 @@ def _sizing_sentences(result: Result) -> list[str]:
     rate = fmt.absolute(sizing.clients_per_core_second)
     text = f"One core of the {sizing.role} takes {rate} new clients a second with {sizing.label}"
     for each in sizing.examples:
-        if (each.clients, each.seconds) == MOST_EXAMPLES:
+        if (each.clients, each.seconds) == SHOWN_EXAMPLE:
             cores = fmt.absolute(each.cores)
             within = fmt.with_unit(fmt.count(each.seconds), "s")
             text += f"; {each.clients:,} new clients within {within} need {_cores(cores)}"
@@ -166,27 +165,25 @@ def cure_title(result: Result) -> str:
 
 def sizing_head(sizing: list[Sizing]) -> list[str]:
     role = sizing[0].role
-    return ["with", f"{role} CPU, ms a client", "of it added", "clients a second and core", *_example_heads(sizing[0])]
+    told = _told(sizing[0])
+    cores = f"cores for {told.clients:,} in {fmt.with_unit(fmt.count(told.seconds), 's')}"
+    return ["with", f"{role} CPU, ms a client", "of it added", "clients a second and core", cores]
 
 
-def _example_heads(sizing: Sizing) -> list[str]:
-    return [f"cores for {each.clients:,} in {fmt.with_unit(fmt.count(each.seconds), 's')}" for each in _told(sizing)]
-
-
-def _told(sizing: Sizing) -> list[CoresFor]:
-    """Of examples that ask for the same rate, the last."""
-    return list({each.clients / each.seconds: each for each in sizing.examples}.values())
+def _told(sizing: Sizing) -> CoresFor:
+    """The example that is shown: the one in the answer's sentence. All are in result.json."""
+    return next(each for each in sizing.examples if (each.clients, each.seconds) == SHOWN_EXAMPLE)
 
 
 def sizing_rows(result: Result) -> list[list[str]]:
-    """A row an arm: CPU of a new client, clients a core takes, and cores for some bursts."""
+    """A row an arm: CPU of a new client, clients a core takes, and cores for a burst."""
     return [
         [
             each.label,
             str(fmt.absolute(each.cpu_ms)),
             str(fmt.absolute(each.added_cpu_ms)) if each.added_cpu_ms else fmt.NONE,
             str(fmt.absolute(each.clients_per_core_second)),
-            *(str(fmt.absolute(example.cores)) for example in _told(each)),
+            str(fmt.absolute(_told(each).cores)),
         ]
         for each in result.sizing
     ]

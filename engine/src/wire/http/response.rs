@@ -11,8 +11,18 @@ pub struct Reader {
     state: State,
     /// Of a header that did not come in one piece: the beginning.
     partial: Vec<u8>,
+    /// The last header that came in one piece: the same bytes say the same, and most responses differ once a second.
+    last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    text: Box<[u8]>,
+    head: Head,
+    /// It may name the server's software.
+    names: bool,
 }
 
 #[derive(Debug, Default)]
@@ -101,10 +111,15 @@ impl Reader {
         let known = self.partial.len();
         // Nearly every header comes in one piece: it is read where it lies.
         let (head, length) = if known == 0 {
-            head::check_beginning(bytes)?;
-            let end = head::end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
-            let Some(length) = end else { return self.keep(bytes) };
-            (head::read(&bytes[..length], software)?, length)
+            match self.recognise(bytes, software) {
+                Some(found) => found,
+                None => {
+                    head::check_beginning(bytes)?;
+                    let end = head::end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
+                    let Some(length) = end else { return self.keep(bytes) };
+                    (self.read(&bytes[..length], software)?, length)
+                }
+            }
         } else {
             let room = LONGEST_HEAD - known;
             self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -122,6 +137,26 @@ impl Reader {
             Body::Interim => State::Head,
         };
         Ok(Some(length - known))
+    }
+
+    /// The header that these bytes begin with, and its length, where it is the last one again.
+    fn recognise(&self, bytes: &[u8], software: &Option<String>) -> Option<(Head, usize)> {
+        let known = self.last.as_ref().filter(|known| software.is_some() || !known.names)?;
+        bytes.starts_with(&known.text).then_some((known.head, known.text.len()))
+    }
+
+    fn read(&mut self, text: &[u8], software: &mut Option<String>) -> Result<Head> {
+        let head = head::read(text, software)?;
+        let names = software.is_some();
+        match &mut self.last {
+            // The room is used again: a header of another second is as long.
+            Some(known) if known.text.len() == text.len() => {
+                known.text.copy_from_slice(text);
+                (known.head, known.names) = (head, names);
+            }
+            last => *last = Some(Known { text: text.into(), head, names }),
+        }
+        Ok(head)
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
@@ -167,6 +202,22 @@ mod tests {
 
     fn keeps(first: &str, header: &str) -> bool {
         whole(format!("{first}\r\nContent-Length: 0\r\n{header}\r\n").as_bytes()).unwrap().0.keep_alive
+    }
+
+    #[test]
+    fn a_header_that_comes_again_says_the_same_and_another_of_its_length_what_it_says() {
+        let mut reader = Reader::default();
+        let mut software = None;
+        let told =
+            |status: u16| format!("HTTP/1.1 {status} x\r\nServer: s\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
+        for status in [200, 200, 404, 404, 200] {
+            let bytes = told(status);
+            let (response, own) = reader.take(&bytes, &mut software).unwrap().unwrap();
+            assert_eq!((response.status, response.body_bytes, own), (status, 2, bytes.len()));
+        }
+        let mut of_the_next_slice = None;
+        reader.take(&told(200), &mut of_the_next_slice).unwrap();
+        assert_eq!(of_the_next_slice.as_deref(), Some("s"));
     }
 
     #[test]
