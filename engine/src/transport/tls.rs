@@ -12,7 +12,7 @@ use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession, SslSessionCacheMode,
     SslSessionRef, SslStream, SslVerifyMode, SslVersion,
 };
-use openssl::x509::X509VerifyResult;
+use openssl::x509::{X509Ref, X509VerifyResult};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +22,8 @@ pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
+    /// The certificate seen last and its key's name: to decode a key costs a tenth of a handshake, and a server shows one.
+    last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
 /// Sessions to resume, the newest of each server (its address is the connection's extra data).
@@ -67,7 +69,7 @@ impl TlsClient {
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
         let resumption = if settings.resumption { Some(Resumption::new(&mut builder)?) } else { None };
-        Ok(TlsClient { context: builder.build(), verify: settings.verify, resumption })
+        Ok(TlsClient { context: builder.build(), verify: settings.verify, resumption, last_key: Mutex::default() })
     }
 
     /// Take a connection through the handshake, as a client of this server.
@@ -97,9 +99,22 @@ impl TlsClient {
         Security {
             protocol: ssl.version_str(),
             cipher: ssl.current_cipher().map_or("none", |cipher| cipher.name()),
-            key: ssl.peer_certificate().map_or_else(|| "none".into(), |peer| certificate::key_name(&peer)),
+            key: ssl.peer_certificate().map_or_else(|| "none".into(), |peer| self.key_name(&peer)),
             verified: self.verify != Verify::None && ssl.verify_result() == X509VerifyResult::OK,
             resumed: ssl.session_reused(),
+        }
+    }
+
+    fn key_name(&self, peer: &X509Ref) -> String {
+        let Ok(text) = peer.to_der() else { return certificate::key_name(peer) };
+        let mut last = self.last_key.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, name)) if *known == text => name.clone(),
+            _ => {
+                let name = certificate::key_name(peer);
+                *last = Some((text, name.clone()));
+                name
+            }
         }
     }
 
