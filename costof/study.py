@@ -206,6 +206,9 @@ class Advice(Model):
     also: list[str] = Field(default=[], description="Metrics that stand beside it in the tables.")
     along: str = Field(description="A context with numbers for levels, such as the nodes: from which one on it pays.")
     by: list[str] = Field(description="Contexts that advice differs by.")
+    scale: list[str] = Field(
+        default=[], description="Factors of the lab's own scale, told only where a run varies them."
+    )
 
 
 class Study(Model):

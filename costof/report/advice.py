@@ -36,7 +36,7 @@ def tables(result: Result, study: Study) -> list[Table]:
         rows = [row for arm in arms for name in (asked.metric, *asked.also) for row in _rows(result, arm, name)]
         if rows:
             name = f"{TABLE}@{control.context}"
-            found.append(Table(name=name, title=_title(study, asked, control), columns=COLUMNS, rows=rows))
+            found.append(Table(name=name, title=_title(result, study, asked, control), columns=COLUMNS, rows=rows))
     if found and result.published:
         told = result.published
         note = f"Published: {told.source}, {told.date}; {told.setting}."
@@ -50,20 +50,21 @@ def _asked(result: Result, study: Study) -> Advice | None:
     return study.advice if sizes and all(size.isdigit() for size in sizes) else None
 
 
-def _title(study: Study, asked: Advice, control: Arm) -> str:
+def _title(result: Result, study: Study, asked: Advice, control: Arm) -> str:
     """'7 nodes, w:majority'."""
     levels = _levels(control)
-    told = [f"{levels[asked.along]} {study.factors[asked.along].label}", *_conditions(study, asked, control)]
+    told = [f"{levels[asked.along]} {study.factors[asked.along].label}", *_conditions(result, study, asked, control)]
     return ", ".join(told)
 
 
-def _conditions(study: Study, asked: Advice, arm: Arm) -> list[str]:
-    """'w:1', and whatever else is not as the study has it first."""
+def _conditions(result: Result, study: Study, asked: Advice, arm: Arm) -> list[str]:
+    """'w:1', and whatever else is not as the study has it first; the lab's own scale only where the run varies it."""
     levels = _levels(arm)
+    scale = {name for name in asked.scale if len({_levels(each).get(name) for each in result.arms}) == 1}
     others = {
         name: f"{factor.label} {levels[name]}"
         for name, factor in study.factors.items()
-        if factor.context and name not in (asked.along, *asked.by)
+        if factor.context and name not in (asked.along, *asked.by, *scale)
         if levels[name] in factor.levels and levels[name] != factor.default[0]
     }
     return [*(SHORT.get(name, f"{name} {{level}}").format(level=levels[name]) for name in asked.by), *others.values()]
@@ -125,7 +126,7 @@ def _groups(result: Result, study: Study, asked: Advice) -> Iterator[tuple[list[
     for arm in result.arms:
         effect = _effect(result, asked.metric, arm)
         if effect is not None and arm.error is None and not arm.twin:
-            key = (tuple(_conditions(study, asked, arm)), arm.label)
+            key = (tuple(_conditions(result, study, asked, arm)), arm.label)
             level = _levels(arm)[asked.along]
             groups.setdefault(key, []).append(Finding(level, arm, effect, _same_tree(result, arm)))
     for (conditions, _), found in groups.items():

@@ -59,8 +59,8 @@ def test_every_cure_gains_what_it_truly_gains(result: Result) -> None:
         "TLS at the backend",
         "session resumption",
         "an ECDSA key",
-        "keep-alive, 10 requests a connection",
-        "keep-alive, 100 requests a connection",
+        "keep-alive for 10 requests a connection",
+        "keep-alive for 100 requests a connection",
         "a balancer of 0.5 cores",
         "a balancer of 1 core",
     }
@@ -76,7 +76,7 @@ def test_every_cure_gains_what_it_truly_gains(result: Result) -> None:
 def test_cures_are_ranked_by_what_they_gain(result: Result) -> None:
     gains = [cure.gain.value for cure in result.cures]
     assert gains == sorted(gains, reverse=True)
-    assert result.cures[0].label == "keep-alive, 100 requests a connection"
+    assert result.cures[0].label == "keep-alive for 100 requests a connection"
     assert result.cures[-1].label == "TLS on both sides"
 
 
@@ -89,7 +89,7 @@ def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path, monkeypatch: pyt
     assert cure.verdict is Verdict.SAVES
     told = " ".join(each.text for each in free.answer).replace(fmt.NBSP, " ")
     assert "of the loss" not in told
-    assert "keep-alive, 100 requests a connection gains" in told.lower()
+    assert "keep-alive for 100 requests a connection gains" in told.lower()
 
 
 def test_a_share_of_nothing_has_no_interval() -> None:
@@ -146,7 +146,7 @@ def test_published_figures_stand_beside_the_first_setting_alone(result: Result) 
 
 def test_contexts_are_said_in_words_of_their_own(result: Result) -> None:
     places = {arm.at for arm in result.arms}
-    assert " with keep-alive, 100 requests a connection" in places
+    assert " with keep-alive for 100 requests a connection" in places
     assert " with a balancer of 1 core" in places
     text = " ".join(each.text for each in result.answer)
     assert "at keep_alive" not in text
@@ -156,7 +156,7 @@ def test_contexts_are_said_in_words_of_their_own(result: Result) -> None:
 def test_the_answer_says_cost_cures_and_cores(result: Result) -> None:
     told = [each.text.replace(fmt.NBSP, " ") for each in result.answer if each.kind == "answer"]
     assert told[0].startswith("On the wire, TLS at the balancer loses ")
-    assert told[1].startswith("Keep-alive, 100 requests a connection gives back more than the whole loss (")
+    assert told[1].startswith("Keep-alive for 100 requests a connection gives back more than the whole loss (")
     assert "; session resumption " in told[1]
     assert told[2].startswith("TLS on both sides takes more (")
     assert told[3].startswith("One core of the balancer takes ")
