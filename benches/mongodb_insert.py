@@ -20,7 +20,7 @@ import pymongo
 from bson.binary import Binary
 
 from benches.table import Measured, print_table
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, engine
+from costof.instrument import Instrument, border_plan, engine
 from costof.lab.mongodb import service
 from costof.plan import Options, resolve
 from costof.service import Service
@@ -56,14 +56,8 @@ def main() -> None:
 
 def _border_plan(endpoint: dict[str, Any]) -> dict[str, Any]:
     settings = {"phase": "load", "field_count": FIELDS, "field_length": FIELD_LENGTH}
-    return {
-        "seed": 1,
-        "threads": 1,
-        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-        "data": {"records": 1},
-        "arms": [{"name": "plain", **endpoint}],
-        "workloads": [{"name": f"insert{n}", "kind": "ycsb", "workers": n, "ycsb": settings} for n in WORKERS],
-    }
+    workloads = [{"name": f"insert{n}", "kind": "ycsb", "workers": n, "ycsb": settings} for n in WORKERS]
+    return border_plan([{"name": "plain", **endpoint}], workloads)
 
 
 def _engine(lab: Service, wire: Instrument, workers: int) -> tuple[float, float, float]:

@@ -11,7 +11,7 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from costof.errors import CostofError, Problem
-from costof.instrument import OPERATION_TIMEOUT_MS, Instrument, SliceAnswer
+from costof.instrument import Instrument, SliceAnswer, border_plan
 from costof.ycsb.job import Job
 
 ARM = "ycsb"
@@ -75,7 +75,7 @@ def carry_out(job: Job, endpoint: dict[str, Any], instrument: Instrument, status
     """
     tally = Tally()
     with instrument:
-        ready = instrument.plan(border_plan(job, endpoint))
+        ready = instrument.plan(plan_of(job, endpoint))
         refused = [arm.error.detail for arm in ready.arms if arm.error is not None]
         if refused:
             raise CostofError(Problem.ARMS_CANNOT_RUN, detail=refused[0])
@@ -102,16 +102,15 @@ def slice_size(job: Job, tally: Tally) -> int:
     return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))
 
 
-def border_plan(job: Job, endpoint: dict[str, Any]) -> dict[str, Any]:
-    """docs/architecture.md, "Two languages, one border"."""
+def plan_of(job: Job, endpoint: dict[str, Any]) -> dict[str, Any]:
+    """The border's plan of a job."""
     workload: dict[str, Any] = {"name": job.phase, "kind": "ycsb", "workers": job.workers, "ycsb": job.ycsb}
     if job.per_second:
         workload["pace"] = {"per_second": job.per_second, "arrivals": "constant"}
-    return {
-        "seed": secrets.randbelow(2**31),
-        "threads": os.cpu_count() or 1,
-        "operation_timeout_ms": OPERATION_TIMEOUT_MS,
-        "data": {"records": job.ycsb["record_count"], "fields": 10, "field_length": 100},
-        "arms": [{"name": ARM, **endpoint}],
-        "workloads": [workload],
-    }
+    return border_plan(
+        [{"name": ARM, **endpoint}],
+        [workload],
+        seed=secrets.randbelow(2**31),
+        threads=os.cpu_count() or 1,
+        records=job.ycsb["record_count"],
+    )

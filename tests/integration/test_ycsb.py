@@ -12,7 +12,7 @@ import pymongo
 import pytest
 from pymongo.errors import AutoReconnect
 
-from costof.instrument import SliceAnswer, engine
+from costof.instrument import SliceAnswer, border_plan, engine
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE as MARIADB_DATABASE
 from costof.lab.mongodb import MongodbLab
@@ -89,16 +89,10 @@ def measure(
         {"name": str(place), "kind": "ycsb", "workers": workers, "ycsb": settings}
         for place, (_, _, settings) in enumerate(slices)
     ]
-    plan = {
-        "seed": 7,
-        "threads": 2,
-        "operation_timeout_ms": 10_000,
-        "data": {"records": 1},
-        "arms": arms,
-        "workloads": workloads,
-    }
     with engine() as wire:
-        assert [arm.error for arm in wire.plan(plan).arms] == [None] * len(arms)
+        assert [arm.error for arm in wire.plan(border_plan(arms, workloads, seed=7, threads=2)).arms] == [None] * len(
+            arms
+        )
         return [
             wire.slice(place, str(arm), str(place), operations, SECONDS)
             for place, (arm, operations, _) in enumerate(slices)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from costof.errors import CostofError, Problem
 from costof.instrument import ClassifiedError, SliceAnswer
-from costof.ycsb.client import Tally, border_plan, slice_size
+from costof.ycsb.client import Tally, plan_of, slice_size
 from costof.ycsb.job import Job, Phase, job_of, unused
 from costof.ycsb.mongodb import MongodbDatabase
 from costof.ycsb.mysql import MysqlDatabase
@@ -139,9 +139,9 @@ def test_every_property_reaches_the_engine_by_its_name_of_the_border() -> None:
 def test_threads_target_and_limits_are_the_workloads() -> None:
     job = asked("run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2")
     assert (job.workers, job.per_second, job.seconds, job.operations) == (8, 400.0, 60.0, 5000)
-    plan = border_plan(job, {"service": {}, "transport": {}})
+    plan = plan_of(job, {"service": {}, "transport": {}})
     assert plan["workloads"][0]["pace"] == {"per_second": 400.0, "arrivals": "constant"}
-    assert "pace" not in border_plan(asked("run"), {})["workloads"][0]
+    assert "pace" not in plan_of(asked("run"), {})["workloads"][0]
     assert slice_size(job, Tally()) == 800
 
 
