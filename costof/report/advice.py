@@ -39,7 +39,7 @@ def tables(result: Result, study: Study) -> list[Table]:
             found.append(Table(name=name, title=_title(result, study, asked, control), columns=COLUMNS, rows=rows))
     if found and result.published:
         told = result.published
-        note = f"Published: {told.source}, {told.date}; {told.setting}."
+        note = f"Published: {told.source}, {told.date}; {told.setting}.{_series(result)}"
         found[-1] = found[-1].model_copy(update={"note": note})
     return found
 
@@ -100,7 +100,17 @@ def _rows(result: Result, arm: Arm, name: str) -> list[list[Cell]]:
 def _published(figure: PublishedFigure) -> list[str]:
     if figure.control_value is None or figure.value is None:
         return [fmt.NONE, fmt.bare_ratio(figure.ratio) if figure.ratio else fmt.NONE]
-    return [fmt.number(figure.control_value), f"{fmt.number(figure.value)} ({figure.series})"]
+    return [fmt.number(figure.control_value), fmt.number(figure.value)]
+
+
+def _series(result: Result) -> str:
+    """Which of the published series stands beside which of our arms."""
+    beside: dict[str, str] = {}
+    for arm in result.arms:
+        for figure in result.published.figures if result.published else []:
+            if figure.fits(arm) and figure.series:
+                beside[arm.label] = figure.series
+    return "".join(f" Beside {_quoted(label)} stands '{series}'." for label, series in beside.items())
 
 
 def _same_tree(result: Result, arm: Arm) -> bool:
