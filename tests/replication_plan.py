@@ -26,8 +26,10 @@ def study() -> Study:
     )
 
 
-def plan_for(*settings: str, target: str | None = None) -> Plan:
-    return resolve(study(), Options(profile="quick", settings=list(settings), target=target))
+def plan_for(*settings: str, target: str | None = None, records: int = 0) -> Plan:
+    """`records` for tests that load some; the study itself loads nothing beforehand."""
+    plan = resolve(study(), Options(profile="quick", settings=list(settings), target=target))
+    return plan.model_copy(update={"records": records})
 
 
 def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:

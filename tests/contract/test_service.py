@@ -107,7 +107,7 @@ def http_target() -> Iterator[Standing]:
 
 @contextlib.contextmanager
 def replication_lab() -> Iterator[Standing]:
-    plan = small_replication_plan("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1", f"records={RECORDS}")
+    plan = small_replication_plan("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1", records=RECORDS)
     with open_service(plan, None, None, "run") as service:
         yield Standing(plan, service, "TLSv1.3", loads=False)
 
@@ -117,7 +117,7 @@ def replication_target() -> Iterator[Standing]:
     with lab("mongodb-tls", "TLSv1.3") as playing:
         end = playing.service.endpoint(playing.plan.controls[0])["service"]
         admin = f"mongodb://lab:{end['password']}@{','.join(end['addresses'])}/?replicaSet=costof"
-        plan = small_replication_plan(f"records={RECORDS}", target="mongodb://a-user")
+        plan = small_replication_plan(records=RECORDS, target="mongodb://a-user")
         with open_service(plan, admin, None, "run") as target:
             yield Standing(plan, target, "TLSv1.3", loads=False)
 

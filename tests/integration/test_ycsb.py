@@ -49,7 +49,7 @@ def mongodb(lab: MongodbLab) -> Store:
         return {**service, "collection": table, "read_preference": "primary"}
 
     def rows(table: str) -> Rows:
-        found = lab._admins["primary"].ycsb[table].find()
+        found = lab._set.admin("primary").ycsb[table].find()
         return {row.pop("_id"): {name.upper(): bytes(value) for name, value in row.items()} for row in found}
 
     return Store(make, rows)
@@ -251,7 +251,7 @@ def test_a_secondary_is_read_while_the_primary_is_written(replica_set: MongodbLa
 
 def test_a_step_down_is_survived(replica_set: MongodbLab) -> None:
     service = {**mongodb(replica_set).make("stepped", 10), "write_concern": "majority"}
-    primary = replica_set._admins["primary"]
+    primary = replica_set._set.admin("primary")
     enough = threading.Event()
 
     def step_down() -> None:
