@@ -163,7 +163,7 @@ class ReplicationLab(Service):
             if self._may_drop:
                 shaped.trim(MOST_RECORDS)
             shaped.take_shape(arm.levels["sync"])
-            shaped.catch_up()
+            shaped.catch_up(arm.levels["sync"])
         except (NotArrangedError, PyMongoError) as error:
             self._trouble = f"the set could not be arranged: {error}".split(", full error")[0]
         finally:

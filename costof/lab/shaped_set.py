@@ -41,6 +41,7 @@ class ShapedSet:
         self._collection = collection
         self._shape: str | None = None
         self._names = {member.address: member.name for member in replica_set.members}
+        self._told = 0.0
         self.deposed = 0
 
     @property
@@ -125,30 +126,35 @@ class ShapedSet:
 
     def _until_followed(self, wanted: Tree | None) -> None:
         """Until the members' tree is this one; with None, until each follows somebody."""
-        told = 0.0
 
         def reason() -> str | None:
-            nonlocal told
             reading = self.read()
             wrong = _astray(reading.tree, wanted, self.primary)
-            if wrong and wanted is not None and time.monotonic() > told + AGAIN_SECONDS:
-                told = time.monotonic()
-                self._follow({name: source for name in wrong if (source := wanted[name]) is not None})
-            if wrong:
-                # A member looks up from its source when something comes from there; an idle one would for seconds not.
-                self._note()
+            self._urge(wrong, wanted)
             if fault := reading.fault(self.primary):
                 return fault
             return f"{wrong[0]} follows {reading.tree[wrong[0]] or 'nobody'}" if wrong else None
 
         self._until(reason)
 
-    def catch_up(self) -> None:
+    def _urge(self, astray: list[str], wanted: Tree | None) -> None:
+        """Tell members that are astray whom to follow, again now and then, and give them something to fetch."""
+        if not astray:
+            return
+        if wanted is not None and time.monotonic() > self._told + AGAIN_SECONDS:
+            self._told = time.monotonic()
+            self._follow({name: source for name in astray if (source := wanted[name]) is not None})
+        # A member looks up from its source when something comes from there; an idle one would for seconds not.
+        self._note()
+
+    def catch_up(self, shape: str) -> None:
         """Until every member has what the primary has now. Raises `NotArrangedError`."""
-        now = self._note()
+        wanted, now = self.wanted(shape), self._note()
 
         def caught_up() -> str | None:
             reading = self.read()
+            # One that has just taken its place may lose its source once more.
+            self._urge(_astray(reading.tree, wanted, self.primary), wanted)
             late = [name for name, member in reading.members.items() if member.applied < now]
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
 
