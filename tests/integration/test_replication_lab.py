@@ -88,10 +88,10 @@ def test_a_shape_holds_while_records_are_written(
     assert judged.mismatch is None
     assert judged.facts["tree"].startswith("primary: ")
     assert judged.figures["hops_to_majority"] == (hops or judged.figures["hops_to_majority"])
-    # Each follower of the primary fetches every record from it once.
+    # Each follower of the primary fetches every record from it once, but for those it lags behind at the end.
     fetched = judged.figures["oplog_bytes_sent"]
-    assert fetched > 1000
-    assert direct is None or direct * 1000 < fetched < direct * 2500
+    assert fetched > 800
+    assert direct is None or direct * 800 < fetched < direct * 2500
     assert judged.figures["primary_cpu"] > 0
     assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
 
