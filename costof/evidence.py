@@ -74,15 +74,17 @@ def _server_side(levels: dict[str, str], opened: int, moved: Counters, stray: in
         return f"the server counted {moved.connections} connections of {opened}"
     if exact and not moved.shared and moved.connections > opened + stray:
         return f"the server counted {moved.connections} connections, {opened} were opened"
-    return None if moved.tls_connections is None else _tls_counted(levels, opened, moved.tls_connections, moved, stray)
+    return (
+        None
+        if moved.tls_connections is None
+        else _tls_counted(levels, opened, moved.tls_connections, moved.shared, stray)
+    )
 
 
-def _tls_counted(
-    levels: dict[str, str], opened: int, counted: dict[str, int], moved: Counters, stray: int
-) -> str | None:
+def _tls_counted(levels: dict[str, str], opened: int, counted: dict[str, int], shared: bool, stray: int) -> str | None:
     tls = sum(counted.values())
     if not speaks_tls(levels):
-        return None if moved.shared or tls <= stray else f"the server counted {tls} TLS connections"
+        return None if shared or tls <= stray else f"the server counted {tls} TLS connections"
     version = levels.get("tls_version")
     # One that does not count by version counts under 'TLS'.
     if version:

@@ -74,9 +74,9 @@ class HttpCounts(Model):
     reused: int = Field(description="Requests over a connection that had carried one before.")
     response_bytes: int = Field(description="Header and body.")
     body_bytes: int
-    body_length: int | None = Field(description="Of the slice's first response.")
-    other_length: int = Field(description="Responses whose body was of another length than the first's.")
-    software: str | None = Field(description="The Server header of the first response.")
+    body_length: int | None = Field(description="Of the response that proved the arm; None where none did.")
+    other_length: int = Field(description="Responses whose body was of another length than that.")
+    software: str | None = Field(description="The Server header of the slice's first response.")
 
 
 class SliceAnswer(Model):

@@ -27,8 +27,8 @@ class Model(BaseModel):
 class Factor(Model):
     """What is varied. `when` names the levels of other factors that it applies with (a key size needs TLS).
 
-    Its first level, unless a profile or the user chooses others, is where the factor stands in an arm that says nothing
-    of it.
+    The first of its levels in a run (the default's, a profile's or the user's) is where it stands in an arm that says
+    nothing of it.
     """
 
     label: str

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 from costof.lab.host import Host
 from costof.lab.lab import Lab, is_root
 from costof.lab.network import Network
+from costof.lab.opened import Opened
 
 # A new connection for each request leaves its port waiting for a minute (TIME_WAIT); an operator who has thousands of
 # them a second says so. Where /proc/sys may not be written, the kernel's own 28,000 ports must do.
@@ -30,7 +29,7 @@ cd /proc/sys/net/ipv4
 """
 
 
-class BalancedSite:
+class BalancedSite(Opened):
     """A context manager within a lab's; leave it before the lab. `cores` is the share of each balancer at first."""
 
     def __init__(self, lab: Lab, balancers: Sequence[str], cores: float, seed: int) -> None:
@@ -43,18 +42,10 @@ class BalancedSite:
         self.balancers: dict[str, Host] = {}
         self.addresses: dict[str, str] = {}
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         """Make hosts and links. Raises `LAB_FAILED`."""
-        with ExitStack() as stack:
-            stack.enter_context(self._network)
-            self._make_hosts()
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+        stack.enter_context(self._network)
+        self._make_hosts()
 
     def resize(self, balancer: str, cores: float) -> None:
         """Give a balancer as many cores, where it has a share. Raises `LAB_FAILED`."""

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from costof import __version__
 from costof.errors import Caution
@@ -21,6 +20,7 @@ from costof.lab.haproxy import Haproxy
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.nginx import Nginx
+from costof.lab.opened import Opened
 from costof.lab.origin import ROLE as ORIGIN_ROLE
 from costof.lab.origin import Listener, ListenerCounters, OriginProcess
 from costof.plan import Plan, PlannedArm
@@ -57,7 +57,7 @@ class Road:
         return self.termination != "direct"
 
 
-class HttpLab(Service):
+class HttpLab(Opened, Service):
     """All arms use one origin and one process of each balancer. A balancer that dies costs its arms; the origin, the
     run."""
 
@@ -73,29 +73,19 @@ class HttpLab(Service):
         self._balancers: dict[str, Balancer] = {}
         self._contradicted: dict[str, str] = {}
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self._lab)
-            stack.enter_context(self._site)
-            self._authority = Authority(self._lab.folder / "certificates")
-            self._origin = stack.enter_context(OriginProcess(self._site.origin.prefix))
-            self._listeners = dict(zip(self._roads, self._listeners_of(self._roads), strict=True))
-            self._origin.begin(list(self._listeners.values()))
-            entrances = self._entrances_of([road for road in self._roads if road.balanced])
-            for name, host in self._site.balancers.items():
-                balancer = PROGRAMS[name](
-                    self._lab, host, self._site.addresses[name], entrances, self._authority.ca_file
-                )
-                balancer.start()
-                self._balancers[name] = balancer
-            self._ports = {entrance.name: entrance.port for entrance in entrances}
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+    def _open(self, stack: ExitStack) -> None:
+        stack.enter_context(self._lab)
+        stack.enter_context(self._site)
+        self._authority = Authority(self._lab.folder / "certificates")
+        self._origin = stack.enter_context(OriginProcess(self._site.origin.prefix))
+        self._listeners = dict(zip(self._roads, self._listeners_of(self._roads), strict=True))
+        self._origin.begin(list(self._listeners.values()))
+        entrances = self._entrances_of([road for road in self._roads if road.balanced])
+        for name, host in self._site.balancers.items():
+            balancer = PROGRAMS[name](self._lab, host, self._site.addresses[name], entrances, self._authority.ca_file)
+            balancer.start()
+            self._balancers[name] = balancer
+        self._ports = {entrance.name: entrance.port for entrance in entrances}
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         address, port = self._entry(arm)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.mongod_binary import find_mongod, mongod_version
+from costof.lab.opened import Opened
 from costof.lab.replica_set import PORT, Member, ReplicaSet, read_counters
 from costof.lab.site import Site
 from costof.lab.tickets import Tickets
@@ -33,7 +33,7 @@ PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 
 
-class MongodbLab(Service):
+class MongodbLab(Opened, Service):
     """Three `mongod` with authentication, a key file and certificates of the run's own CA."""
 
     measures_cpu = True
@@ -46,25 +46,17 @@ class MongodbLab(Service):
         self._password = secrets.token_urlsafe(24)
         self._key = ""
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         binary = find_mongod()
         self._version = mongod_version(binary)
-        with ExitStack() as stack:
-            stack.enter_context(self._lab)
-            stack.enter_context(self._site)
-            self._issue_certificates()
-            self._set = ReplicaSet(self._lab, REPLICA_SET, self._members(), self._password, DATABASE)
-            stack.callback(self._set.close)
-            self._set.start(binary, {**self._tls_options(), "wiredTigerCacheSizeGB": CACHE_GB}, PARAMETERS)
-            self._set.form()
-            self._site.measure()
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+        stack.enter_context(self._lab)
+        stack.enter_context(self._site)
+        self._issue_certificates()
+        self._set = ReplicaSet(self._lab, REPLICA_SET, self._members(), self._password, DATABASE)
+        stack.callback(self._set.close)
+        self._set.start(binary, {**self._tls_options(), "wiredTigerCacheSizeGB": CACHE_GB}, PARAMETERS)
+        self._set.form()
+        self._site.measure()
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         return {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, DEFAULT_KEY, PORT, ROLE, MariadbServer
+from costof.lab.opened import Opened
 from costof.lab.site import Site
 from costof.lab.tickets import Tickets
 from costof.lab.tunnels import Tunnels
@@ -20,7 +20,7 @@ from costof.service import Counters, Description, LoadData, Service
 from costof.transport import WEAK_KEYS, transport_of
 
 
-class MysqlLab(Service):
+class MysqlLab(Opened, Service):
     """All arms use one server process. A tunnel that ends costs its arm alone; the server or a link, the run.
 
     `knows_clients`: the server takes clients' certificates of the lab's own `authority`.
@@ -37,32 +37,24 @@ class MysqlLab(Service):
         self._tickets = Tickets()
         self._tunnels = Tunnels(self._lab, self._site, plan.arms)
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self._lab)
-            stack.enter_context(self._site)
-            self.authority = Authority(self._lab.folder / "certificates")
-            self._server = MariadbServer(
-                self._lab,
-                self.authority,
-                self._site.addresses,
-                keys=self._keys,
-                host=self._site.server,
-                knows_clients=self._knows_clients,
-            )
-            stack.callback(self._server.close)
-            self._server.start()
-            # Here and not when it is filled: what measures may look at the table as soon as it connects.
-            self._server.create_table()
-            self._tunnels.start((self._server.address, PORT))
-            self._site.measure()
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+    def _open(self, stack: ExitStack) -> None:
+        stack.enter_context(self._lab)
+        stack.enter_context(self._site)
+        self.authority = Authority(self._lab.folder / "certificates")
+        self._server = MariadbServer(
+            self._lab,
+            self.authority,
+            self._site.addresses,
+            keys=self._keys,
+            host=self._site.server,
+            knows_clients=self._knows_clients,
+        )
+        stack.callback(self._server.close)
+        self._server.start()
+        # Here and not when it is filled: what measures may look at the table as soon as it connects.
+        self._server.create_table()
+        self._tunnels.start((self._server.address, PORT))
+        self._site.measure()
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         entrance = self._tunnels.entrance(arm) or (self._server.address, PORT)

@@ -26,6 +26,7 @@ from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady
 from costof.lab.namespace import FOLDER
 from costof.lab.programs import find_program
 
+LINK_ROLE = "link"
 # Hosts without root come after the addresses that server programs take for themselves.
 FIRST_LOOPBACK = 101
 # What the engine takes.
@@ -146,6 +147,10 @@ class Network:
     def cpu_seconds(self) -> float:
         """CPU time of the processes that carry links: part of the instrument, not of what is measured."""
         return sum(process.cpu_seconds() for process in self._link_processes())
+
+    def cpu_by_role(self) -> dict[str, float]:
+        """The same by role, as a service tells it; nothing where no process carries links."""
+        return {LINK_ROLE: self.cpu_seconds()} if self._link_processes() else {}
 
     def process_ids(self) -> list[int]:
         """Pids of the processes that carry links."""

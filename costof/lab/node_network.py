@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from costof.errors import CostofError, Problem
 from costof.lab.cpu_share import CpuShare
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.network import Network
-from costof.lab.site import LINK_ROLE, measured
+from costof.lab.opened import Opened
+from costof.lab.site import measured
 from costof.result import LinkEvidence
 
 # What veth and a router cost by themselves is less (docs/architecture.md): no delay is put on top of it.
@@ -56,7 +55,7 @@ class Group:
     distances: Sequence[Distances]
 
 
-class NodeNetwork:
+class NodeNetwork(Opened):
     """A context manager within a lab's; leave it before the lab.
 
     With root every node has a CPU share: of `cores` at first, enough to form a set in, and later of what `resize` says.
@@ -72,22 +71,14 @@ class NodeNetwork:
         self._links: dict[tuple[str, Distances | None], Link] = {}
         self._evidence: list[LinkEvidence] = []
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         """Make hosts and links, and measure them. Raises `NEEDS_ROOT` for distances without root, `LAB_FAILED`."""
-        with ExitStack() as stack:
-            stack.enter_context(self._network)
-            if is_root():
-                self._make()
-                self._measure()
-            else:
-                self._take_loopback()
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+        stack.enter_context(self._network)
+        if is_root():
+            self._make()
+            self._measure()
+        else:
+            self._take_loopback()
 
     @property
     def shares(self) -> bool:
@@ -108,7 +99,7 @@ class NodeNetwork:
 
     def cpu_seconds(self) -> dict[str, float]:
         """Of what carries the links, where a process does."""
-        return {LINK_ROLE: self._network.cpu_seconds()} if self._network.process_ids() else {}
+        return self._network.cpu_by_role()
 
     def lost(self) -> str | None:
         return self._network.lost()

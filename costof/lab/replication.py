@@ -11,8 +11,7 @@ import secrets
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pymongo.errors import PyMongoError
 
@@ -21,6 +20,7 @@ from costof.instrument import SliceAnswer
 from costof.lab.lab import Lab
 from costof.lab.mongod_binary import find_mongod, mongod_version
 from costof.lab.node_network import Distances, Group, NodeNetwork
+from costof.lab.opened import Opened
 from costof.lab.replica_set import Member, ReplicaSet, read_counters
 from costof.lab.shaped_set import NotArrangedError, ShapedSet
 from costof.plan import Plan, PlannedArm
@@ -73,7 +73,7 @@ class _Standing:
     distances: Distances | None = None
 
 
-class ReplicationLab(Service):
+class ReplicationLab(Opened, Service):
     """Sets by their level of `nodes`. A member that dies costs its set's arms; the last set, the run."""
 
     measures_cpu = True
@@ -91,33 +91,25 @@ class ReplicationLab(Service):
         # Reads ask for records of earlier slices.
         self._may_drop = all(arm.levels.get("read_share", "0") == "0" for arm in plan.arms)
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         binary = find_mongod()
         self._version = mongod_version(binary)
-        with ExitStack() as stack:
-            stack.enter_context(self._lab)
-            stack.enter_context(self._network)
-            replica_sets = []
-            for nodes, group in self._groups.items():
-                self._network.move(group, Distances(0.0, 0.0))
-                replica_set = self._replica_set(nodes)
-                stack.callback(replica_set.close)
-                replica_set.start(binary, OPTIONS, PARAMETERS)
-                replica_sets.append(replica_set)
-                shaped = ShapedSet(self._lab, replica_set, DATABASE, COLLECTION)
-                self._sets[nodes] = _Standing(shaped, group, f"{nodes}-")
-            for replica_set in replica_sets:
-                replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
-            for nodes in self._sets:
-                # From here on: forming in a tenth of a core would take minutes.
-                self._give_shares(nodes, min(float(arm.levels["node_cpu"]) for arm in self._plan.arms))
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+        stack.enter_context(self._lab)
+        stack.enter_context(self._network)
+        replica_sets = []
+        for nodes, group in self._groups.items():
+            self._network.move(group, Distances(0.0, 0.0))
+            replica_set = self._replica_set(nodes)
+            stack.callback(replica_set.close)
+            replica_set.start(binary, OPTIONS, PARAMETERS)
+            replica_sets.append(replica_set)
+            shaped = ShapedSet(self._lab, replica_set, DATABASE, COLLECTION)
+            self._sets[nodes] = _Standing(shaped, group, f"{nodes}-")
+        for replica_set in replica_sets:
+            replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
+        for nodes in self._sets:
+            # From here on: forming in a tenth of a core would take minutes.
+            self._give_shares(nodes, min(float(arm.levels["node_cpu"]) for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         concern = arm.levels.get("write_concern", "majority")

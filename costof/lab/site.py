@@ -11,24 +11,22 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 from costof.lab import link_evidence
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab
 from costof.lab.network import Network
+from costof.lab.opened import Opened
 from costof.plan import Plan, PlannedArm
 from costof.result import LinkEvidence
 
-LINK_ROLE = "link"
 # Enough for a median; 20 probes of each kind take 0.2 s and two round trips.
 PROBES = 20
 # Servers take the first loopback addresses of the lab, so that they are where they would be without a distance.
 CLIENT_LOOPBACK = 100
 
 
-class Site:
+class Site(Opened):
     """A context manager within a lab's; leave it before the lab.
 
     `addresses` are those that servers bind on `server`. `apart`: hosts of their own, where root allows it, even when
@@ -49,21 +47,13 @@ class Site:
             self._round_trips_ms[name] = plan.study.round_trip_ms(arm.levels)
         self._apart = apart or any(milliseconds > 0 for milliseconds in self._round_trips_ms.values())
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         """Make hosts and links. Raises `NEEDS_ROOT` for a far client without root, `LAB_FAILED`."""
-        with ExitStack() as stack:
-            stack.enter_context(self._network)
-            if self._apart:
-                self._make_hosts()
-            else:
-                self._take_loopback()
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave.close()
+        stack.enter_context(self._network)
+        if self._apart:
+            self._make_hosts()
+        else:
+            self._take_loopback()
 
     def client(self, arm: PlannedArm) -> Host:
         """The host of the arm's clients."""
@@ -87,7 +77,7 @@ class Site:
 
     def cpu_seconds(self) -> dict[str, float]:
         """Of what carries the links, where a process does."""
-        return {LINK_ROLE: self._network.cpu_seconds()} if self._network.process_ids() else {}
+        return self._network.cpu_by_role()
 
     def lost(self) -> str | None:
         return self._network.lost()
