@@ -79,6 +79,23 @@ class HttpCounts(Model):
     software: str | None = Field(description="The Server header of the slice's first response.")
 
 
+class TpccCounts(Model):
+    """What TPC-C's transactions of a slice were, beside their times."""
+
+    committed: dict[str, int] = Field(description="By name, such as {'new_order': 45}.")
+    rolled_back: int = Field(description="New-Orders that end so by intent (clause 2.4.1.4).")
+    statements: int = Field(description="Round trips with a statement.")
+    deadlocks: int = Field(description="Met and retried.")
+    lock_timeouts: int = Field(description="Met and retried.")
+
+
+class Decrypted(Model):
+    """Values that the instrument's driver has decrypted in a slice, and the bytes of their plaintext."""
+
+    values: int
+    bytes: int
+
+
 class SliceAnswer(Model):
     id: int
     arm: str
@@ -92,6 +109,8 @@ class SliceAnswer(Model):
     peak_memory_bytes: int
     evidence: dict[str, Any]
     http: HttpCounts | None = None
+    tpcc: TpccCounts | None = None
+    decrypted: Decrypted | None = None
 
 
 def border_plan(

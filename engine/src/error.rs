@@ -41,6 +41,8 @@ pub enum Class {
     NoMember,
     /// The server answered with an error.
     Server,
+    /// A master key is missing or wrong, or a ciphertext was changed.
+    Encryption,
     /// An HTTP status that is no 2xx.
     Status,
     /// The connection ended within a response's body.
