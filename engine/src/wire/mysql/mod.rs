@@ -11,6 +11,7 @@ mod insert;
 mod login;
 mod packet;
 mod query;
+mod result;
 mod ycsb;
 
 use super::{Ask, KeyValue, Records, Target};

@@ -4,9 +4,8 @@
 use super::bytes::Reader;
 use super::channel::Channel;
 use super::packet;
-use super::query::{
-    BIGINT, BINARY_ROW, COM_STMT_EXECUTE, Prepared, Width, expect_eof, prepare, quoted, read_column_count,
-};
+use super::query::{BIGINT, BINARY_ROW, COM_STMT_EXECUTE, Prepared, Width, prepare, quoted};
+use super::result::Layout;
 use crate::error::{Class, Failure, Result};
 use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use std::ops::Range;
@@ -219,21 +218,12 @@ fn append_length(request: &mut Vec<u8>, length: usize) {
 
 /// How many rows came; of each its key is looked at.
 async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
-    let columns = read_column_count(channel.receive().await?)?;
-    for _ in 0..columns {
-        packet::not_an_error(channel.receive().await?)?;
-    }
-    if !without_eof {
-        expect_eof(channel.receive().await?)?;
-    }
+    let columns = channel.receive_column_count().await?;
+    channel.receive_columns(columns, without_eof).await?;
+    let layout = Layout { binary: true, without_eof };
     let mut rows = 0;
-    loop {
-        let packet = packet::not_an_error(channel.receive().await?)?;
-        if packet::is_end(packet, without_eof) {
-            packet::check_end(packet, without_eof)?;
-            break;
-        }
-        key(read_key(packet, columns)?)?;
+    while let Some(row) = channel.receive_row(layout).await? {
+        key(read_key(row, columns)?)?;
         rows += 1;
     }
     channel.check_idle()?;
