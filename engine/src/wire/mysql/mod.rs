@@ -4,12 +4,13 @@
 //! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
 
 mod auth;
-mod bytes;
+pub(crate) mod bytes;
+pub(crate) mod catalogue;
 mod channel;
 mod handshake;
 mod insert;
 mod login;
-mod packet;
+pub(crate) mod packet;
 mod query;
 mod result;
 mod ycsb;
