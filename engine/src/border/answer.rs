@@ -77,6 +77,18 @@ pub struct SliceAnswer {
     /// What the responses were; of an arm of HTTP alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpAnswer>,
+    /// What its client has decrypted; of an arm with `decryption` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decrypted: Option<Decrypted>,
+}
+
+/// What was decrypted in a slice, failed operations included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Decrypted {
+    /// Without NULLs, which are not encrypted.
+    pub values: u64,
+    /// Of their plaintext.
+    pub bytes: u64,
 }
 
 /// What the responses of a slice were, failed ones included that came whole. Bytes are those inside TLS.
