@@ -296,3 +296,6 @@ fn append_binary(row: &mut Vec<u8>, form: BinaryForm, content: &[u8]) {
         BinaryForm::Text => append_text(row, content),
     }
 }
+
+#[cfg(test)]
+mod tests;

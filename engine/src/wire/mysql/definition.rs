@@ -49,32 +49,35 @@ impl<'a> Definition<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mysql_common::constants::{ColumnFlags, ColumnType};
+    use mysql_common::io::ParseBuf;
     use mysql_common::packets::Column;
-    use mysql_common::proto::MySerialize;
+    use mysql_common::proto::MyDeserialize;
     use proptest::prelude::*;
 
+    /// `SELECT c_last AS l FROM tpcc.customer AS c`, as MariaDB defines its column.
+    const LAST: &[u8] = b"\x03def\x04tpcc\x01c\x08customer\x01l\x06c_last\x0c\x2d\0\x40\0\0\0\xfd\x01\x10\0\0\0";
+
     #[test]
-    fn reads_what_another_implementation_writes() {
-        let mut packet = Vec::new();
-        Column::new(ColumnType::MYSQL_TYPE_VAR_STRING)
-            .with_schema(b"tpcc")
-            .with_table(b"c")
-            .with_org_table(b"customer")
-            .with_name(b"last\n")
-            .with_org_name(b"c_last")
-            .with_character_set(45)
-            .with_column_length(64)
-            .with_flags(ColumnFlags::NOT_NULL_FLAG)
-            .serialize(&mut packet);
-        let definition = Definition::parse(&packet).unwrap();
-        assert_eq!(definition.original, [&b"tpcc"[..], b"customer", b"c_last"]);
-        assert_eq!(definition.stated, OriginalType { charset: 45, length: 64, kind: 0xFD, flags: 1, decimals: 0 });
-        assert_eq!((definition.label().as_str(), definition.tail), ("column tpcc.customer.c_last", &b""[..]));
-        let computed = Definition { original: [b""; 3], ..definition };
-        assert_eq!(computed.label(), "column last\\n", "on one line");
-        let longer = [&packet[..], b"tail"].concat();
-        assert_eq!(Definition::parse(&longer).unwrap().tail, b"tail");
+    fn reads_what_another_implementation_reads() {
+        let ours = Definition::parse(LAST).unwrap();
+        let theirs = Column::deserialize((), &mut ParseBuf(LAST)).unwrap();
+        assert_eq!(ours.original, [theirs.schema_ref(), theirs.org_table_ref(), theirs.org_name_ref()]);
+        assert_eq!((ours.name, ours.tail), (theirs.name_ref(), &b""[..]));
+        let OriginalType { charset, length, kind, flags, decimals } = ours.stated;
+        assert_eq!(
+            (charset, length, kind),
+            (theirs.character_set(), theirs.column_length(), theirs.column_type() as u8)
+        );
+        assert_eq!((flags, decimals), (theirs.flags().bits(), theirs.decimals()));
+        assert_eq!(Definition::parse(&[LAST, b"tail"].concat()).unwrap().tail, b"tail");
+    }
+
+    #[test]
+    fn a_label_says_where_a_column_is_on_one_line() {
+        let definition = Definition::parse(LAST).unwrap();
+        assert_eq!(definition.label(), "column tpcc.customer.c_last");
+        let computed = Definition { name: b"count(\n*)", original: [b""; 3], ..definition };
+        assert_eq!(computed.label(), "column count(\\n*)");
     }
 
     proptest! {
