@@ -96,7 +96,9 @@ fn definition(name: &str, kind: u8) -> Vec<u8> {
         append_text(&mut packet, text.as_bytes());
     }
     packet.push(12);
-    packet.extend_from_slice(&OriginalType { charset: 45, length: 64, kind, flags: 1, decimals: 0 }.bytes());
+    // Only a VARCHAR is text, in utf8mb4; all else is binary.
+    let charset = if kind == 0xFD { 45 } else { 63 };
+    packet.extend_from_slice(&OriginalType { charset, length: 64, kind, flags: 1, decimals: 0 }.bytes());
     packet.extend_from_slice(&[0, 0]);
     packet
 }
