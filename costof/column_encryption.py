@@ -223,7 +223,7 @@ class _Sm4Gcm(Opener):
         if len(sealed) < 1 + NONCE + TAG:
             raise ValueError
         mode = modes.GCM(sealed[1 : 1 + NONCE], sealed[-TAG:])
-        decryptor = Cipher[modes.ModeWithAuthenticationTag](self._key, mode).decryptor()
+        decryptor = Cipher(self._key, mode).decryptor()
         decryptor.authenticate_additional_data(associated)
         return decryptor.update(sealed[1 + NONCE : -TAG]) + decryptor.finalize()
 
@@ -246,7 +246,7 @@ class _WithMac(Opener):
     @abstractmethod
     def _decrypt(self, body: bytes) -> bytes: ...
 
-    def _run(self, mode: modes.Mode, ciphertext: bytes) -> bytes:
+    def _run(self, mode: modes.CTR | modes.CBC | modes.ECB, ciphertext: bytes) -> bytes:
         decryptor = Cipher(self._key, mode).decryptor()
         return decryptor.update(ciphertext) + decryptor.finalize()
 
