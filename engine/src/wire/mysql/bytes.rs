@@ -72,6 +72,11 @@ impl<'a> Reader<'a> {
         Ok(self.integer(4)? as u32)
     }
 
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Result<u64> {
+        self.integer(8)
+    }
+
     /// A length-encoded integer.
     pub fn length(&mut self) -> Result<u64> {
         match self.u8()? {

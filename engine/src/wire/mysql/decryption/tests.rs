@@ -239,3 +239,48 @@ proptest! {
         let _ = read(&mut decryption, &table.definitions, &[bytes], format);
     }
 }
+
+/// Fuzzing: a fixed number of inputs with `cargo test`, without end with `cargo bolero test`. Bytes that are cut into the
+/// packets of a result set at each 0xAA.
+#[test]
+fn fuzz_a_result_set() {
+    bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+        let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
+        let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
+        for format in [RowFormat::Text, RowFormat::Binary] {
+            let _ = read(&mut Decryption::new(master_keys(&[("app", APP)])), definitions, rows, format);
+        }
+        let _ = (Envelope::parse(bytes), Definition::parse(bytes));
+    });
+}
+
+/// Where arbitrary bytes hardly ever get: an intact result set, with bytes of its packets replaced and packets cut.
+#[test]
+fn fuzz_an_intact_result_set_that_was_edited() {
+    let mut gateway = Gateway::known();
+    let columns: Vec<_> = [3_u8, 0x0C, 0xFD].into_iter().zip(Algorithm::ALL.map(Some)).collect();
+    let table = table_of(&mut gateway, &columns);
+    let intact = [RowFormat::Text, RowFormat::Binary].map(|format| {
+        let row = gateway.row(&table, &[Some(&b"\x07\0\0\0"[..]), Some(b"\xea\x07\x0b\x16"), Some(b"OUGHT")], format);
+        (format, row)
+    });
+    bolero::check!().with_iterations(20_000).with_type().for_each(|edits: &Vec<(u8, u16, Option<u8>)>| {
+        for (format, row) in &intact {
+            let mut packets = [&table.definitions[..], std::slice::from_ref(row)].concat();
+            for (packet, at, with) in edits {
+                let count = packets.len();
+                let packet = &mut packets[usize::from(*packet) % count];
+                let at = usize::from(*at) % packet.len().max(1);
+                match with {
+                    Some(with) if at < packet.len() => packet[at] = *with,
+                    _ => packet.truncate(at),
+                }
+            }
+            let (definitions, rows) = packets.split_at(columns.len());
+            let outcome = read(&mut Decryption::new(master_keys(&[("app", APP)])), definitions, rows, *format);
+            if let Err(failure) = outcome {
+                assert!(matches!(failure.class, Class::Encryption | Class::Protocol), "{failure}");
+            }
+        }
+    });
+}
