@@ -61,6 +61,38 @@ impl OriginalType {
     }
 }
 
+/// How a binary row has a value that is not NULL (MySQL Internals, "Binary Protocol Value").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BinaryForm {
+    /// So many bytes.
+    Fixed(usize),
+    /// A length in one byte, and so many bytes: dates and times.
+    Short,
+    /// A length-encoded string: all else.
+    Text,
+}
+
+impl BinaryForm {
+    /// Of a type's number.
+    pub fn of(kind: u8) -> Self {
+        match kind {
+            // TINY.
+            1 => BinaryForm::Fixed(1),
+            // SHORT, YEAR.
+            2 | 13 => BinaryForm::Fixed(2),
+            // LONG, FLOAT, INT24.
+            3 | 4 | 9 => BinaryForm::Fixed(4),
+            // DOUBLE, LONGLONG.
+            5 | 8 => BinaryForm::Fixed(8),
+            // NULL, which has no values.
+            6 => BinaryForm::Fixed(0),
+            // TIMESTAMP, DATE, TIME, DATETIME.
+            7 | 10..=12 => BinaryForm::Short,
+            _ => BinaryForm::Text,
+        }
+    }
+}
+
 /// How the rows are laid out that a value stands in: what its bytes mean differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowFormat {

@@ -122,7 +122,7 @@ impl DataKey {
     }
 
     #[cfg(test)]
-    pub(super) fn known(key: [u8; KEY]) -> Self {
+    pub(crate) fn known(key: [u8; KEY]) -> Self {
         DataKey { key: Zeroizing::new(key), sealing: 0 }
     }
 }

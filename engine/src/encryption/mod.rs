@@ -12,7 +12,7 @@ mod schemes;
 mod values;
 
 pub use algorithm::Algorithm;
-pub use column::{OriginalType, RowFormat, associated_data};
+pub use column::{BinaryForm, OriginalType, RowFormat, associated_data};
 pub use envelope::{Envelope, WrappedKey};
 pub use keys::{DataKey, MasterKey, WRAPPED_KEY};
 pub use values::{MOST_VALUES, Opener, Sealer};
