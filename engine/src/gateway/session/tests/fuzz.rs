@@ -61,7 +61,7 @@ fn arbitrary_bytes_from_both_sides() {
 }
 
 /// The packets of an answer with the mark in a column that is to be encrypted, damaged by choice. What the server says of a
-/// column's names stays as it is: by another name it would be another column; and so does what tells an error from a row.
+/// column's names stays as it is: by another name it would be another column; and so does an error, whose quotes tell.
 fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
     let format = choices.of(&[RowFormat::Text, RowFormat::Binary]);
     let columns: Vec<_> = (0..1 + choices.byte() % 4).map(|_| choices.of(&[SECRET, PLAIN, COMPUTED])).collect();
@@ -91,17 +91,21 @@ fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
             .to_vec(),
     );
     let definitions = columns.len() + 1;
+    // What then stands where a plain column's value does is one.
+    let shifts = columns.iter().all(|column| column.column != "plain");
     let mut answer = Vec::new();
     let mut sequence = 1_u8;
     for (place, payload) in payloads.iter().enumerate() {
         let mut payload = payload.clone();
-        if place >= definitions && choices.byte() % 4 == 0 && payload.len() > 1 {
-            damage(&mut payload, choices);
+        if place >= definitions && choices.byte() % 4 == 0 && payload.len() > 1 && payload[0] != 0xFF {
+            damage(&mut payload, shifts, choices);
         }
         sequence = sequence.wrapping_add(u8::from(choices.byte() % 32 == 1));
         let mut whole = packet(sequence, &payload);
         if choices.byte() % 32 == 1 {
-            whole[usize::from(choices.byte() % 3)] ^= choices.byte();
+            // Not so long that it goes on in pieces: a row without anything to encrypt then is not looked into.
+            let place = usize::from(choices.byte() % 2);
+            whole[place] ^= choices.byte() >> (3 * place);
         }
         answer.extend_from_slice(&whole);
         sequence = sequence.wrapping_add(1);
@@ -110,8 +114,9 @@ fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
     (format, answer)
 }
 
-fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
-    match choices.byte() % 4 {
+/// `shifts`: a value may come to stand for another column's.
+fn damage(payload: &mut Vec<u8>, shifts: bool, choices: &mut Choices<'_>) {
+    match choices.byte() % if shifts { 4 } else { 2 } {
         0 => payload.truncate(1 + usize::from(choices.byte()) % payload.len()),
         1 => payload.extend_from_slice(choices.bytes()),
         2 => {
@@ -172,7 +177,7 @@ fn damaged_definitions() {
         let _ = Definition::parse(bytes);
         let mut choices = Choices(bytes);
         let mut payload = definition(SECRET);
-        damage(&mut payload, &mut choices);
+        damage(&mut payload, true, &mut choices);
         let mut between = Between::logged_in("shop");
         between.query("SELECT name FROM people");
         between.server(&[packet(1, b"\x01"), packet(2, &payload), packet(3, b"\x05right"), packet(4, END)].concat());
