@@ -1,4 +1,4 @@
-"""The command line: `costof list | run | show | report | compare | ab | ycsb | doctor`."""
+"""The command line: `costof list | run | show | report | compare | ab | ycsb | gateway | doctor`."""
 
 from __future__ import annotations
 
@@ -165,6 +165,40 @@ def ask_as_ab(
         click.echo(f"costof: {caution}", err=True)
     click.echo(report.text, nl=False)
     sys.exit(report.exit_status)
+
+
+@cli.command()
+@click.option("--rules", required=True, type=click.Path(path_type=Path), help="Which columns, for whom, how: TOML.")
+@click.option("--server", required=True, metavar="HOST:PORT", help="The MySQL or MariaDB server behind the gateway.")
+@click.option("--listen", default="127.0.0.1:3307", show_default=True, metavar="ADDRESS:PORT", help="For clients.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Take clients under TLS, with this certificate (PEM).")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM), where it is in another file.")
+@click.option("--server-ca", type=click.Path(path_type=Path), help="Go to the server under TLS; CA file (PEM) of its own.")
+@click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
+def gateway(
+    rules: Path,
+    server: str,
+    listen: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    server_ca: Path | None,
+    only_check: bool,
+) -> None:
+    """Stand before a MySQL server and encrypt columns of its answers, by account.
+
+    A hangup (SIGHUP) reads the rules again; Ctrl-C ends it.
+    """
+    from costof.gateway_command import GatewayOptions, check, serve
+
+    def warn(text: str) -> None:
+        click.echo(f"costof: {text}", err=True)
+
+    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca)
+    if not only_check:
+        serve(options, click.echo, warn)
+        return
+    for warning in check(options):
+        warn(warning)
 
 
 @cli.command()

@@ -103,6 +103,8 @@ class Problem(Enum):
     )
     YCSB_TABLE_EMPTY = (EXIT_FAILED, "{table} on {target} holds no records; load some first with costof ycsb load")
     YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
+    GATEWAY_ADDRESS = (EXIT_USAGE, "'{text}' is no address to listen on; write it as 127.0.0.1:3307")
+    GATEWAY_REFUSED = (EXIT_USAGE, "the gateway does not start: {detail}")
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property

@@ -52,14 +52,16 @@ class _Reloaded(Model):
 
 @dataclass(frozen=True)
 class GatewayListener:
-    """A port of the gateway's. `server`: 'host:port' of the one behind it. `certificate`: one PEM file of key and
-    certificate, with which it offers TLS; `transport`: the border's own, to the server. Both or neither under TLS."""
+    """A port of the gateway's. `server`: 'host:port' of the one behind it. `certificate`: the PEM file with which it
+    offers TLS, and `key` that of its key, where that is another; `transport`: the border's own, to the server. Both or
+    neither under TLS."""
 
     address: str
     port: int
     rules_file: Path
     server: str
     certificate: Path | None = None
+    key: Path | None = None
     transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
 
     @property
@@ -74,7 +76,7 @@ class GatewayListener:
             "server_transport": dict(self.transport),
         }
         if self.certificate is not None:
-            plan["tls"] = {"certificate_file": str(self.certificate), "key_file": str(self.certificate)}
+            plan["tls"] = {"certificate_file": str(self.certificate), "key_file": str(self.key or self.certificate)}
         return plan
 
 

@@ -1,0 +1,98 @@
+"""`costof gateway`: the engine's gateway before a server of the user's own, in the foreground."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from costof.errors import CostofError, Problem
+from costof.lab.gateway_process import PLAIN, GatewayListener, GatewayProcess
+
+#: What the engine calls mistakes that are the user's to put right.
+USERS_OWN = ("plan: ", "tls_configuration: ")
+#: How often it is looked whether the engine still runs.
+LOOK_SECONDS = 1.0
+ENDS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class GatewayOptions:
+    """What the command line said. `server_ca` is of the server's certificate, whose name is verified."""
+
+    rules: Path
+    server: str
+    listen: str = "127.0.0.1:3307"
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    server_ca: Path | None = None
+
+    def listener(self, listen: str) -> GatewayListener:
+        """Raises `GATEWAY_ADDRESS`."""
+        host, colon, port = listen.rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise CostofError(Problem.GATEWAY_ADDRESS, text=listen)
+        return GatewayListener(
+            address=host,
+            port=int(port),
+            rules_file=self.rules.absolute(),
+            server=self.server,
+            certificate=self.tls_cert and self.tls_cert.absolute(),
+            key=self.tls_key and self.tls_key.absolute(),
+            transport=self._transport(),
+        )
+
+    def _transport(self) -> dict[str, Any]:
+        if self.server_ca is None:
+            return PLAIN
+        return {"kind": "tls", "ca_file": str(self.server_ca.absolute()), "verify": "full", "resumption": False}
+
+
+def check(options: GatewayOptions) -> list[str]:
+    """Read the rules as a gateway would, and hold them against the server where they say how; the warnings.
+
+    Raises `GATEWAY_REFUSED`.
+    """
+    with GatewayProcess() as process:
+        return _begin(process, options.listener("127.0.0.1:0"))[1]
+
+
+def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; SIGHUP reads the rules again.
+
+    Raises `GATEWAY_ADDRESS`, `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` when the engine dies.
+    """
+    with GatewayProcess() as process:
+        addresses, warnings = _begin(process, options.listener(options.listen))
+        # Only now: the engine would inherit it, and be deaf to them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, *ENDS})
+        for warning in warnings:
+            warn(warning)
+        say(f"gateway ready on {addresses[0]} before {options.server}")
+        while True:
+            received = signal.sigtimedwait({signal.SIGHUP, *ENDS}, LOOK_SECONDS)
+            if received is not None and received.si_signo in ENDS:
+                return
+            if received is not None:
+                _reload(process, warn)
+            elif process.ended() is not None:
+                process.counters()
+
+
+def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str], list[str]]:
+    try:
+        ready = process.begin([listener])
+    except CostofError as error:
+        _, _, detail = str(error).partition(" stopped: ")
+        mistake = next((start for start in USERS_OWN if detail.startswith(start)), None)
+        if mistake is None:
+            raise
+        raise CostofError(Problem.GATEWAY_REFUSED, detail=detail.removeprefix(mistake)) from None
+    return ready.listeners, ready.warnings
+
+
+def _reload(process: GatewayProcess, warn: Callable[[str], None]) -> None:
+    for address, why in process.reload().items():
+        warn(f"{address}: new rules hold" if why is None else f"{address}: the rules before stay: {why}")

@@ -1,0 +1,74 @@
+"""A wire between a client and a server, for tests, on which every byte is kept that the client receives."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class Tap:
+    """A context manager that forwards connections to `server`, `host:port`. Leaving it waits for their end."""
+
+    def __init__(self, server: str) -> None:
+        host, port = server.rsplit(":", 1)
+        self._server = (host, int(port))
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._received = bytearray()
+        self._lock = threading.Lock()
+        self._serving: list[threading.Thread] = []
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A thread that waits in accept does not see its socket closed.
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
+        self._listening.close()
+        for thread in self._serving:
+            thread.join()
+
+    def received(self) -> bytes:
+        """All that clients have received so far, or are about to: it is kept before it goes on."""
+        with self._lock:
+            return bytes(self._received)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                self._serving.append(threading.Thread(target=self._serve, args=(client,), daemon=True))
+                self._serving[-1].start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.create_connection(self._server) as server:
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            up = threading.Thread(target=self._forward, args=(client, server, False), daemon=True)
+            up.start()
+            self._forward(server, client, True)
+            up.join()
+
+    def _forward(self, source: socket.socket, sink: socket.socket, kept: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if kept:
+                    with self._lock:
+                        self._received += data
+                sink.sendall(data)
+        # Each side learns of the other's end, and so both threads do.
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR if kept else socket.SHUT_WR)
