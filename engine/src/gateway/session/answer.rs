@@ -105,6 +105,11 @@ impl Answer {
         self.expected == Expected::Rows
     }
 
+    /// More definitions are to come next.
+    pub fn is_in_definitions(&self) -> bool {
+        matches!(self.expected, Expected::Definitions { .. })
+    }
+
     /// A backslash in a text takes the next sign's meaning, by what the server said last.
     pub fn backslash_escapes(&self) -> bool {
         self.status & NO_BACKSLASH_ESCAPES == 0

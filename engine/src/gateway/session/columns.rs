@@ -1,7 +1,7 @@
 //! Definitions of columns (MySQL Internals, "Protocol::ColumnDefinition41"): what they are of, and what goes in their place.
 
 use super::sealing::Sealing;
-use crate::encryption::{Algorithm, Envelope, OriginalType, RowFormat, associated_data};
+use crate::encryption::{Algorithm, OriginalType, RowFormat, associated_data};
 use crate::error::{Failure, Result};
 use crate::gateway::fence::Columns;
 use crate::gateway::rules::{Expressions, Rules};
@@ -115,7 +115,7 @@ fn make(payload: &[u8], from: Columns, format: RowFormat, rules: &Rules, sealing
     let mut packet = payload[..at].to_vec();
     packet.extend_from_slice(&original.encrypted(algorithm).bytes());
     packet.extend_from_slice(&[0; FILLER]);
-    Envelope { algorithm, original, key: sealing.wrapped_key() }.append(&mut packet)?;
+    sealing.append_envelope(algorithm, original, &mut packet)?;
     let associated = associated_data(algorithm, original, format, names).into();
     Ok(Column::Sealed { kind: original.kind, algorithm, associated, definition: packet.into() })
 }

@@ -9,7 +9,7 @@ use crate::encryption::RowFormat;
 use crate::error::Result;
 use crate::gateway::fence::{Columns, Reading};
 use crate::gateway::messages::{Complaint, append_bare_ok, append_blanked};
-use crate::gateway::rules::{Role, Rules};
+use crate::gateway::rules::{Expressions, Role, Rules};
 use crate::wire::mysql::packet::{self, HEADER};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -21,6 +21,7 @@ const UNREAD: Reading = Reading { columns: Columns::Anything, tells_id: false };
 #[derive(Debug)]
 pub struct Guard {
     role: Role,
+    decrypts: bool,
     sealing: Sealing,
     seen: Seen,
     /// Of the present command's statement.
@@ -29,6 +30,10 @@ pub struct Guard {
     /// Of the present result set.
     columns: Vec<Rc<Column>>,
     is_sealed: bool,
+    /// Where the rules may yet refuse a column: the result set's beginning, from this packet on. Drivers take no error in the
+    /// midst of definitions.
+    held: Option<u8>,
+    beginning: Vec<u8>,
     statements: HashMap<u32, Reading>,
     /// The one that was prepared last has a second number.
     last_prepared: Option<Reading>,
@@ -41,24 +46,29 @@ pub enum Went {
     AsItIs,
     /// Something else goes in its place.
     Rewritten,
+    /// It waits for more of its kind.
+    Held,
     /// An error goes in its place, and nothing of the rest.
     Refused,
 }
 
 impl Guard {
-    /// Of an account of this role, with a new data key.
+    /// Of an account of this role, with a new data key; a client that says so gets an envelope with each column.
     ///
     /// # Errors
     /// `internal`.
-    pub fn new(role: Role) -> Result<Self> {
+    pub fn new(role: Role, decrypts: bool) -> Result<Self> {
         Ok(Guard {
-            sealing: Sealing::new(&role)?,
+            sealing: Sealing::new(&role, decrypts)?,
             role,
+            decrypts,
             seen: Seen::default(),
             reading: UNREAD,
             format: RowFormat::Text,
             columns: Vec::new(),
             is_sealed: false,
+            held: None,
+            beginning: Vec::new(),
             statements: HashMap::new(),
             last_prepared: None,
         })
@@ -70,7 +80,7 @@ impl Guard {
     /// `internal`.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
-            self.sealing = Sealing::new(&self.role)?;
+            self.sealing = Sealing::new(&self.role, self.decrypts)?;
             self.seen = Seen::default();
         }
         Ok(())
@@ -78,6 +88,7 @@ impl Guard {
 
     /// A command begins, whose statement is worth this much.
     pub fn begin(&mut self, reading: Reading, format: RowFormat) {
+        self.held = None;
         self.reading = reading;
         self.format = format;
     }
@@ -117,7 +128,7 @@ impl Guard {
         self.is_sealed || !answer.is_in_rows()
     }
 
-    /// A packet of the server's on its way to the client.
+    /// A packet of the server's on its way to the client; `is_last` of its list, if it is in one.
     ///
     /// # Errors
     /// `protocol`, `encryption`.
@@ -125,24 +136,21 @@ impl Guard {
         &mut self,
         head: &Head<'_>,
         kind: Kind,
+        is_last: bool,
         rules: &Rules,
         tally: &mut Tally,
         flow: &mut Flow<'_>,
     ) -> Result<Went> {
         match kind {
-            Kind::Error => append_blanked(head.payload, head.sequence, flow.replace(head.size()))?,
+            Kind::Error => {
+                let sequence = self.held.take().unwrap_or(head.sequence);
+                append_blanked(head.payload, sequence, flow.replace(head.size()))?;
+            }
             Kind::Ok => {
                 append_bare_ok(head.payload, self.reading.tells_id, head.sequence, flow.replace(head.size()))?;
             }
             Kind::EndOfRows => append_bare_ok(head.payload, false, head.sequence, flow.replace(head.size()))?,
-            Kind::Definition(Of::Rows) => {
-                let went = self.define(head, rules, flow)?;
-                if went == Went::Refused {
-                    tally.refused += 1;
-                    Complaint::denied(COMPUTED).append(head.sequence, true, flow.replace(head.size()));
-                }
-                return Ok(went);
-            }
+            Kind::Definition(Of::Rows) => return self.define(head, is_last, rules, tally, flow),
             Kind::Definition(Of::Columns) => return self.describe(head, rules, flow),
             Kind::Row => {
                 tally.rows += 1;
@@ -160,7 +168,14 @@ impl Guard {
             Kind::Count => {
                 self.columns.clear();
                 self.is_sealed = false;
-                return Ok(Went::AsItIs);
+                if rules.expressions != Expressions::Refuse {
+                    return Ok(Went::AsItIs);
+                }
+                self.held = Some(head.sequence);
+                self.beginning.clear();
+                append(head.payload, head.sequence, &mut self.beginning)?;
+                flow.drop(head.size());
+                return Ok(Went::Held);
             }
             Kind::Prepared(statement) => {
                 self.statements.insert(statement, self.reading);
@@ -173,19 +188,51 @@ impl Guard {
     }
 
     /// A column of a result set.
-    fn define(&mut self, head: &Head<'_>, rules: &Rules, flow: &mut Flow<'_>) -> Result<Went> {
+    fn define(
+        &mut self,
+        head: &Head<'_>,
+        is_last: bool,
+        rules: &Rules,
+        tally: &mut Tally,
+        flow: &mut Flow<'_>,
+    ) -> Result<Went> {
         let column = self.seen.column(head.payload, self.reading.columns, self.format, rules, &mut self.sealing)?;
-        let went = match &*column {
-            Column::Plain { .. } => Went::AsItIs,
-            Column::Refused => Went::Refused,
-            Column::Sealed { definition, .. } => {
-                self.is_sealed = true;
-                append(definition, head.sequence, flow.replace(head.size()))?;
+        let changed = match &*column {
+            Column::Refused => {
+                tally.refused += 1;
+                let sequence = self.held.take().unwrap_or(head.sequence);
+                Complaint::denied(COMPUTED).append(sequence, true, flow.replace(head.size()));
+                return Ok(Went::Refused);
+            }
+            Column::Plain { .. } => None,
+            Column::Sealed { definition, .. } => Some(&**definition),
+        };
+        self.is_sealed |= changed.is_some();
+        let went = match (changed, self.held) {
+            (changed, Some(_)) => {
+                append(changed.unwrap_or(head.payload), head.sequence, &mut self.beginning)?;
+                if is_last {
+                    self.held = None;
+                    flow.replace(head.size()).extend_from_slice(&self.beginning);
+                    Went::Rewritten
+                } else {
+                    flow.drop(head.size());
+                    Went::Held
+                }
+            }
+            (None, None) => Went::AsItIs,
+            (Some(changed), None) => {
+                append(changed, head.sequence, flow.replace(head.size()))?;
                 Went::Rewritten
             }
         };
         self.columns.push(column);
         Ok(went)
+    }
+
+    /// The number of the first packet that the client was not sent yet, though it has come.
+    pub fn held(&self) -> Option<u8> {
+        self.held
     }
 
     /// A column of a statement that is prepared: its rows may never come, so nothing is refused yet.

@@ -212,8 +212,9 @@ impl Session {
     pub fn fail(&mut self, why: &Complaint, to_client: &mut Vec<u8>) {
         let within_a_packet = (self.rest > 0 || self.continued) && !self.draining;
         if self.phase != Phase::Over && !within_a_packet {
+            let held = self.guard.as_ref().and_then(|guard| guard.held());
             // Before a client has said what it can do, it is spoken to in the old form.
-            why.append(self.answer.sequence, !matches!(self.phase, Phase::Greeting), to_client);
+            why.append(held.unwrap_or(self.answer.sequence), !matches!(self.phase, Phase::Greeting), to_client);
             self.tally.errors += 1;
         }
         self.phase = Phase::Over;
@@ -335,7 +336,7 @@ impl Session {
     fn take_role(&mut self) -> Result<()> {
         self.guard = match self.rules.role(&self.account) {
             Role::Plaintext => None,
-            role => Some(Box::new(Guard::new(role)?)),
+            role => Some(Box::new(Guard::new(role, self.decrypts)?)),
         };
         Ok(())
     }
@@ -387,9 +388,10 @@ impl Session {
         }
         let was_unasked = kind == Kind::Error && !self.draining && self.commands.is_idle();
         self.continued = head.length == CONTINUED;
+        let is_last = !self.answer.is_in_definitions();
         match &mut self.guard {
             Some(guard) if !self.draining && !self.continued => {
-                let went = guard.pass(&head, kind, &self.rules, &mut self.tally, flow)?;
+                let went = guard.pass(&head, kind, is_last, &self.rules, &mut self.tally, flow)?;
                 self.draining = went == guard::Went::Refused;
                 if went == guard::Went::AsItIs {
                     self.stream(head.size(), flow);

@@ -1,6 +1,6 @@
 //! A session's data key and what encrypts with it.
 
-use crate::encryption::{Algorithm, DataKey, Sealer, WRAPPED_KEY, WrappedKey};
+use crate::encryption::{Algorithm, DataKey, Envelope, OriginalType, Sealer, WRAPPED_KEY, WrappedKey};
 use crate::error::{Class, Failure, Result};
 use crate::gateway::rules::{NamedKey, Role};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ pub struct Sealing {
     key: DataKey,
     /// As it is told; to nobody where there is no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
+    /// The client knows envelopes. Others need none, and not all of them skip what they do not know.
+    has_envelopes: bool,
     /// By the algorithms' numbers, which begin with 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
 }
@@ -23,13 +25,13 @@ impl Sealing {
     ///
     /// # Errors
     /// `internal`, where the system has no random bytes.
-    pub fn new(role: &Role) -> Result<Self> {
+    pub fn new(role: &Role, has_envelopes: bool) -> Result<Self> {
         let key = DataKey::random()?;
         let wrapped = match role {
             Role::Ciphertext(master) => Some((master.clone(), key.wrapped(&master.key))),
             Role::Plaintext | Role::Opaque => None,
         };
-        Ok(Sealing { key, wrapped, sealers: Default::default() })
+        Ok(Sealing { key, wrapped, has_envelopes, sealers: Default::default() })
     }
 
     /// Be ready to encrypt by this algorithm.
@@ -44,9 +46,17 @@ impl Sealing {
         Ok(())
     }
 
-    /// What goes with a definition, for whoever can read it.
-    pub fn wrapped_key(&self) -> Option<WrappedKey<'_>> {
-        self.wrapped.as_ref().map(|(master, data_key)| WrappedKey { master_key: &master.name, data_key })
+    /// Append what goes with a definition, for whoever can read it.
+    ///
+    /// # Errors
+    /// `encryption`.
+    pub fn append_envelope(&self, algorithm: Algorithm, original: OriginalType, packet: &mut Vec<u8>) -> Result<()> {
+        if !self.has_envelopes {
+            return Ok(());
+        }
+        let wrapped = self.wrapped.as_ref();
+        let key = wrapped.map(|(master, data_key)| WrappedKey { master_key: &master.name, data_key });
+        Envelope { algorithm, original, key }.append(packet)
     }
 
     /// The key is nearly used up.
