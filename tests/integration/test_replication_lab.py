@@ -205,7 +205,9 @@ def resynchronising(lab: ReplicationLab, name: str) -> Iterator[None]:
     socket = quote(str(data / "mongodb-27017.sock"), safe="")
     # Without users of its own it knows the set's key (Internal/Membership Authentication).
     system = {"username": "__system", "password": key, "authSource": "local", "authMechanism": "SCRAM-SHA-256"}
-    with pymongo.MongoClient(f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **system) as by:
+    with pymongo.MongoClient(
+        f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **system
+    ) as by:
         eventually("initial sync", lambda: _state(by) == "STARTUP2")
         yield
         by.admin.command("configureFailPoint", "initialSyncHangBeforeCopyingDatabases", mode="off")
