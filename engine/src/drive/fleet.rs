@@ -3,7 +3,7 @@
 use super::crew::{self, Assignment, Employment, Post};
 use super::schedule::Schedule;
 use super::seat::{Order, Window};
-use super::{wrong, ycsb};
+use super::{tpcc, wrong, ycsb};
 use crate::border::{self, ArmReady, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use crate::error::{Class, Failure, Result};
 use crate::record::SliceLog;
@@ -93,11 +93,11 @@ impl Fleet {
         let schedule = self.schedule(arm, workload, slice)?;
         if let Err(failure) = &self.services[arm] {
             self.total.failed(failure.clone());
-            return Ok(self.answer(arm, slice, &Measured::nothing()));
+            return Ok(self.answer(arm, workload, slice, &Measured::nothing()));
         }
         self.command(arm, workload, &Order::Prepare);
         let measured = self.run(arm, workload, slice, schedule);
-        Ok(self.answer(arm, slice, &measured))
+        Ok(self.answer(arm, workload, slice, &measured))
     }
 
     /// The instants of the next slice of a workload on an arm, where it has a pace.
@@ -140,7 +140,7 @@ impl Fleet {
         }
     }
 
-    fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+    fn answer(&mut self, arm: usize, workload: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
         let answer = SliceAnswer {
             id: slice.id,
             arm: slice.arm.clone(),
@@ -154,6 +154,7 @@ impl Fleet {
             peak_memory_bytes: process::peak_memory_bytes(),
             evidence: self.total.evidence.answer(),
             http: self.http(arm),
+            tpcc: tpcc::runs(&self.plan.workloads[workload]).then(|| self.total.evidence.transactions.answer()),
         };
         self.total.clear();
         answer
