@@ -103,6 +103,11 @@ class Problem(Enum):
     )
     YCSB_TABLE_EMPTY = (EXIT_FAILED, "{table} on {target} holds no records; load some first with costof ycsb load")
     YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
+    TPCC_UNSOUND = (
+        EXIT_FAILED,
+        "the data loaded into {where} is not TPC-C's ({detail}); start again, and if it stays so, look for what else "
+        "writes there",
+    )
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -149,6 +154,10 @@ class Caution(Enum):
     YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
     YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"
     YCSB_FAILED = "{count} operations failed with '{name}', the first one: {detail}"
+    TPCC_UNSOUND = (
+        "after the run TPC-C's data was not sound, so its transactions were not kept apart as their isolation "
+        "promises: {detail}"
+    )
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 
     def text(self, **fields: object) -> str:

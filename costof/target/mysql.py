@@ -23,8 +23,8 @@ class MysqlTarget(OwnMysqlDatabase):
             "transport": transport_of(arm.levels, self._ca_file),
         }
 
-    def tables(self) -> list[str]:
-        return [create_table(self.database)]
+    def make_tables(self) -> None:
+        self._asked(create_table(self.database))
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         load(arm)

@@ -88,8 +88,8 @@ class OwnMysqlDatabase(Service):
                 self._connection.close()
 
     @abstractmethod
-    def tables(self) -> list[str]:
-        """Statements that make the study's tables, empty, in the database."""
+    def make_tables(self) -> None:
+        """Make the study's tables, empty, in the database."""
 
     def counters(self, server: str) -> Counters:
         if self._counters_hidden is not None:
@@ -134,8 +134,7 @@ class OwnMysqlDatabase(Service):
         self._made = True
         self._asked(f"CREATE TABLE {self._marker} (id VARCHAR(40) PRIMARY KEY, run VARCHAR(255) NOT NULL)")
         self._asked(f"INSERT INTO {self._marker} VALUES (%s, %s)", MARKER, self._run)  # noqa: S608  # our own name
-        for statement in self.tables():
-            self._asked(statement)
+        self.make_tables()
 
     def _drop(self) -> None:
         """Drop this run's database, and nothing where the marker is not this run's."""
