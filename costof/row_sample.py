@@ -11,6 +11,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from costof.column_rules import Column
+from costof.encrypted import DECRYPTS
 from costof.lab.host import Host
 from costof.tpcc import TABLES
 
@@ -19,8 +20,6 @@ ROWS = 5
 # against what came in its own place.
 TELLING_BYTES = 8
 SECONDS = 10
-#: How a client says that it decrypts; else a gateway refuses it (docs/architecture.md).
-DECRYPTS = ("costof_encrypted", "1")
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 Values = list[bytes | None]
@@ -73,8 +72,8 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         **({"ssl": login.tls} if login.tls else {"ssl_disabled": True}),
     )
     if decrypts:
-        name, value = DECRYPTS
-        made._connect_attrs[name] = value  # type: ignore[attr-defined]  # PyMySQL has no option for it
+        # Else a gateway refuses it (docs/architecture.md).
+        made._connect_attrs[DECRYPTS] = "1"  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
         made.connect()
     else:
