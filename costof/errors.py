@@ -164,6 +164,19 @@ class Caution(Enum):
         return self.value.format(**fields)
 
 
+class Undecipherable(Enum):
+    """Why the application's driver (`costof.encrypted`) cannot read a column. Templates never take a value or a key."""
+
+    MASTER_KEY = "a master key is 16 bytes, or 32 hexadecimal digits"
+    KEY_MISSING = "it needs the master key {name}, which is not among master_keys"
+    KEY_WRONG = "master key {name}: the master key is another one, or the data key was changed"
+    ENVELOPE = "what follows the column's definition is no intact envelope of a gateway"
+    VALUE = "a value was changed, or encrypted for another column or session"
+
+    def text(self, **fields: object) -> str:
+        return self.value.format(**fields)
+
+
 class CostofError(Exception):
     """A problem a user can do something about: one line, an exit status, no traceback."""
 

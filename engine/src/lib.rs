@@ -11,6 +11,7 @@ pub mod border;
 pub mod calibrate;
 pub mod clock;
 pub mod drive;
+pub mod encryption;
 pub mod error;
 pub mod link;
 pub mod origin;
