@@ -179,6 +179,7 @@ CONSISTENCY = {
     ),
 }
 
+
 class Cursor(Protocol):
     """What of the DB-API's cursor is needed (PEP 249)."""
 

@@ -114,9 +114,10 @@ def test_both_ends_count_the_same_values_and_none_without_rules(result: Result, 
         encrypted, decrypted = values(result, arm.name)
         assert encrypted == decrypted
         assert (encrypted == "0") == (not Rules.of(arm).encrypts)
-        assert facts_of(result, arm.name)["connections counted by the server"] == facts_of(result, arm.name)[
-            "connections counted by the gateway"
-        ]
+        assert (
+            facts_of(result, arm.name)["connections counted by the server"]
+            == facts_of(result, arm.name)["connections counted by the gateway"]
+        )
 
 
 def test_the_evidence_says_which_share_what_was_seen_and_that_the_data_is_sound(result: Result) -> None:
