@@ -235,7 +235,8 @@ mod tests {
         out.clear();
         append_bare_ok(ok, true, 1, &mut out).unwrap();
         let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
-        let theirs = OkPacketDeserializer::<CommonOkPacket>::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap();
+        let theirs =
+            OkPacketDeserializer::<CommonOkPacket>::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap();
         let theirs = theirs.into_inner();
         assert_eq!((theirs.affected_rows(), theirs.last_insert_id(), theirs.info_ref()), (3, Some(300), None));
     }

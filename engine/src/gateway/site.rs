@@ -103,7 +103,8 @@ fn site(asked: &ListenerPlan) -> Result<Site> {
 
 fn read(asked: &ListenerPlan, server: &Address, transport: &Transport) -> Result<Rules> {
     let mut rules = Rules::read(&asked.rules_file)?;
-    let place = |failure: Failure| Failure::new(Class::Plan, format!("{}: {}", asked.rules_file.display(), failure.detail));
+    let place =
+        |failure: Failure| Failure::new(Class::Plan, format!("{}: {}", asked.rules_file.display(), failure.detail));
     check(&mut rules, server, transport).map_err(place)?;
     Ok(rules)
 }

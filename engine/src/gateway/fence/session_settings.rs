@@ -65,7 +65,9 @@ fn transaction(mut scanner: Scanner<'_>) -> Result<(), Refusal> {
 /// Whether another one follows.
 fn assignment(scanner: &mut Scanner<'_>, first: Token<'_>) -> Result<bool, Refusal> {
     let mut name = first;
-    if first.kind == Kind::ServerVariable && (first.text.eq_ignore_ascii_case(b"session") || first.text.eq_ignore_ascii_case(b"local")) {
+    if first.kind == Kind::ServerVariable
+        && (first.text.eq_ignore_ascii_case(b"session") || first.text.eq_ignore_ascii_case(b"local"))
+    {
         scanner.next()?;
         name = scanner.next()?;
     }

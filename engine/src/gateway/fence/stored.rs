@@ -21,7 +21,10 @@ struct Column<'a> {
 enum From<'a> {
     None,
     /// Of this one. Where the statement has a single table, it is known by its last part alone.
-    Same { column: Column<'a>, single_table: bool },
+    Same {
+        column: Column<'a>,
+        single_table: bool,
+    },
 }
 
 /// `INSERT [INTO] table [(columns)] {VALUES … | SET …} [ON DUPLICATE KEY UPDATE …] [RETURNING …]`

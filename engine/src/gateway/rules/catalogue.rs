@@ -54,9 +54,10 @@ impl Catalogue {
 impl Rules {
     /// A rule that means no column there is, in words.
     pub fn unknown_column(&self, entries: &[Entry]) -> Option<String> {
-        let rule = self.columns().iter().find(|rule| {
-            !entries.iter().any(|entry| rule.matches(&entry.database, &entry.table, &entry.column))
-        })?;
+        let rule = self
+            .columns()
+            .iter()
+            .find(|rule| !entries.iter().any(|entry| rule.matches(&entry.database, &entry.table, &entry.column)))?;
         Some(format!("unknown rule column: {rule} is no column of any table on the server"))
     }
 }

@@ -80,7 +80,7 @@ pub struct Column {
 }
 
 /// An account that may read what tables and columns there are.
-#[derive(Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     pub username: String,

@@ -60,10 +60,8 @@ fn text(path: &Path) -> std::result::Result<String, String> {
 }
 
 fn understand(text: &str) -> Understood<Rules> {
-    let file: File = toml::from_str(text).map_err(|error| Fault {
-        at: error.span().map(|span| span.start),
-        why: without_secrets(error.message()),
-    })?;
+    let file: File = toml::from_str(text)
+        .map_err(|error| Fault { at: error.span().map(|span| span.start), why: without_secrets(error.message()) })?;
     let keys = keys(file.master_keys)?;
     let algorithm = file.algorithm;
     Ok(Rules {

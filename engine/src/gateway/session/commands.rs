@@ -144,7 +144,13 @@ impl Session {
     }
 
     /// The session goes on without this command.
-    fn refuse(&mut self, head: &Head<'_>, why: &Complaint, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> Result<bool> {
+    fn refuse(
+        &mut self,
+        head: &Head<'_>,
+        why: &Complaint,
+        flow: &mut Flow<'_>,
+        to_client: &mut Vec<u8>,
+    ) -> Result<bool> {
         if head.length == CONTINUED {
             return Err(too_long("a command"));
         }

@@ -122,7 +122,8 @@ impl<'a> First<'a> {
         if capabilities & PLUGIN_AUTH != 0 {
             reader.until_zero_or_end();
         }
-        let attributes = if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
+        let attributes =
+            if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
         let decrypts = says_that_it_decrypts(attributes)?;
         let end = payload.len() - reader.rest().len();
         Ok(First::Response(Response { capabilities, collation, account, decrypts, end }))
@@ -215,8 +216,18 @@ mod tests {
     fn greeting(capabilities: CapabilityFlags) -> Vec<u8> {
         let mut packet = Vec::new();
         let (nonce, plugin) = (Some(&b"abcdefghijkl\0"[..]), Some(&b"mysql_native_password"[..]));
-        HandshakePacket::new(10, &b"8.0.36"[..], 1, *b"01234567", nonce, capabilities, 45, StatusFlags::empty(), plugin)
-            .serialize(&mut packet);
+        HandshakePacket::new(
+            10,
+            &b"8.0.36"[..],
+            1,
+            *b"01234567",
+            nonce,
+            capabilities,
+            45,
+            StatusFlags::empty(),
+            plugin,
+        )
+        .serialize(&mut packet);
         packet
     }
 
@@ -293,7 +304,8 @@ mod tests {
     fn charsets_that_hide_quotes_are_told_apart() {
         let greeting = Greeting { capabilities: 0, collation: 28 };
         let response = |collation, account| Response { capabilities: 0, collation, account, decrypts: false, end: 0 };
-        for (collation, plain) in [(45, true), (255, true), (8, true), (33, true), (28, false), (0, false), (10, false)] {
+        for (collation, plain) in [(45, true), (255, true), (8, true), (33, true), (28, false), (0, false), (10, false)]
+        {
             assert_eq!(response(collation, b"shop").has_plain_charset(&greeting), plain, "{collation}");
         }
         assert!(!response(8, b"m\xfcller").has_plain_charset(&greeting));

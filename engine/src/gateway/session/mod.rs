@@ -70,11 +70,16 @@ enum Phase {
     /// The server speaks first.
     Greeting,
     /// The client says who it is, or that it wants TLS first.
-    Response { secured: bool },
+    Response {
+        secured: bool,
+    },
     /// TLS on both sides is under way.
     Securing,
     /// Server and client settle who it is, in turns.
-    Authentication { turns: u8, asked: bool },
+    Authentication {
+        turns: u8,
+        asked: bool,
+    },
     Commands,
     /// The client said goodbye.
     Quitting,
@@ -110,7 +115,9 @@ impl Session {
         match self.phase {
             Phase::Response { .. } => true,
             Phase::Authentication { asked, .. } => asked,
-            Phase::Commands => self.commands.is_unfinished() || self.answer.is_over() && self.rest == 0 && !self.continued,
+            Phase::Commands => {
+                self.commands.is_unfinished() || self.answer.is_over() && self.rest == 0 && !self.continued
+            }
             Phase::Greeting | Phase::Securing | Phase::Quitting | Phase::Over => false,
         }
     }
@@ -119,7 +126,9 @@ impl Session {
     /// for TLS is TLS's.
     pub fn wants_of_client(&self, come: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
-        let is_longer = come.first_chunk().is_some_and(|[low, middle, high]| (*low as usize, *middle, *high) != (login::TLS_REQUEST, 0, 0));
+        let is_longer = come
+            .first_chunk()
+            .is_some_and(|[low, middle, high]| (*low as usize, *middle, *high) != (login::TLS_REQUEST, 0, 0));
         if !self.tls || self.phase != (Phase::Response { secured: false }) || is_longer {
             return usize::MAX;
         }

@@ -15,7 +15,8 @@ use std::rc::Rc;
 /// Names of database, table and column, and what kind of table it is.
 pub type Column = [Vec<u8>; 4];
 
-const SELECT: &[u8] = b"SELECT c.table_schema, c.table_name, c.column_name, t.table_type FROM information_schema.columns c \
+const SELECT: &[u8] =
+    b"SELECT c.table_schema, c.table_name, c.column_name, t.table_type FROM information_schema.columns c \
     JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name";
 
 /// All columns of all tables.
