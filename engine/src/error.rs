@@ -65,6 +65,9 @@ pub struct Failure {
     /// The server says that it is not, or not any more, the one to ask.
     #[serde(skip)]
     pub moved: bool,
+    /// The server's own number for it, where it has one.
+    #[serde(skip)]
+    pub code: Option<u16>,
 }
 
 /// What everything on the path of a measured byte returns.
@@ -73,7 +76,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A failure of this class, with what happened in words.
     pub fn new(class: Class, detail: impl Into<String>) -> Self {
-        Failure { class, detail: detail.into(), moved: false }
+        Failure { class, detail: detail.into(), moved: false, code: None }
     }
 
     /// The answer is not what the protocol allows.

@@ -77,6 +77,36 @@ pub struct SliceAnswer {
     /// What the responses were; of an arm of HTTP alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpAnswer>,
+    /// What the transactions were; of kind `tpcc` with phase `run` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccAnswer>,
+    /// What its client has decrypted; of an arm with `decryption` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decrypted: Option<Decrypted>,
+}
+
+/// What TPC-C's transactions of a slice were.
+#[derive(Debug, Serialize)]
+pub struct TpccAnswer {
+    /// By name; those that did not happen too.
+    pub committed: BTreeMap<&'static str, u64>,
+    /// New-Orders that end so by intent (clause 2.4.1.4).
+    pub rolled_back: u64,
+    /// Round trips with a statement, those of failed and retried transactions too.
+    pub statements: u64,
+    /// Met, rolled back and retried.
+    pub deadlocks: u64,
+    /// Met, rolled back and retried.
+    pub lock_timeouts: u64,
+}
+
+/// What was decrypted in a slice, failed operations included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Decrypted {
+    /// Without NULLs, which are not encrypted.
+    pub values: u64,
+    /// Of their plaintext.
+    pub bytes: u64,
 }
 
 /// What the responses of a slice were, failed ones included that came whole. Bytes are those inside TLS.

@@ -2,10 +2,12 @@
 
 mod answer;
 mod plan;
+mod tpcc;
 mod ycsb;
 
 pub use answer::*;
 pub use plan::*;
+pub use tpcc::*;
 pub use ycsb::*;
 
 use serde::Deserialize;

@@ -1,7 +1,10 @@
 //! What is to be measured, as Python has resolved it.
 
+use super::tpcc::Tpcc;
 use super::ycsb::Ycsb;
+use crate::encryption::MasterKey;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -86,6 +89,7 @@ impl Service {
             Kind::Connect => true,
             Kind::Query | Kind::Load | Kind::Ycsb => !matches!(self, Service::Http(_)),
             Kind::Request => matches!(self, Service::Http(_)),
+            Kind::Tpcc => matches!(self, Service::Mysql(_)),
         }
     }
 }
@@ -181,11 +185,26 @@ pub struct MysqlService {
     pub password: Option<Secret>,
     /// The database of the table.
     pub database: String,
-    /// The table of the records, with sysbench's columns.
+    /// The table of the records; of no use to `tpcc`, which has its own.
+    #[serde(default = "sbtest1")]
     pub table: String,
     /// How queries are asked.
     #[serde(default)]
     pub statements: Statements,
+    /// How its client decrypts what a gateway before the server has encrypted; it does not, where absent.
+    pub decryption: Option<Decryption>,
+}
+
+/// What a client must have to decrypt a gateway's columns.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decryption {
+    /// By their names in the gateway's rules.
+    pub master_keys: BTreeMap<String, MasterKey>,
+}
+
+fn sbtest1() -> String {
+    "sbtest1".into()
 }
 
 /// How queries are asked.
@@ -334,6 +353,8 @@ pub struct Workload {
     pub pace: Option<Pace>,
     /// Of kind `ycsb` alone: its settings.
     pub ycsb: Option<Ycsb>,
+    /// Of kind `tpcc` alone: its settings.
+    pub tpcc: Option<Tpcc>,
 }
 
 /// When the operations of a slice begin, whichever worker is free.
@@ -374,6 +395,8 @@ pub enum Kind {
     Request,
     /// An operation of a core workload of YCSB.
     Ycsb,
+    /// A transaction of TPC-C, or a part of its data.
+    Tpcc,
 }
 
 impl Kind {
@@ -385,13 +408,14 @@ impl Kind {
             Kind::Load => "load",
             Kind::Request => "request",
             Kind::Ycsb => "ycsb",
+            Kind::Tpcc => "tpcc",
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Command, YcsbPhase};
+    use super::super::{Command, Isolation, TpccPhase, YcsbPhase};
     use super::*;
 
     const PLAN: &str = r#"{"plan": {
@@ -426,8 +450,24 @@ mod tests {
         let Service::Mysql(settings) = serde_json::from_str(service).unwrap() else { panic!("MySQL") };
         assert_eq!(settings.statements, Statements::Prepared);
         assert!(!format!("{settings:?}").contains("s3cret"));
+        let without = service.replace(r#", "table": "sbtest1""#, "");
+        assert!(without != service && serde_json::from_str::<Service>(&without).is_ok());
         let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
         assert!(serde_json::from_str::<Service>(&unknown).is_err());
+    }
+
+    #[test]
+    fn reads_the_keys_of_a_driver_and_shows_none() {
+        let service = r#"{"protocol": "mysql", "addresses": [], "database": "d", "table": "t", "decryption":
+            {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}"#;
+        let Service::Mysql(settings) = serde_json::from_str(service).unwrap() else { panic!("MySQL") };
+        assert!(settings.decryption.as_ref().unwrap().master_keys.contains_key("app"));
+        assert!(!format!("{settings:?}").contains("00112233"));
+        let short = serde_json::from_str::<Service>(&service.replace("00112233", "")).unwrap_err().to_string();
+        assert!(short.contains("16 bytes in hexadecimal") && !short.contains("44556677"), "{short}");
+        for (known, unknown) in [("master_keys", "keys"), ("\"mysql\"", "\"http\""), ("\"mysql\"", "\"mongodb\"")] {
+            assert!(serde_json::from_str::<Service>(&service.replace(known, unknown)).is_err(), "{unknown}");
+        }
     }
 
     #[test]
@@ -453,6 +493,19 @@ mod tests {
         let settings = workload.ycsb.unwrap();
         assert_eq!((settings.phase, settings.record_count, settings.field_count), (YcsbPhase::Load, 5, 10));
         assert!(serde_json::from_str::<Workload>(&text.replace("record_count", "recordcount")).is_err());
+    }
+
+    #[test]
+    fn reads_a_workload_of_tpcc() {
+        let settings = |text: &str| serde_json::from_str::<Tpcc>(text);
+        let least = settings("{}").unwrap();
+        assert_eq!((least.phase, least.warehouses, least.keying), (TpccPhase::Run, 1, false));
+        assert_eq!(least.isolation, Isolation::Serializable);
+        let all = r#"{"phase": "load", "warehouses": 3, "isolation": "read-committed", "keying": true}"#;
+        assert_eq!(settings(all).unwrap().isolation, Isolation::ReadCommitted);
+        for (known, unknown) in [("read-committed", "snapshot"), ("keying", "thinking"), ("load", "check")] {
+            assert!(settings(&all.replace(known, unknown)).is_err(), "{unknown}");
+        }
     }
 
     const HTTP: &str = r#"{"protocol": "http", "addresses": ["10.205.0.6:8443"], "host": "shop.example",

@@ -3,13 +3,13 @@
 use super::seat::{Order, Seat};
 use super::worker::work;
 use super::ycsb::Resolved;
-use crate::border::{self, Kind, Plan};
+use crate::border::{self, Kind, Plan, TpccPhase};
 use crate::error::Result;
 use crate::record::SliceLog;
 use crate::runtime::{Executor, Gate, TaskId};
 use crate::wire::{AboutOf, Client, KeyValue, Records, Service, Target, http, mongodb, mysql};
 use crate::workload::ycsb::{self, Ycsb};
-use crate::workload::{Connect, Load, Query, Random, Request, sysbench};
+use crate::workload::{Connect, Load, Query, Random, Request, sysbench, tpcc};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -148,6 +148,9 @@ impl Job<'_> {
             }
             Service::Mysql(service) => {
                 let client = mysql::Client::new(service.clone(), reactor);
+                if self.workload.kind == Kind::Tpcc {
+                    return self.start_tpcc(client, executor, seat);
+                }
                 self.start_key_value(client, sysbench::Table::new(data.records, seed), executor, seat)
             }
             Service::Http(service) => {
@@ -174,7 +177,19 @@ impl Job<'_> {
                 let (core, shared) = self.ycsb.expect("resolved with the plan");
                 executor.spawn(work(Ycsb::new(client, worker, core, shared, random), seat))
             }
-            Kind::Request => unreachable!("refused with the plan"),
+            Kind::Request | Kind::Tpcc => unreachable!("refused with the plan"),
+        }
+    }
+
+    fn start_tpcc(self, client: mysql::Client, executor: &mut Executor, seat: Rc<Seat>) -> TaskId {
+        let Job { plan: Plan { seed, .. }, workload, worker, random, .. } = self;
+        let settings = workload.tpcc.clone().unwrap_or_default();
+        match settings.phase {
+            TpccPhase::Load => executor.spawn(work(tpcc::Loader::new(client, settings.warehouses, *seed), seat)),
+            TpccPhase::Run => {
+                let place = tpcc::Place { worker, seed: *seed };
+                executor.spawn(work(tpcc::Terminal::new(client, &settings, place, random), seat))
+            }
         }
     }
 
@@ -186,7 +201,7 @@ impl Job<'_> {
                 executor.spawn(work(Connect::new(client, Target::Reader(worker), (), random, first_operation), seat))
             }
             Kind::Request => executor.spawn(work(Request::new(client, worker), seat)),
-            Kind::Query | Kind::Load | Kind::Ycsb => unreachable!("refused with the plan"),
+            Kind::Query | Kind::Load | Kind::Ycsb | Kind::Tpcc => unreachable!("refused with the plan"),
         }
     }
 }

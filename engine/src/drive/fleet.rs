@@ -3,8 +3,8 @@
 use super::crew::{self, Assignment, Employment, Post};
 use super::schedule::Schedule;
 use super::seat::{Order, Window};
-use super::{wrong, ycsb};
-use crate::border::{self, ArmReady, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
+use super::{tpcc, wrong, ycsb};
+use crate::border::{self, ArmReady, Decrypted, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use crate::error::{Class, Failure, Result};
 use crate::record::SliceLog;
 use crate::runtime::Executor;
@@ -93,11 +93,11 @@ impl Fleet {
         let schedule = self.schedule(arm, workload, slice)?;
         if let Err(failure) = &self.services[arm] {
             self.total.failed(failure.clone());
-            return Ok(self.answer(arm, slice, &Measured::nothing()));
+            return Ok(self.answer(arm, workload, slice, &Measured::nothing()));
         }
         self.command(arm, workload, &Order::Prepare);
         let measured = self.run(arm, workload, slice, schedule);
-        Ok(self.answer(arm, slice, &measured))
+        Ok(self.answer(arm, workload, slice, &measured))
     }
 
     /// The instants of the next slice of a workload on an arm, where it has a pace.
@@ -111,6 +111,8 @@ impl Fleet {
     }
 
     fn run(&mut self, arm: usize, workload: usize, slice: &SliceCommand, schedule: Option<Schedule>) -> Measured {
+        // What getting ready has decrypted is not the slice's.
+        self.decrypted(arm);
         let started_unix_ns = clock::unix();
         let cpu = clock::process_cpu();
         let started = clock::now();
@@ -140,7 +142,7 @@ impl Fleet {
         }
     }
 
-    fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+    fn answer(&mut self, arm: usize, workload: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
         let answer = SliceAnswer {
             id: slice.id,
             arm: slice.arm.clone(),
@@ -154,9 +156,19 @@ impl Fleet {
             peak_memory_bytes: process::peak_memory_bytes(),
             evidence: self.total.evidence.answer(),
             http: self.http(arm),
+            tpcc: tpcc::runs(&self.plan.workloads[workload]).then(|| self.total.evidence.transactions.answer()),
+            decrypted: self.decrypted(arm),
         };
         self.total.clear();
         answer
+    }
+
+    /// What the arm's sessions have decrypted since this was asked last.
+    fn decrypted(&self, arm: usize) -> Option<Decrypted> {
+        match &self.services[arm] {
+            Ok(Service::Mysql(service)) => service.take_decrypted(),
+            _ => None,
+        }
     }
 
     /// What the responses of the slice were, where the arm's protocol is HTTP.

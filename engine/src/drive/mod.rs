@@ -6,6 +6,7 @@ mod fleet;
 mod input;
 mod schedule;
 mod seat;
+mod tpcc;
 mod worker;
 mod ycsb;
 
@@ -55,6 +56,7 @@ fn expect_plan(line: &str) -> Result<Plan> {
     plan.workloads.iter().try_for_each(check)?;
     plan.arms.iter().try_for_each(|arm| check_arm(arm, &plan.workloads))?;
     ycsb::check(&plan)?;
+    tpcc::check(&plan)?;
     descriptors::reserve(&plan)?;
     Ok(plan)
 }

@@ -40,7 +40,9 @@ async fn run<W: Workload>(workload: &mut W, seat: &Seat, window: &Window, eviden
     let mut pause = FIRST_PAUSE_NS;
     let mut now = clock::now();
     let last_call = window.closes_at() + GRACE_NS;
-    while let Some(claimed) = window.claim(W::BATCH, now) {
+    loop {
+        now = rest(workload.rest_ns(), seat, now, window.closes_at()).await;
+        let Some(claimed) = window.claim(W::BATCH, now) else { return };
         if let Some(instant) = window.instant(claimed.start) {
             let Some(begun) = wait_for(seat, instant, now, window.closes_at()).await else { return };
             now = begun;
@@ -64,6 +66,15 @@ async fn run<W: Workload>(workload: &mut W, seat: &Seat, window: &Window, eviden
             }
         }
     }
+}
+
+/// Let the user take this long, at most until the window has closed; when that was.
+async fn rest(lasts: u64, seat: &Seat, now: u64, closes_at: u64) -> u64 {
+    if lasts == 0 {
+        return now;
+    }
+    seat.reactor.sleep_until((now + lasts).min(closes_at)).await;
+    clock::now()
 }
 
 /// Wait for an operation's instant; when it begins. None where that would be when the window has closed.

@@ -1,6 +1,6 @@
 //! What proves that an arm really was what it says, as this end of the connection saw it.
 
-use super::Responses;
+use super::{Responses, Transactions};
 use crate::border::EvidenceAnswer;
 
 /// What one connection turned out to be.
@@ -37,6 +37,8 @@ pub struct Evidence {
     resumed: u64,
     /// What was answered, where the protocol is HTTP.
     pub responses: Responses,
+    /// What came of transactions, where there are any.
+    pub transactions: Transactions,
 }
 
 impl Evidence {
@@ -67,6 +69,7 @@ impl Evidence {
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
         self.responses.merge(other.responses);
+        self.transactions.merge(&other.transactions);
         other.seen.into_iter().for_each(|connection| self.used(connection));
     }
 

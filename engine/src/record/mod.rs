@@ -7,6 +7,7 @@ mod phase;
 mod recorder;
 mod responses;
 mod trail;
+mod transactions;
 
 pub use errors::ErrorTally;
 pub use evidence::{Connection, Evidence, Security};
@@ -15,3 +16,4 @@ pub use phase::Phase;
 pub use recorder::Recorder;
 pub use responses::{Response, Responses};
 pub use trail::{Traffic, Trail};
+pub use transactions::Transactions;

@@ -34,6 +34,16 @@ pub enum Phase {
     Update,
     /// Records from a key on.
     Scan,
+    /// TPC-C's, with its retries (clause 2.4).
+    NewOrder,
+    /// Likewise (clause 2.5).
+    Payment,
+    /// Likewise (clause 2.6).
+    OrderStatus,
+    /// Likewise (clause 2.7).
+    Delivery,
+    /// Likewise (clause 2.8).
+    StockLevel,
     /// `Tcp` to `Auth`.
     Connect,
     /// `Tcp` to `FirstOperation`.
@@ -48,7 +58,7 @@ pub enum Phase {
 
 impl Phase {
     /// All of them; a phase's place here is its number.
-    pub const ALL: [Phase; 20] = [
+    pub const ALL: [Phase; 25] = [
         Phase::Delay,
         Phase::Resolve,
         Phase::Tcp,
@@ -64,6 +74,11 @@ impl Phase {
         Phase::Read,
         Phase::Update,
         Phase::Scan,
+        Phase::NewOrder,
+        Phase::Payment,
+        Phase::OrderStatus,
+        Phase::Delivery,
+        Phase::StockLevel,
         Phase::Connect,
         Phase::ConnectAndFirstOperation,
         Phase::Processing,
@@ -89,6 +104,11 @@ impl Phase {
             Phase::Read => "read",
             Phase::Update => "update",
             Phase::Scan => "scan",
+            Phase::NewOrder => "new_order",
+            Phase::Payment => "payment",
+            Phase::OrderStatus => "order_status",
+            Phase::Delivery => "delivery",
+            Phase::StockLevel => "stock_level",
             Phase::Connect => "connect",
             Phase::ConnectAndFirstOperation => "connect_and_first_operation",
             Phase::Processing => "processing",
@@ -110,5 +130,10 @@ impl Phase {
     /// Whether it is an operation of YCSB's, or a part of one.
     pub fn is_of_records(self) -> bool {
         matches!(self, Phase::Insert | Phase::Read | Phase::Update | Phase::Scan)
+    }
+
+    /// Whether it is a transaction of TPC-C's.
+    pub fn is_of_transactions(self) -> bool {
+        matches!(self, Phase::NewOrder | Phase::Payment | Phase::OrderStatus | Phase::Delivery | Phase::StockLevel)
     }
 }

@@ -46,7 +46,7 @@ impl Recorder {
         let mut connect = Lap::none(Phase::Connect);
         let mut processing = Lap::none(Phase::Processing);
         let mut operation = Lap::none(Phase::Operation);
-        let (mut connected, mut processed, mut record_steps) = (false, false, 0);
+        let (mut connected, mut processed, mut steps) = (false, false, 0);
         for lap in trail.laps() {
             self.add(lap);
             if lap.phase.is_in_connect() {
@@ -55,9 +55,9 @@ impl Recorder {
             } else if lap.phase.is_in_processing() {
                 processing += *lap;
                 processed = true;
-            } else if lap.phase.is_of_records() {
+            } else if lap.phase.is_of_records() || lap.phase.is_of_transactions() {
                 operation += *lap;
-                record_steps += 1;
+                steps += 1;
             } else if lap.phase == Phase::Delay {
                 delay += *lap;
             } else if lap.phase == Phase::FirstOperation {
@@ -69,8 +69,8 @@ impl Recorder {
         if connected {
             self.add(&connect);
         }
-        if record_steps > 0 {
-            self.add_operation(delay, operation, record_steps);
+        if steps > 0 {
+            self.add_operation(delay, operation, steps);
         }
         if processed {
             self.add(&processing);
@@ -81,7 +81,7 @@ impl Recorder {
         }
     }
 
-    /// An operation of YCSB's: the only one of two steps is a read and an update.
+    /// An operation of YCSB's or TPC-C's: the only one of two steps is a read and an update.
     fn add_operation(&mut self, delay: Lap, steps: Lap, count: usize) {
         if count > 1 {
             self.add(&Lap { phase: Phase::ReadModifyWrite, ..steps });
@@ -268,6 +268,17 @@ mod tests {
         let sum: u64 = ["read", "update", "insert"].iter().map(|name| phases[*name].sum_ns).sum();
         assert_eq!(phases["operation"].sum_ns, sum);
         assert!(!phases.contains_key("scan") && !phases.contains_key("connect"));
+    }
+
+    #[test]
+    fn a_transaction_is_an_operation() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::NewOrder]));
+        recorder.record(&through(&[Phase::Delivery]));
+        let phases = recorder.answer();
+        let sum = phases["new_order"].sum_ns + phases["delivery"].sum_ns;
+        assert_eq!((phases["operation"].count, phases["operation"].sum_ns), (2, sum));
+        assert!(!phases.contains_key("read_modify_write"));
     }
 
     #[test]

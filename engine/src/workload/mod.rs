@@ -8,6 +8,7 @@ mod random;
 mod request;
 mod standing;
 pub mod sysbench;
+pub mod tpcc;
 pub mod ycsb;
 
 pub use connect::Connect;
@@ -24,6 +25,11 @@ use std::ops::Range;
 pub trait Workload: 'static {
     /// So many operations are done at once: a batch.
     const BATCH: u64 = 1;
+
+    /// So long its user takes before the next operation can begin, in nanoseconds and in no phase.
+    fn rest_ns(&mut self) -> u64 {
+        0
+    }
 
     /// Get ready, unmeasured, before a slice begins.
     ///

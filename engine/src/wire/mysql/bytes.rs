@@ -72,6 +72,11 @@ impl<'a> Reader<'a> {
         Ok(self.integer(4)? as u32)
     }
 
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Result<u64> {
+        self.integer(8)
+    }
+
     /// A length-encoded integer.
     pub fn length(&mut self) -> Result<u64> {
         match self.u8()? {
@@ -89,8 +94,30 @@ impl<'a> Reader<'a> {
         self.bytes(usize::try_from(length).map_err(|_| too_short())?)
     }
 
+    /// Bytes after a length of one byte.
+    pub fn short_text(&mut self) -> Result<&'a [u8]> {
+        let length = self.u8()?;
+        self.bytes(length.into())
+    }
+
     fn integer(&mut self, bytes: usize) -> Result<u64> {
         Ok(self.bytes(bytes)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+}
+
+/// Write a length-encoded string of less than 16 MB.
+pub fn append_text(request: &mut Vec<u8>, text: &[u8]) {
+    append_length(request, text.len());
+    request.extend_from_slice(text);
+}
+
+/// Write a length-encoded integer below 16 MB: no request is longer.
+pub fn append_length(request: &mut Vec<u8>, length: usize) {
+    let bytes = (length as u32).to_le_bytes();
+    match length {
+        0..=250 => request.push(bytes[0]),
+        251..=0xFFFF => request.extend_from_slice(&[TWO_FOLLOW, bytes[0], bytes[1]]),
+        _ => request.extend_from_slice(&[THREE_FOLLOW, bytes[0], bytes[1], bytes[2]]),
     }
 }
 

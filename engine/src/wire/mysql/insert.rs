@@ -27,9 +27,7 @@ impl BulkInsert {
     pub async fn write(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         self.append(table, records, channel.command(COM_QUERY));
-        channel.send().await?;
-        let written = packet::changed_rows(channel.receive().await?)?;
-        channel.check_idle()?;
+        let written = finish(channel).await?;
         if written == expected {
             return Ok(());
         }
@@ -46,6 +44,24 @@ impl BulkInsert {
             table.append_row(record, request);
         }
     }
+}
+
+/// Write rows that are SQL already, after what begins an INSERT: how many were written.
+///
+/// # Errors
+/// The server's own; `protocol`, those of a broken connection.
+pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Result<u64> {
+    let request = channel.command(COM_QUERY);
+    request.extend_from_slice(into);
+    request.extend_from_slice(rows);
+    finish(channel).await
+}
+
+async fn finish(channel: &mut Channel) -> Result<u64> {
+    channel.send().await?;
+    let written = packet::changed_rows(channel.receive().await?)?;
+    channel.check_idle()?;
+    Ok(written)
 }
 
 #[cfg(test)]

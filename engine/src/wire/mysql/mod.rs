@@ -4,14 +4,23 @@
 //! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
 
 mod auth;
-mod bytes;
+pub(crate) mod bytes;
+pub(crate) mod catalogue;
 mod channel;
+mod decryption;
+mod definition;
 mod handshake;
 mod insert;
 mod login;
-mod packet;
+pub(crate) mod packet;
 mod query;
+mod result;
+mod row;
+mod statement;
 mod ycsb;
+
+pub use row::{Column, DateTime, Row};
+pub use statement::{Parameter, Parameters, Statement};
 
 use super::{Ask, KeyValue, Records, Target};
 use crate::border::{self, MysqlService};
@@ -24,9 +33,11 @@ use crate::workload::Random;
 use crate::workload::sysbench::Table;
 use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use auth::Credentials;
+use decryption::{Decryption, MasterKeys};
 use insert::BulkInsert;
 use login::LoggedIn;
 use query::{COM_QUIT, PointSelect, Prepared};
+use statement::{Fill, PreparedSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,6 +50,8 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
+    /// Where a gateway may stand before the server.
+    master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     insert: BulkInsert,
     table: String,
@@ -59,6 +72,7 @@ impl Service {
         let mut service = Service {
             transport: Transport::new(transport)?,
             credentials: Credentials::new(settings)?,
+            master_keys: settings.decryption.as_ref().map(|keys| Arc::new(MasterKeys::new(keys))),
             select: PointSelect::new(settings),
             insert: BulkInsert::new(settings),
             table: settings.table.clone(),
@@ -89,8 +103,15 @@ impl Service {
         &self.address
     }
 
+    /// What its sessions have decrypted since this was asked last; None, where they have no keys.
+    pub fn take_decrypted(&self) -> Option<border::Decrypted> {
+        self.master_keys.as_ref().map(|keys| keys.take_decrypted())
+    }
+
     async fn log_in(&self, reactor: &Rc<Reactor>, trail: &mut Trail) -> Result<LoggedIn> {
-        login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await
+        let mut logged_in = login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await?;
+        logged_in.channel.decryption = self.master_keys.as_ref().map(|keys| Decryption::new(keys.clone()));
+        Ok(logged_in)
     }
 }
 
@@ -121,6 +142,7 @@ impl super::Client for Client {
             without_eof,
             prepared: None,
             records: None,
+            set: None,
             last_key: Vec::new(),
         })
     }
@@ -134,8 +156,55 @@ pub struct Session {
     prepared: Option<Prepared>,
     /// YCSB's, once they are prepared.
     records: Option<Statements>,
+    /// A workload's own, once they are prepared.
+    set: Option<PreparedSet>,
     /// A scan's.
     last_key: Vec<u8>,
+}
+
+/// For workloads that are written for SQL and no other protocol: statements of their own, prepared once.
+impl Session {
+    /// Prepare these, unmeasured: from then on they are named by their places.
+    ///
+    /// # Errors
+    /// `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
+    pub async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()> {
+        self.set = Some(PreparedSet::prepare(&mut self.channel, statements, self.without_eof).await?);
+        Ok(())
+    }
+
+    /// How many statements were sent since they were prepared.
+    pub fn statements_sent(&self) -> u64 {
+        self.set.as_ref().map_or(0, PreparedSet::sent)
+    }
+
+    /// Send a statement that has neither parameters nor a result, as text.
+    ///
+    /// # Errors
+    /// The server's own; `protocol`, those of a broken connection. So it is with those that follow.
+    pub async fn say(&mut self, text: &str) -> Result<()> {
+        ready(&mut self.set)?.say(&mut self.channel, text).await
+    }
+
+    /// Write these rows, `(1,'a'),(2,'b')`, after what begins an INSERT: how many were written.
+    pub async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64> {
+        insert::write_rows(&mut self.channel, into.as_bytes(), rows).await
+    }
+
+    /// Execute a statement without a result: how many rows it has changed.
+    pub async fn change(&mut self, place: usize, fill: impl Fill) -> Result<u64> {
+        ready(&mut self.set)?.change(&mut self.channel, place, fill).await
+    }
+
+    /// Execute a statement with a result, and look at each of its rows: how many there were.
+    pub async fn select(
+        &mut self,
+        place: usize,
+        fill: impl Fill,
+        each: impl FnMut(&mut Row<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        ready(&mut self.set)?.select(&mut self.channel, place, fill, each).await
+    }
 }
 
 impl super::Session for Session {
@@ -190,22 +259,22 @@ impl Records for Session {
     }
 
     async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
-        ready(&self.records)?.insert(&mut self.channel, key, values).await
+        ready(&mut self.records)?.insert(&mut self.channel, key, values).await
     }
 
     async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
-        ready(&self.records)?.read(&mut self.channel, key, fields).await
+        ready(&mut self.records)?.read(&mut self.channel, key, fields).await
     }
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
-        ready(&self.records)?.update(&mut self.channel, key, values).await
+        ready(&mut self.records)?.update(&mut self.channel, key, values).await
     }
 
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
-        ready(&self.records)?.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
+        ready(&mut self.records)?.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
     }
 }
 
-fn ready(statements: &Option<Statements>) -> Result<&Statements> {
-    statements.as_ref().ok_or_else(|| Failure::new(Class::Internal, "an operation before its statement was prepared"))
+fn ready<T>(statements: &mut Option<T>) -> Result<&mut T> {
+    statements.as_mut().ok_or_else(|| Failure::new(Class::Internal, "an operation before its statement was prepared"))
 }

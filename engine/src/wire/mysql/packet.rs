@@ -122,7 +122,8 @@ fn read_error(packet: &[u8]) -> Result<Failure> {
         _ if state == INVALID_AUTHORIZATION => Class::Authentication,
         _ => Class::Server,
     };
-    Ok(Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state))))
+    let failure = Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state)));
+    Ok(Failure { code: Some(code), ..failure })
 }
 
 #[cfg(test)]

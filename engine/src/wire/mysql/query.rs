@@ -4,6 +4,7 @@
 use super::bytes::{NULL, Reader};
 use super::channel::Channel;
 use super::packet;
+use super::result::Layout;
 use crate::border::{MysqlService, Statements};
 use crate::error::{Class, Failure, Result};
 use std::io::Write;
@@ -30,15 +31,6 @@ pub struct PointSelect {
 /// A statement that one connection has prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared(pub u32);
-
-/// How an answer is laid out.
-#[derive(Debug, Clone, Copy)]
-pub struct Layout {
-    /// A prepared statement's rows are binary.
-    pub binary: bool,
-    /// Lists end without an EOF of their own.
-    pub without_eof: bool,
-}
 
 impl PointSelect {
     /// From this table.
@@ -105,12 +97,7 @@ pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_e
     let prepared = read_prepared(channel.receive().await?, width)?;
     // Definitions of the parameters, then of the columns.
     for definitions in [width.parameters, width.columns] {
-        for _ in 0..definitions {
-            packet::not_an_error(channel.receive().await?)?;
-        }
-        if definitions > 0 && !without_eof {
-            expect_eof(channel.receive().await?)?;
-        }
+        channel.receive_columns(definitions.into(), without_eof).await?;
     }
     channel.check_idle()?;
     Ok(prepared)
@@ -149,22 +136,14 @@ fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
 
 /// A result set of one column with exactly one row that is not NULL.
 async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
-    let columns = read_column_count(channel.receive().await?)?;
+    let columns = channel.receive_column_count().await?;
     if columns != 1 {
         return Err(Failure::protocol(format!("{columns} columns, where one was asked for")));
     }
-    packet::not_an_error(channel.receive().await?)?;
-    if !layout.without_eof {
-        expect_eof(channel.receive().await?)?;
-    }
+    channel.receive_columns(columns, layout.without_eof).await?;
     let mut rows = 0;
-    loop {
-        let packet = packet::not_an_error(channel.receive().await?)?;
-        if packet::is_end(packet, layout.without_eof) {
-            packet::check_end(packet, layout.without_eof)?;
-            break;
-        }
-        check_row(packet, layout.binary)?;
+    while let Some(row) = channel.receive_row(layout).await? {
+        check_row(row, layout.binary)?;
         rows += 1;
         if rows > 1 {
             return Err(Failure::protocol("more than one row for one key"));
@@ -175,16 +154,6 @@ async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
         0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
         _ => Ok(()),
     }
-}
-
-pub fn read_column_count(packet: &[u8]) -> Result<u64> {
-    let mut reader = Reader::new(packet::not_an_error(packet)?);
-    let columns = reader.length()?;
-    if reader.is_empty() { Ok(columns) } else { Err(Failure::protocol("the answer to a query is no result set")) }
-}
-
-pub fn expect_eof(packet: &[u8]) -> Result<()> {
-    if packet::is_end(packet, false) { Ok(()) } else { Err(Failure::protocol("a list does not end where it should")) }
 }
 
 fn check_row(packet: &[u8], binary: bool) -> Result<()> {
@@ -220,6 +189,7 @@ mod tests {
             database: "sbtest".into(),
             table: table.into(),
             statements,
+            decryption: None,
         })
     }
 
@@ -265,18 +235,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_result_set_begins_with_its_columns() {
-        assert_eq!(read_column_count(b"\x01").unwrap(), 1);
-        assert!(read_column_count(b"\x00\x00\x00\x02\x00\x00\x00").is_err(), "an OK");
-        assert!(read_column_count(b"\xfb/etc/passwd").is_err(), "a request for our files");
-        assert_eq!(read_column_count(b"\xff\x7a\x04#42S02no table").unwrap_err().class, Class::Server);
-    }
-
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = (read_prepared(&bytes, Width { columns: 1, parameters: 1 }), read_column_count(&bytes), expect_eof(&bytes));
+            let _ = read_prepared(&bytes, Width { columns: 1, parameters: 1 });
             let _ = (check_row(&bytes, true), check_row(&bytes, false));
         }
     }

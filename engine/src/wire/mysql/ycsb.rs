@@ -1,21 +1,17 @@
 //! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
 //! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`.
 
-use super::bytes::Reader;
+use super::bytes::{Reader, append_length, append_text};
 use super::channel::Channel;
 use super::packet;
-use super::query::{
-    BIGINT, BINARY_ROW, COM_STMT_EXECUTE, Prepared, Width, expect_eof, prepare, quoted, read_column_count,
-};
+use super::query::{BIGINT, BINARY_ROW, COM_STMT_EXECUTE, Prepared, Width, prepare, quoted};
+use super::result::Layout;
 use crate::error::{Class, Failure, Result};
 use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use std::ops::Range;
 
 /// `MYSQL_TYPE_VAR_STRING`.
 const STRING: [u8; 2] = [0xFD, 0x00];
-/// First bytes of length-encoded integers of two and of three bytes; below, the byte is the integer itself.
-const TWO_FOLLOW: u8 = 0xFC;
-const THREE_FOLLOW: u8 = 0xFD;
 
 /// What a connection has prepared for a workload. Statements about one field are one for each field.
 pub struct Statements {
@@ -198,42 +194,18 @@ fn append_head(request: &mut Vec<u8>, Prepared(statement): Prepared, parameters:
     request.extend_from_slice(&last);
 }
 
-fn append_text(request: &mut Vec<u8>, text: &[u8]) {
-    append_length(request, text.len());
-    request.extend_from_slice(text);
-}
-
 fn append_values(request: &mut Vec<u8>, values: Values<'_>) {
     values.append(request, |request, _, length| append_length(request, length));
 }
 
-fn append_length(request: &mut Vec<u8>, length: usize) {
-    let bytes = (length as u32).to_le_bytes();
-    match length {
-        0..=250 => request.push(bytes[0]),
-        251..=0xFFFF => request.extend_from_slice(&[TWO_FOLLOW, bytes[0], bytes[1]]),
-        // Longer values are refused with the plan.
-        _ => request.extend_from_slice(&[THREE_FOLLOW, bytes[0], bytes[1], bytes[2]]),
-    }
-}
-
 /// How many rows came; of each its key is looked at.
 async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
-    let columns = read_column_count(channel.receive().await?)?;
-    for _ in 0..columns {
-        packet::not_an_error(channel.receive().await?)?;
-    }
-    if !without_eof {
-        expect_eof(channel.receive().await?)?;
-    }
+    let columns = channel.receive_column_count().await?;
+    channel.receive_columns(columns, without_eof).await?;
+    let layout = Layout { binary: true, without_eof };
     let mut rows = 0;
-    loop {
-        let packet = packet::not_an_error(channel.receive().await?)?;
-        if packet::is_end(packet, without_eof) {
-            packet::check_end(packet, without_eof)?;
-            break;
-        }
-        key(read_key(packet, columns)?)?;
+    while let Some(row) = channel.receive_row(layout).await? {
+        key(read_key(row, columns)?)?;
         rows += 1;
     }
     channel.check_idle()?;
