@@ -5,7 +5,7 @@ The engine loads the data and runs the transactions (`engine/src/workload/tpcc/`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 #: In an order in which they can be dropped or filled.
@@ -83,6 +83,20 @@ COLUMNS = {
         "PRIMARY KEY (s_w_id, s_i_id)"
     ),
 }
+
+#: A table's columns and the key of another that they hold (clause 1.3.1).
+REFERENCES = (
+    ("district", ("d_w_id",), "warehouse", ("w_id",)),
+    ("customer", ("c_w_id", "c_d_id"), "district", ("d_w_id", "d_id")),
+    ("history", ("h_c_w_id", "h_c_d_id", "h_c_id"), "customer", ("c_w_id", "c_d_id", "c_id")),
+    ("history", ("h_w_id", "h_d_id"), "district", ("d_w_id", "d_id")),
+    ("new_order", ("no_w_id", "no_d_id", "no_o_id"), "orders", ("o_w_id", "o_d_id", "o_id")),
+    ("orders", ("o_w_id", "o_d_id", "o_c_id"), "customer", ("c_w_id", "c_d_id", "c_id")),
+    ("order_line", ("ol_w_id", "ol_d_id", "ol_o_id"), "orders", ("o_w_id", "o_d_id", "o_id")),
+    ("order_line", ("ol_supply_w_id", "ol_i_id"), "stock", ("s_w_id", "s_i_id")),
+    ("stock", ("s_w_id",), "warehouse", ("w_id",)),
+    ("stock", ("s_i_id",), "item", ("i_id",)),
+)
 
 #: What each of a condition's queries returns is a row that violates it (clause 3.3.2). Conditions hold for a database
 #: on which no transaction is under way.
@@ -202,15 +216,31 @@ def load_operations(warehouses: int) -> int:
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
 
-def violations(cursor: Cursor) -> list[str]:
+def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -> list[str]:
     """What of `CONSISTENCY` does not hold in the cursor's database, in words; nothing, where all of it does."""
     found = []
-    for number, (meaning, query) in CONSISTENCY.items():
+    for number in conditions:
+        meaning, query = CONSISTENCY[number]
         # Not all rows: a broken database has thousands.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:
             found.append(f"condition {number} (clause 3.3.2.{number}), {meaning}: not so in {_words(rows[0])}")
+    return found
+
+
+def orphans(cursor: Cursor) -> list[str]:
+    """Which of `REFERENCES` leads nowhere in the cursor's database, in words; nothing, where none does."""
+    found = []
+    for table, columns, parent, keys in REFERENCES:
+        joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))
+        listed = ", ".join(columns)
+        cursor.execute(
+            f"SELECT {listed} FROM {table} LEFT JOIN {parent} ON {joined} WHERE {keys[0]} IS NULL LIMIT 1"  # noqa: S608  # names of our own
+        )
+        rows = cursor.fetchall()
+        if rows:
+            found.append(f"{table} ({listed}) has {_words(rows[0])}, which {parent} does not have")
     return found
 
 
