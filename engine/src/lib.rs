@@ -13,6 +13,7 @@ pub mod clock;
 pub mod drive;
 pub mod encryption;
 pub mod error;
+pub mod gateway;
 pub mod link;
 pub mod origin;
 pub mod process;

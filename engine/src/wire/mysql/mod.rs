@@ -4,14 +4,15 @@
 //! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
 
 mod auth;
-mod bytes;
+pub(crate) mod bytes;
+pub(crate) mod catalogue;
 mod channel;
 mod decryption;
 mod definition;
 mod handshake;
 mod insert;
 mod login;
-mod packet;
+pub(crate) mod packet;
 mod query;
 mod result;
 mod row;
