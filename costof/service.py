@@ -50,7 +50,7 @@ class Judgement:
     """What the servers themselves say of a slice: why it does not prove its arm, figures, facts in words, and counts.
 
     Figures are means over the slice unless their name says otherwise, in the unit of the metric that shows them.
-    Counts are the slice's own; the evidence adds them up.
+    Counts are the slice's own; the evidence adds them up, those of the warm-up among them.
     """
 
     mismatch: str | None = None

@@ -8,7 +8,7 @@ from costof.result import Arm, Cell, Effect, Estimate, Metric, PublishedFigure, 
 from costof.study import Along, Study
 
 TABLE = "along"
-OURS = ["with it", "overhead", "verdict"]
+OURS = ["with it", "overhead"]
 PUBLISHED = ["published without", "published with", "published overhead"]
 
 
@@ -56,7 +56,6 @@ def _row(result: Result, asked: Along, arm: Arm) -> list[Cell]:
         Cell(text=_level(arm, asked.factor)),
         *(Cell(text=str(fmt.absolute(mean)), estimate=mean) for mean in means if mean),
         Cell(text=str(_overhead(effect, _metric(result, asked))), estimate=effect.ratio),
-        Cell(text=effect.verdict.value),
         *(Cell(text=text) for text in _published(published, _metric(result, asked))),
     ]
 

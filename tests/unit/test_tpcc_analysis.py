@@ -122,7 +122,7 @@ def test_published_figures_stand_in_a_table_of_each_share(result: Result) -> Non
     ]
     rows = [[cell.text for cell in row] for row in tables[list(tables)[1]].rows]
     assert [row[0] for row in rows] == ["8", "16"]
-    assert [row[5:] for row in rows] == [
+    assert [row[4:] for row in rows] == [
         ["260.55", "237.64", f"8.79{fmt.NBSP}%"],
         ["302.78", "280.28", f"7.43{fmt.NBSP}%"],
     ]
