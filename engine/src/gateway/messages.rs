@@ -246,7 +246,8 @@ mod tests {
         let mut out = Vec::new();
         Complaint::fence(&"function SLEEP").append(1, true, &mut out);
         let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
-        let error = ErrPacket::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap().server_error();
+        let packet = ErrPacket::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap();
+        let error = packet.server_error();
         assert_eq!((error.error_code(), error.sql_state_ref().unwrap().as_str().as_ref()), (1227, "42000"));
         assert_eq!(error.message_str(), "the gateway lets no function SLEEP pass for this account");
     }

@@ -32,6 +32,14 @@ pub fn read(path: &Path) -> Result<Rules> {
     })
 }
 
+#[cfg(test)]
+impl Rules {
+    /// Of a text that is right.
+    pub fn of(text: &str) -> Self {
+        understand(text).unwrap_or_else(|fault| panic!("{}", fault.why))
+    }
+}
+
 /// What is wrong, and where it begins.
 struct Fault {
     at: Option<usize>,

@@ -43,7 +43,8 @@ impl<'a> Definition<'a> {
         let bytes: &[u8; OriginalType::LENGTH] = reader
             .bytes(fixed)?
             .first_chunk()
-            .filter(|_| fixed == OriginalType::LENGTH + FILLER)
+            // What follows would go on unread.
+            .filter(|_| fixed == OriginalType::LENGTH + FILLER && reader.is_empty())
             .ok_or_else(|| Failure::protocol("a column's definition is none"))?;
         Ok(Definition { names: [database, table, column], original: OriginalType::from_bytes(*bytes), at })
     }

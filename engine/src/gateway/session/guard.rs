@@ -147,6 +147,10 @@ impl Guard {
             Kind::Row => {
                 tally.rows += 1;
                 if !self.is_sealed {
+                    // A row that is not what its definitions say may be another's.
+                    if head.is_whole() {
+                        rows::check(head.payload, self.format, &self.columns)?;
+                    }
                     return Ok(Went::AsItIs);
                 }
                 let out = flow.replace(head.size());

@@ -42,6 +42,39 @@ pub fn append_sealed(
     done
 }
 
+/// Whether a row has these columns and no more.
+///
+/// # Errors
+/// `protocol`.
+pub fn check(payload: &[u8], format: RowFormat, columns: &[Rc<Column>]) -> Result<()> {
+    let mut reader = Reader::new(payload);
+    let nulls = match format {
+        RowFormat::Text => &[][..],
+        RowFormat::Binary => {
+            reader.u8()?;
+            reader.bytes((columns.len() + FIRST_BIT).div_ceil(8))?
+        }
+    };
+    for (place, column) in columns.iter().enumerate() {
+        match format {
+            RowFormat::Text if reader.peek() == Some(NULL) => drop(reader.u8()?),
+            RowFormat::Text => drop(reader.text()?),
+            RowFormat::Binary if is_null(nulls, place) => {}
+            RowFormat::Binary => drop(Layout::binary(kind(column))?.take(&mut reader)?),
+        }
+    }
+    ends(&reader)
+}
+
+fn is_null(nulls: &[u8], place: usize) -> bool {
+    let bit = place + FIRST_BIT;
+    nulls[bit / 8] >> (bit % 8) & 1 == 1
+}
+
+fn ends(reader: &Reader<'_>) -> Result<()> {
+    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row is longer than its columns")) }
+}
+
 struct Writer<'a> {
     reader: Reader<'a>,
     sealing: &'a mut Sealing,
@@ -70,7 +103,7 @@ impl Writer<'_> {
                 self.value(column, Layout::String)?;
             }
         }
-        self.end()
+        ends(&self.reader)
     }
 
     fn binary(&mut self, columns: &[Rc<Column>]) -> Result<()> {
@@ -81,12 +114,11 @@ impl Writer<'_> {
         self.out.push(BINARY_ROW);
         self.out.extend_from_slice(nulls);
         for (place, column) in columns.iter().enumerate() {
-            let bit = place + FIRST_BIT;
-            if nulls[bit / 8] >> (bit % 8) & 1 == 0 {
+            if !is_null(nulls, place) {
                 self.value(column, Layout::binary(kind(column))?)?;
             }
         }
-        self.end()
+        ends(&self.reader)
     }
 
     fn value(&mut self, column: &Column, layout: Layout) -> Result<()> {
@@ -105,10 +137,6 @@ impl Writer<'_> {
         self.tally.plaintext_bytes += content.len() as u64;
         self.tally.ciphertext_bytes += sealed as u64;
         Ok(())
-    }
-
-    fn end(&self) -> Result<()> {
-        if self.reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row is longer than its columns")) }
     }
 }
 
