@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import encryption, http, mongodb_find, mongodb_insert, mysql
+from benches import encryption, http, mongodb_find, mongodb_insert, mysql, tpcc
 
-BENCHES = [mongodb_find, mongodb_insert, mysql, encryption, http]
+BENCHES = [mongodb_find, mongodb_insert, mysql, http, tpcc, encryption]
 
 if __name__ == "__main__":
     for bench in BENCHES:
