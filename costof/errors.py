@@ -103,6 +103,11 @@ class Problem(Enum):
     )
     YCSB_TABLE_EMPTY = (EXIT_FAILED, "{table} on {target} holds no records; load some first with costof ycsb load")
     YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
+    TPCC_UNSOUND = (
+        EXIT_FAILED,
+        "the data loaded into {where} is not TPC-C's ({detail}); start again, and if it stays so, look for what else "
+        "writes there",
+    )
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -149,7 +154,24 @@ class Caution(Enum):
     YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
     YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"
     YCSB_FAILED = "{count} operations failed with '{name}', the first one: {detail}"
+    TPCC_UNSOUND = (
+        "after the run TPC-C's data was not sound, so its transactions were not kept apart as their isolation "
+        "promises: {detail}"
+    )
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
+
+    def text(self, **fields: object) -> str:
+        return self.value.format(**fields)
+
+
+class Undecipherable(Enum):
+    """Why the application's driver (`costof.encrypted`) cannot read a column. Templates never take a value or a key."""
+
+    MASTER_KEY = "a master key is 16 bytes, or 32 hexadecimal digits"
+    KEY_MISSING = "it needs the master key {name}, which is not among master_keys"
+    KEY_WRONG = "master key {name}: the master key is another one, or the data key was changed"
+    ENVELOPE = "what follows the column's definition is no intact envelope of a gateway"
+    VALUE = "a value was changed, or encrypted for another column or session"
 
     def text(self, **fields: object) -> str:
         return self.value.format(**fields)

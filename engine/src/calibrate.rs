@@ -1,8 +1,13 @@
-//! What measuring itself costs: a figure of every report, measured on the machine and at the time of the run.
+//! What measuring itself costs: a figure of every report, measured on the machine and at the time of the run. Beside it,
+//! where it is asked for alone, what encrypting and decrypting a value costs.
 
 use crate::border::SelfCost;
 use crate::clock;
+use crate::encryption::{Algorithm, DataKey};
+use crate::error::Result;
 use crate::record::{Phase, Recorder, Traffic, Trail};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
 
@@ -11,10 +16,53 @@ const QUICK: u64 = 20_000;
 /// Enough for three digits.
 const THOROUGH: u64 = 2_000_000;
 
+/// Of each algorithm and length, so many times so many values: a few milliseconds, of which the quietest part is told.
+const BATCHES: usize = 20;
+const VALUES: u64 = 1000;
+/// Bytes of a number, of a name or a date, of a longer text, and of the longest in TPC-C's tables, about.
+const LENGTHS: [usize; 4] = [4, 20, 60, 500];
+/// A column's associated data are about as long.
+const ASSOCIATED: [u8; 40] = [7; 40];
+
+#[derive(Serialize)]
+struct Calibration {
+    #[serde(flatten)]
+    self_cost: SelfCost,
+    /// By algorithm, then bytes of the value.
+    encryption: BTreeMap<Algorithm, BTreeMap<usize, ValueCost>>,
+}
+
+/// Nanoseconds.
+#[derive(Serialize)]
+struct ValueCost {
+    seal: f64,
+    open: f64,
+}
+
 /// Print it as JSON.
 pub fn run() -> ExitCode {
-    println!("{}", serde_json::to_string(&measure(THOROUGH)).expect("two numbers are JSON"));
+    let of_algorithm = |algorithm| {
+        Ok((algorithm, LENGTHS.map(|length| of_value(algorithm, length)).into_iter().collect::<Result<_>>()?))
+    };
+    let encryption: Result<_> = Algorithm::ALL.into_iter().map(of_algorithm).collect();
+    let calibration = Calibration { self_cost: measure(THOROUGH), encryption: encryption.expect("keys are to be had") };
+    println!("{}", serde_json::to_string(&calibration).expect("numbers are JSON"));
     ExitCode::SUCCESS
+}
+
+fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
+    let mut key = DataKey::random()?;
+    let (mut sealer, opener) = (key.sealer(algorithm)?, key.opener(algorithm));
+    let (plaintext, mut sealed, mut opened) = (vec![b'x'; length], Vec::new(), Vec::new());
+    let seal = quietest(|_| {
+        sealed.clear();
+        sealer.seal(&ASSOCIATED, black_box(&plaintext), &mut sealed).expect("fewer than 2^32");
+    });
+    let open = quietest(|_| {
+        opened.clear();
+        opener.open(&ASSOCIATED, black_box(&sealed), &mut opened).expect("just sealed");
+    });
+    Ok((length, ValueCost { seal, open }))
 }
 
 /// As `ready` has it.
@@ -32,6 +80,10 @@ fn measure(times: u64) -> SelfCost {
     trail.lap(Phase::Operation, Traffic::default());
     let record = each(times, |_| recorder.record(black_box(&trail)));
     SelfCost { timer, record }
+}
+
+fn quietest(mut what: impl FnMut(u64)) -> f64 {
+    (0..BATCHES).map(|_| each(VALUES, &mut what)).fold(f64::INFINITY, f64::min)
 }
 
 fn each(times: u64, mut what: impl FnMut(u64)) -> f64 {

@@ -1,7 +1,7 @@
 //! `costof-engine`: what `costof` starts to measure. One subcommand for each thing on the path of a measured byte.
 
 use clap::{Parser, Subcommand};
-use costof_engine::{calibrate, drive, link, origin, process};
+use costof_engine::{calibrate, drive, gateway, link, origin, process};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -21,6 +21,8 @@ enum Command {
     Link,
     /// Serve HTTP behind a balancer: listeners in on standard input, one JSON object a line
     Origin,
+    /// Encrypt columns of a MySQL server's answers: listeners in on standard input, one JSON object a line
+    Gateway,
 }
 
 fn main() -> ExitCode {
@@ -31,5 +33,6 @@ fn main() -> ExitCode {
         Command::Calibrate => calibrate::run(),
         Command::Link => link::run(),
         Command::Origin => origin::run(),
+        Command::Gateway => gateway::run(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::border::Answer;
 use crate::error::{Class, Failure};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use serde::Serialize;
 use std::io::Write;
 
@@ -14,6 +14,13 @@ pub const EXIT_USAGE: u8 = 2;
 pub fn die_with_parent() {
     // Refused only where prctl is forbidden; the end of standard input still ends us there.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Each connection is a descriptor, and shells give a process 1,024.
+pub fn allow_many_connections() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Raising the soft limit to the hard one is refused to nobody.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// A defect of the engine ends as one line of the border, not as a backtrace in the middle of somebody's report.

@@ -80,6 +80,9 @@ pub struct SliceAnswer {
     /// What the transactions were; of kind `tpcc` with phase `run` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccAnswer>,
+    /// What its client has decrypted; of an arm with `decryption` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decrypted: Option<Decrypted>,
 }
 
 /// What TPC-C's transactions of a slice were.
@@ -95,6 +98,15 @@ pub struct TpccAnswer {
     pub deadlocks: u64,
     /// Met, rolled back and retried.
     pub lock_timeouts: u64,
+}
+
+/// What was decrypted in a slice, failed operations included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Decrypted {
+    /// Without NULLs, which are not encrypted.
+    pub values: u64,
+    /// Of their plaintext.
+    pub bytes: u64,
 }
 
 /// What the responses of a slice were, failed ones included that came whole. Bytes are those inside TLS.

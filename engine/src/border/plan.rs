@@ -2,7 +2,9 @@
 
 use super::tpcc::Tpcc;
 use super::ycsb::Ycsb;
+use crate::encryption::MasterKey;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -189,6 +191,16 @@ pub struct MysqlService {
     /// How queries are asked.
     #[serde(default)]
     pub statements: Statements,
+    /// How its client decrypts what a gateway before the server has encrypted; it does not, where absent.
+    pub decryption: Option<Decryption>,
+}
+
+/// What a client must have to decrypt a gateway's columns.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decryption {
+    /// By their names in the gateway's rules.
+    pub master_keys: BTreeMap<String, MasterKey>,
 }
 
 fn sbtest1() -> String {
@@ -442,6 +454,20 @@ mod tests {
         assert!(without != service && serde_json::from_str::<Service>(&without).is_ok());
         let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
         assert!(serde_json::from_str::<Service>(&unknown).is_err());
+    }
+
+    #[test]
+    fn reads_the_keys_of_a_driver_and_shows_none() {
+        let service = r#"{"protocol": "mysql", "addresses": [], "database": "d", "table": "t", "decryption":
+            {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}"#;
+        let Service::Mysql(settings) = serde_json::from_str(service).unwrap() else { panic!("MySQL") };
+        assert!(settings.decryption.as_ref().unwrap().master_keys.contains_key("app"));
+        assert!(!format!("{settings:?}").contains("00112233"));
+        let short = serde_json::from_str::<Service>(&service.replace("00112233", "")).unwrap_err().to_string();
+        assert!(short.contains("16 bytes in hexadecimal") && !short.contains("44556677"), "{short}");
+        for (known, unknown) in [("master_keys", "keys"), ("\"mysql\"", "\"http\""), ("\"mysql\"", "\"mongodb\"")] {
+            assert!(serde_json::from_str::<Service>(&service.replace(known, unknown)).is_err(), "{unknown}");
+        }
     }
 
     #[test]

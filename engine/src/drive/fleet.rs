@@ -4,7 +4,7 @@ use super::crew::{self, Assignment, Employment, Post};
 use super::schedule::Schedule;
 use super::seat::{Order, Window};
 use super::{tpcc, wrong, ycsb};
-use crate::border::{self, ArmReady, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
+use crate::border::{self, ArmReady, Decrypted, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use crate::error::{Class, Failure, Result};
 use crate::record::SliceLog;
 use crate::runtime::Executor;
@@ -111,6 +111,8 @@ impl Fleet {
     }
 
     fn run(&mut self, arm: usize, workload: usize, slice: &SliceCommand, schedule: Option<Schedule>) -> Measured {
+        // What getting ready has decrypted is not the slice's.
+        self.decrypted(arm);
         let started_unix_ns = clock::unix();
         let cpu = clock::process_cpu();
         let started = clock::now();
@@ -155,9 +157,18 @@ impl Fleet {
             evidence: self.total.evidence.answer(),
             http: self.http(arm),
             tpcc: tpcc::runs(&self.plan.workloads[workload]).then(|| self.total.evidence.transactions.answer()),
+            decrypted: self.decrypted(arm),
         };
         self.total.clear();
         answer
+    }
+
+    /// What the arm's sessions have decrypted since this was asked last.
+    fn decrypted(&self, arm: usize) -> Option<Decrypted> {
+        match &self.services[arm] {
+            Ok(Service::Mysql(service)) => service.take_decrypted(),
+            _ => None,
+        }
     }
 
     /// What the responses of the slice were, where the arm's protocol is HTTP.

@@ -22,7 +22,6 @@ use counters::{Counters, ListenerCounters};
 use listener::Listener;
 use plan::{AllCounters, Answer, Command, ListenerPlan, Plan, Ready};
 use rustix::net::SocketFlags;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -44,7 +43,7 @@ fn serve() -> Result<()> {
     let mut lines = std::io::stdin().lines().map_while(std::result::Result::ok).filter(|line| !line.trim().is_empty());
     let Some(line) = lines.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
-    allow_many_connections();
+    process::allow_many_connections();
     let site = Site::open(&plan)?;
     process::say(&Answer::Ready(Ready { listeners: site.addresses.clone() }));
     for line in lines {
@@ -107,13 +106,6 @@ fn start(listeners: Vec<Listener>) {
         panic!("a thread of the origin ended: {outcome:?}");
     };
     std::thread::Builder::new().name("origin".into()).spawn(work).expect("a thread can be started");
-}
-
-/// Each connection is a descriptor, and shells give a process 1,024.
-fn allow_many_connections() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Raising the soft limit to the hard one is refused to nobody.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// How sockets of the origin are made and taken.

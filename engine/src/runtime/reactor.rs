@@ -258,6 +258,11 @@ impl Watched {
         self.source.writable.get()
     }
 
+    /// Whether the peer has ended or broken the connection.
+    pub fn is_over(&self) -> bool {
+        self.source.hung_up.get()
+    }
+
     /// A read found all there was: wait for the next edge. Not after a hang-up, which is the last edge there is.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
@@ -278,6 +283,26 @@ impl Watched {
     /// `timeout`, once the task's deadline has passed.
     pub async fn writable(&self) -> Result<()> {
         self.ready(&self.source.writable).await
+    }
+
+    /// Wait until this holds. It is looked at whenever something has happened to one of these, which are of one reactor.
+    ///
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn until(these: [&Watched; 2], holds: impl Fn() -> bool) -> Result<()> {
+        poll_fn(|_| {
+            if holds() {
+                return Poll::Ready(Ok(()));
+            }
+            for watched in these {
+                if let Err(failure) = watched.reactor.check_deadline() {
+                    return Poll::Ready(Err(failure));
+                }
+                watched.source.waiter.set(Some(watched.reactor.current.get()));
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     async fn ready(&self, flag: &Cell<bool>) -> Result<()> {

@@ -14,7 +14,7 @@ pub use tls_server::{Handshake, TlsServer};
 use crate::border;
 use crate::error::{Failure, Result};
 use crate::record::{Phase, Security, Traffic, Trail};
-use crate::runtime::{Reactor, resolve::resolve};
+use crate::runtime::{Reactor, Watched, resolve::resolve};
 use openssl::ssl::{ErrorCode, SslStream};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -173,6 +173,31 @@ impl Stream {
                 wait => self.wait(wait).await?,
             }
         }
+    }
+
+    /// Receive what is there now: 0 is the end of the stream, None nothing yet.
+    ///
+    /// # Errors
+    /// Those of a broken connection.
+    pub fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
+        match self.layer.read(room)? {
+            Attempt::Done(received) => Ok(Some(received)),
+            Attempt::WantsReadable | Attempt::WantsWritable => Ok(None),
+        }
+    }
+
+    /// Whether the other side has ended or broken it, as far as this thread has been told; what it sent before may still be
+    /// read.
+    pub fn is_over(&self) -> bool {
+        self.tcp().watched().is_over()
+    }
+
+    /// Wait until this holds. It is looked at whenever something has happened to one of the two.
+    ///
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn wait_for(one: &Stream, other: &Stream, holds: impl Fn() -> bool) -> Result<()> {
+        Watched::until([one.tcp().watched(), other.tcp().watched()], holds).await
     }
 
     /// As `receive`, into room that the thread's connections share, for what is looked at once: no bytes are the end of

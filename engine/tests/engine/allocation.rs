@@ -1,14 +1,16 @@
 //! A repeated operation allocates nothing: it would be measured with the server's time, and memory would not be flat.
 
+use crate::decryption::{decrypting, encrypted};
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
 use crate::support::http::{Http, OK, Says};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{PATIENCE, http_service, mysql_service, on_runtime, service, tls};
-use costof_engine::border::{Data, HttpService, Statements, Transport, Verify};
+use costof_engine::border::{Data, HttpService, MysqlService, Statements, Transport, Verify};
 use costof_engine::clock;
 use costof_engine::drive::{Order, Seat, Window, work};
+use costof_engine::encryption::Algorithm;
 use costof_engine::record::SliceLog;
 use costof_engine::runtime::{Executor, Reactor};
 use costof_engine::wire::{AboutOf, Ask, Client, Target, http, mongodb, mysql};
@@ -36,6 +38,21 @@ fn a_plain_mysql_query_allocates_nothing() {
         assert_eq!(of_mysql(&address, Transport::Plain {}, Statements::Prepared), 0);
         assert_eq!(of_mysql(&address, Transport::Plain {}, Statements::Text), 0);
     }
+}
+
+/// Neither where a gateway encrypts nor where it does not.
+#[test]
+fn a_query_that_is_decrypted_allocates_nothing() {
+    for algorithm in Algorithm::ALL {
+        let server = Mysql { answer: encrypted(algorithm, 3), ..Mysql::default() };
+        let address = server.start();
+        for statements in [Statements::Prepared, Statements::Text] {
+            let settings = decrypting(mysql_service(&address, PASSWORD, statements));
+            assert_eq!(of_mysql_service(settings, Transport::Plain {}), 0, "{algorithm}");
+        }
+    }
+    let settings = decrypting(mysql_service(&Mysql::default().start(), PASSWORD, Statements::Prepared));
+    assert_eq!(of_mysql_service(settings, Transport::Plain {}), 0);
 }
 
 #[test]
@@ -107,7 +124,10 @@ fn of_mongodb(address: String, transport: Transport) -> u64 {
 }
 
 fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 {
-    let settings = mysql_service(address, PASSWORD, statements);
+    of_mysql_service(mysql_service(address, PASSWORD, statements), transport)
+}
+
+fn of_mysql_service(settings: MysqlService, transport: Transport) -> u64 {
     let service =
         on_runtime(
             move |reactor| async move { mysql::Service::discover(&settings, &transport, &reactor, PATIENCE).await },

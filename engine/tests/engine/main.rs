@@ -3,6 +3,7 @@
 mod allocation;
 mod certificates;
 mod command_line;
+mod decryption;
 mod failures;
 mod http;
 mod http_load;

@@ -17,6 +17,7 @@ pub struct Credentials {
     username: Vec<u8>,
     password: Vec<u8>,
     database: Vec<u8>,
+    decrypts: bool,
 }
 
 impl Credentials {
@@ -30,7 +31,7 @@ impl Credentials {
         if [&username, &password, &database].iter().any(|text| text.contains(&0)) {
             return Err(Failure::new(Class::Plan, "a user, password or database cannot hold a zero byte"));
         }
-        Ok(Credentials { username, password, database })
+        Ok(Credentials { username, password, database, decrypts: settings.decryption.is_some() })
     }
 
     /// As the server knows us.
@@ -41,6 +42,11 @@ impl Credentials {
     /// That we will use.
     pub fn database(&self) -> &[u8] {
         &self.database
+    }
+
+    /// Whether we can decrypt what a gateway encrypts, which it must be told.
+    pub fn decrypts(&self) -> bool {
+        self.decrypts
     }
 
     /// The password as it goes under TLS, with a zero at its end.
@@ -167,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn user(password: &str) -> Credentials {
-        Credentials { username: b"u".to_vec(), password: password.into(), database: b"d".to_vec() }
+        Credentials { username: b"u".to_vec(), password: password.into(), database: b"d".to_vec(), decrypts: false }
     }
 
     struct Asked<'a>(&'a [u8]);

@@ -1,9 +1,11 @@
 //! A connection on which packets go, in buffers that are used again.
 
+use super::decryption::Decryption;
 use super::packet::{self, HEADER};
 use crate::error::{Failure, Result};
 use crate::record::{Phase, Traffic, Trail};
 use crate::transport::{Address, Stream, Transport};
+use std::ops::Range;
 
 /// Enough for a row of sysbench's table and all around it; what is larger grows it once.
 const FIRST_INBOX: usize = 4096;
@@ -12,18 +14,21 @@ const FIRST_INBOX: usize = 4096;
 pub struct Channel {
     stream: Stream,
     outbox: Vec<u8>,
-    inbox: Vec<u8>,
+    pub(super) inbox: Vec<u8>,
     /// What has come and was not read yet is `inbox[start..end]`.
     start: usize,
     end: usize,
     /// Of the next packet, whoever sends it: both ends count together, from each command on.
     sequence: u8,
+    /// Between the packets of a result set and whoever reads them.
+    pub(super) decryption: Option<Decryption>,
 }
 
 impl Channel {
     /// Over a stream on which nothing was said yet.
     pub fn new(stream: Stream) -> Self {
-        Channel { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0, sequence: 0 }
+        let inbox = vec![0; FIRST_INBOX];
+        Channel { stream, outbox: Vec::new(), inbox, start: 0, end: 0, sequence: 0, decryption: None }
     }
 
     /// Go on under TLS, marking `tls`.
@@ -80,6 +85,12 @@ impl Channel {
     /// # Errors
     /// `protocol` and those of a broken connection.
     pub async fn receive(&mut self) -> Result<&[u8]> {
+        let payload = self.receive_at().await?;
+        Ok(&self.inbox[payload])
+    }
+
+    /// Where in the inbox the next packet's payload is.
+    pub(super) async fn receive_at(&mut self) -> Result<Range<usize>> {
         loop {
             let come = &self.inbox[self.start..self.end];
             if let Some((length, sequence)) = packet::header(come)? {
@@ -88,7 +99,7 @@ impl Channel {
                     let payload = self.start + HEADER..self.start + HEADER + length;
                     self.start = payload.end;
                     self.sequence = sequence.wrapping_add(1);
-                    return Ok(&self.inbox[payload]);
+                    return Ok(payload);
                 }
             }
             self.fill().await?;

@@ -2,7 +2,7 @@
 //! greeting, the request to go on under TLS, our answer, and the server's wish for another proof.
 
 use super::auth::Credentials;
-use super::bytes::Reader;
+use super::bytes::{Reader, append_text};
 use super::packet;
 use crate::error::{Failure, Result};
 
@@ -17,6 +17,7 @@ const TLS: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGIN_AUTH: u32 = 1 << 19;
+const CONNECT_ATTRIBUTES: u32 = 1 << 20;
 const DEPRECATE_EOF: u32 = 1 << 24;
 /// What we can do; used as far as the server can do it too.
 const OURS: u32 = LONG_PASSWORD
@@ -30,6 +31,9 @@ const OURS: u32 = LONG_PASSWORD
     | DEPRECATE_EOF;
 /// What no server of the last twenty years goes without.
 const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;
+
+/// By this attribute, as length-encoded strings, a client tells a gateway that it decrypts.
+const DECRYPTS: &[u8] = b"\x10costof_encrypted\x011";
 
 const PROTOCOL_VERSION: u8 = 10;
 /// `utf8mb4_general_ci`, known to MySQL since 5.5 and to every MariaDB.
@@ -88,8 +92,8 @@ impl Greeting {
     }
 
     /// Ask to go on under TLS.
-    pub fn append_tls_request(&self, packet: &mut Vec<u8>) {
-        packet.extend_from_slice(&(self.capabilities & OURS | TLS).to_le_bytes());
+    pub fn append_tls_request(&self, user: &Credentials, packet: &mut Vec<u8>) {
+        packet.extend_from_slice(&(self.agreed(user) | TLS).to_le_bytes());
         packet.extend_from_slice(&LARGEST_PACKET.to_le_bytes());
         packet.push(COLLATION);
         packet.resize(packet.len() + RESERVED, 0);
@@ -98,8 +102,8 @@ impl Greeting {
     /// Say who we are, with a proof by this plugin.
     pub fn append_response(&self, user: &Credentials, plugin: &[u8], proof: &[u8], tls: bool, packet: &mut Vec<u8>) {
         let at = packet.len();
-        self.append_tls_request(packet);
-        let capabilities = self.capabilities & OURS | if tls { TLS } else { 0 };
+        self.append_tls_request(user, packet);
+        let capabilities = self.agreed(user) | if tls { TLS } else { 0 };
         packet[at..at + 4].copy_from_slice(&capabilities.to_le_bytes());
         append_with_zero(user.username(), packet);
         // No proof is longer than 255 bytes.
@@ -111,6 +115,15 @@ impl Greeting {
         if capabilities & PLUGIN_AUTH != 0 {
             append_with_zero(plugin, packet);
         }
+        if capabilities & CONNECT_ATTRIBUTES != 0 {
+            append_text(packet, DECRYPTS);
+        }
+    }
+
+    /// What both ends can do.
+    fn agreed(&self, user: &Credentials) -> u32 {
+        // Attributes cost the server time, so they are sent only where one is needed.
+        self.capabilities & if user.decrypts() { OURS | CONNECT_ATTRIBUTES } else { OURS }
     }
 }
 
@@ -174,6 +187,7 @@ mod tests {
             database: "test".into(),
             table: "sbtest1".into(),
             statements: crate::border::Statements::Text,
+            decryption: None,
         })
         .unwrap()
     }
@@ -219,7 +233,7 @@ mod tests {
         assert!(response.capabilities().contains(CapabilityFlags::CLIENT_SSL | CapabilityFlags::CLIENT_DEPRECATE_EOF));
 
         let mut packet = Vec::new();
-        greeting.append_tls_request(&mut packet);
+        greeting.append_tls_request(&user(), &mut packet);
         let request = SslRequest::deserialize((), &mut ParseBuf(&packet)).unwrap();
         assert_eq!((packet.len(), request.capabilities()), (32, response.capabilities()));
     }

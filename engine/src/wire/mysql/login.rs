@@ -48,7 +48,7 @@ pub async fn log_in(
             return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
         }
         // The server says nothing to this: the TLS handshake begins at once.
-        greeting.append_tls_request(channel.reply());
+        greeting.append_tls_request(user, channel.reply());
         channel.send().await?;
         channel = channel.secure(transport, address, trail).await?;
     }

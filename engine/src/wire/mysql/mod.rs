@@ -4,12 +4,15 @@
 //! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
 
 mod auth;
-mod bytes;
+pub(crate) mod bytes;
+pub(crate) mod catalogue;
 mod channel;
+mod decryption;
+mod definition;
 mod handshake;
 mod insert;
 mod login;
-mod packet;
+pub(crate) mod packet;
 mod query;
 mod result;
 mod row;
@@ -30,6 +33,7 @@ use crate::workload::Random;
 use crate::workload::sysbench::Table;
 use crate::workload::ycsb::{Fields, Key, Shape, Values};
 use auth::Credentials;
+use decryption::{Decryption, MasterKeys};
 use insert::BulkInsert;
 use login::LoggedIn;
 use query::{COM_QUIT, PointSelect, Prepared};
@@ -46,6 +50,8 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
+    /// Where a gateway may stand before the server.
+    master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     insert: BulkInsert,
     table: String,
@@ -66,6 +72,7 @@ impl Service {
         let mut service = Service {
             transport: Transport::new(transport)?,
             credentials: Credentials::new(settings)?,
+            master_keys: settings.decryption.as_ref().map(|keys| Arc::new(MasterKeys::new(keys))),
             select: PointSelect::new(settings),
             insert: BulkInsert::new(settings),
             table: settings.table.clone(),
@@ -96,8 +103,15 @@ impl Service {
         &self.address
     }
 
+    /// What its sessions have decrypted since this was asked last; None, where they have no keys.
+    pub fn take_decrypted(&self) -> Option<border::Decrypted> {
+        self.master_keys.as_ref().map(|keys| keys.take_decrypted())
+    }
+
     async fn log_in(&self, reactor: &Rc<Reactor>, trail: &mut Trail) -> Result<LoggedIn> {
-        login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await
+        let mut logged_in = login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await?;
+        logged_in.channel.decryption = self.master_keys.as_ref().map(|keys| Decryption::new(keys.clone()));
+        Ok(logged_in)
     }
 }
 

@@ -189,6 +189,7 @@ mod tests {
             database: "sbtest".into(),
             table: table.into(),
             statements,
+            decryption: None,
         })
     }
 

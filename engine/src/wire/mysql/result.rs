@@ -4,6 +4,7 @@
 use super::bytes::Reader;
 use super::channel::Channel;
 use super::packet;
+use crate::encryption::RowFormat;
 use crate::error::{Failure, Result};
 
 /// How an answer is laid out.
@@ -13,6 +14,12 @@ pub struct Layout {
     pub binary: bool,
     /// Lists end without an EOF of their own.
     pub without_eof: bool,
+}
+
+impl Layout {
+    fn format(self) -> RowFormat {
+        if self.binary { RowFormat::Binary } else { RowFormat::Text }
+    }
 }
 
 impl Channel {
@@ -27,10 +34,17 @@ impl Channel {
     /// So many definitions of columns, or of a statement's parameters, with the EOF that ends them.
     ///
     /// # Errors
-    /// As `receive_column_count`.
+    /// As `receive_column_count`; `encryption`, where a column cannot be decrypted.
     pub async fn receive_columns(&mut self, count: u64, without_eof: bool) -> Result<()> {
+        if let Some(decryption) = &mut self.decryption {
+            decryption.begin();
+        }
         for _ in 0..count {
-            packet::not_an_error(self.receive().await?)?;
+            let packet = self.receive_at().await?;
+            let packet = packet::not_an_error(&self.inbox[packet])?;
+            if let Some(decryption) = &mut self.decryption {
+                decryption.define(packet)?;
+            }
         }
         if count > 0 && !without_eof {
             expect_eof(self.receive().await?)?;
@@ -38,18 +52,25 @@ impl Channel {
         Ok(())
     }
 
-    /// The next row of a result set, as its packet is; None at its end, after which nothing may follow
-    /// ([`Channel::check_idle`]).
+    /// The next row of a result set, as the server sent it, also where a gateway has encrypted it on the way; None at its
+    /// end, after which nothing may follow ([`Channel::check_idle`]).
     ///
     /// # Errors
-    /// As `receive_column_count`; the server may end a result set by an error.
+    /// As `receive_column_count`; the server may end a result set by an error. `encryption`, as for definitions.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
-        let packet = packet::not_an_error(self.receive().await?)?;
+        let packet = self.receive_at().await?;
+        let packet = packet::not_an_error(&self.inbox[packet])?;
         if packet::is_end(packet, layout.without_eof) {
             packet::check_end(packet, layout.without_eof)?;
+            if let Some(decryption) = &mut self.decryption {
+                decryption.settle();
+            }
             return Ok(None);
         }
-        Ok(Some(packet))
+        match &mut self.decryption {
+            Some(decryption) => decryption.row(packet, layout.format()).map(Some),
+            None => Ok(Some(packet)),
+        }
     }
 }
 

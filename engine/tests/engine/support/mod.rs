@@ -76,6 +76,7 @@ pub fn mysql_service(address: &str, password: &str, statements: border::Statemen
         database: "sbtest".into(),
         table: "sbtest1".into(),
         statements,
+        decryption: None,
     }
 }
 

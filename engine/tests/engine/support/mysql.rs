@@ -42,13 +42,45 @@ pub struct Mysql {
     pub says_more: &'static [u8],
     /// How many connections were ended with COM_QUIT.
     pub quits: Arc<AtomicUsize>,
+    /// How many connections said that they decrypt.
+    pub decrypting: Arc<AtomicUsize>,
+    pub answer: Answer,
+}
+
+/// The one row with one column that answers every query.
+#[derive(Clone)]
+pub struct Answer {
+    /// The column's.
+    pub definition: Vec<u8>,
+    /// Of a query.
+    pub text_row: Vec<u8>,
+    /// Of a prepared statement.
+    pub binary_row: Vec<u8>,
+}
+
+/// `SELECT c FROM sbtest1`, as MariaDB defines its column.
+pub const COLUMN: &[u8] = b"\x03def\x06sbtest\x07sbtest1\x07sbtest1\x01c\x01c\x0c\x2d\0\xe0\x01\0\0\xfe\x01\0\0\0\0";
+
+impl Default for Answer {
+    fn default() -> Self {
+        Answer { definition: COLUMN.into(), text_row: b"\x03abc".into(), binary_row: b"\x00\x00\x03abc".into() }
+    }
 }
 
 impl Default for Mysql {
     fn default() -> Self {
         let plugin = "mysql_native_password";
-        let quits = Arc::default();
-        Mysql { proposes: plugin, plugin, cached: false, tls: None, without_eof: true, says_more: &[], quits }
+        Mysql {
+            proposes: plugin,
+            plugin,
+            cached: false,
+            tls: None,
+            without_eof: true,
+            says_more: &[],
+            quits: Arc::default(),
+            decrypting: Arc::default(),
+            answer: Answer::default(),
+        }
     }
 }
 
@@ -103,6 +135,10 @@ impl Mysql {
     fn converse<S: Read + Write>(&self, mut packets: Packets<S>, response: &[u8], tls: bool) -> std::io::Result<()> {
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(response))?;
         assert_eq!((response.user(), response.db_name()), (&b"u"[..], Some(&b"sbtest"[..])));
+        if let Some(attributes) = response.connect_attributes() {
+            assert_eq!(attributes.get("costof_encrypted").map(String::as_str), Some("1"));
+            self.decrypting.fetch_add(1, Ordering::Relaxed);
+        }
         let mut proof = response.scramble_buf().to_vec();
         if response.auth_plugin().unwrap().as_bytes() != self.plugin.as_bytes() {
             let nonce = if self.plugin == "client_ed25519" { LONG_NONCE.to_vec() } else { [&NONCE[..], &[0]].concat() };
@@ -159,15 +195,15 @@ impl Mysql {
                     let rows = command.iter().filter(|byte| **byte == b'(').count() as u8 - 1;
                     packets.write(&[0, rows, 0, 2, 0, 0, 0])?;
                 }
-                Some(3) => self.answer_with_a_row(&mut packets, b"\x03abc")?,
+                Some(3) => self.answer_with_a_row(&mut packets, &self.answer.text_row)?,
                 Some(0x16) => {
                     packets.write(b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0")?;
-                    for _ in 0..2 {
-                        packets.write(b"\x03def")?;
+                    for definition in [COLUMN, &self.answer.definition] {
+                        packets.write(definition)?;
                         self.end_definitions(&mut packets)?;
                     }
                 }
-                Some(0x17) => self.answer_with_a_row(&mut packets, b"\x00\x00\x03abc")?,
+                Some(0x17) => self.answer_with_a_row(&mut packets, &self.answer.binary_row)?,
                 _ => return packets.write(b"\xff\x17\x04#08S01Unknown command"),
             }
         }
@@ -175,7 +211,7 @@ impl Mysql {
 
     fn answer_with_a_row<S: Read + Write>(&self, packets: &mut Packets<S>, row: &[u8]) -> std::io::Result<()> {
         packets.write(&[1])?;
-        packets.write(b"\x03def")?;
+        packets.write(&self.answer.definition)?;
         self.end_definitions(packets)?;
         packets.write(row)?;
         packets.write(if self.without_eof { b"\xfe\0\0\x02\0\0\0" } else { b"\xfe\0\0\x02\0" })

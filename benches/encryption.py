@@ -1,0 +1,111 @@
+"""What column encryption costs: a value by algorithm and length, and the driver where nothing is encrypted.
+
+Values are sealed and opened by the engine (`costof-engine calibrate`), and opened by `costof.encrypted`'s own ciphers.
+The driver asks a server directly for the same rows with and without master keys, in turns; the medians are told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from costof.column_encryption import Envelope, KeyRing, RowFormat
+from costof.instrument import Instrument, border_plan, engine, engine_path
+from costof.lab.mysql import MysqlLab
+from costof.panel import LOAD
+from costof.plan import Options, PlannedArm, resolve
+from costof.study import load_study
+
+VECTORS = Path(__file__).parent.parent / "tests" / "vectors" / "column-encryption.json"
+RECORDS = 1000
+TURNS = 12
+NAMES = ("without", "with")
+SECONDS = 1
+PYTHON_VALUES = 5000
+
+
+def main() -> None:
+    print_values()
+    if os.geteuid() == 0:
+        print_driver()
+    else:
+        sys.stdout.write("The driver on a direct connection: left out (the lab needs root)\n")
+
+
+def print_values() -> None:
+    """The figures are of one core of this machine, in microseconds."""
+    told = subprocess.run([engine_path(), "calibrate"], check=True, capture_output=True, text=True).stdout
+    costs: dict[str, dict[str, dict[str, float]]] = json.loads(told)["encryption"]
+    table = Table(title="A value encrypted and decrypted, us", title_justify="left", box=None)
+    lengths = list(next(iter(costs.values())))
+    for heading in ("algorithm", *(f"{length} bytes" for length in lengths), "Python opens 5 bytes"):
+        table.add_column(heading, justify="left" if heading == "algorithm" else "right")
+    for algorithm, by_length in costs.items():
+        cells = [f"{cost['seal'] / 1e3:.2f} / {cost['open'] / 1e3:.2f}" for cost in by_length.values()]
+        table.add_row(algorithm, *cells, f"{python_us(algorithm):.1f}")
+    Console(highlight=False, width=110).print(table)
+
+
+def python_us(algorithm: str) -> float:
+    """`costof.encrypted`'s opener on a short value of the vectors: the third column, as text."""
+    vectors = json.loads(VECTORS.read_text())
+    [case] = [case for case in vectors["cases"] if case["name"] == f"{algorithm}, lengths"]
+    definition = bytes.fromhex(case["definitions"][1])
+    envelope = Envelope.parse(definition[definition.index(b"costofE1") :])
+    assert envelope is not None
+    opener = KeyRing(vectors["master_keys"]).opener(envelope)
+    associated = envelope.associated_data(RowFormat.TEXT, (b"tpcc", b"customer", b"text"))
+    # A number of one digit, and the length of what follows.
+    sealed = bytes.fromhex(case["rows"][1])[3:]
+    began = time.process_time()
+    for _ in range(PYTHON_VALUES):
+        opener.open(associated, sealed)
+    return (time.process_time() - began) * 1e6 / PYTHON_VALUES
+
+
+def print_driver() -> None:
+    """A point select, one column: a definition and a row are all that the driver can add to."""
+    settings = ["distance=lan", "transport=plain", f"records={RECORDS}"]
+    plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
+    arm = next(arm for arm in plan.arms if not arm.twin)
+    with MysqlLab(plan, knows_clients=True) as lab, engine(lab.prefix(arm)) as wire:
+        wire.plan(_border_plan(lab, arm))
+        lab.prepare(arm, lambda _: _load(wire))
+        turns = [_turn(wire, turn) for turn in range(TURNS)]
+    without, with_keys = (median(turn[name] for turn in turns) for name in NAMES)
+    Console(highlight=False, width=110).print(
+        f"A point select on a direct connection: {without:.2f} us of client CPU without master keys, "
+        f"{with_keys:.2f} us with them ({with_keys / without - 1:+.1%})"
+    )
+
+
+def _border_plan(lab: MysqlLab, arm: PlannedArm) -> dict[str, Any]:
+    end = lab.endpoint(arm)
+    keys = {"decryption": {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}
+    arms = [{"name": "without", **end}, {"name": "with", **end, "service": {**end["service"], **keys}}]
+    workloads = [{"name": "query", "kind": "query", "workers": 8}, {"name": LOAD, "kind": "load", "workers": 4}]
+    return border_plan(arms, workloads, records=RECORDS)
+
+
+def _load(wire: Instrument) -> None:
+    wire.slice(0, "without", LOAD, RECORDS, 60)
+
+
+def _turn(wire: Instrument, turn: int) -> dict[str, float]:
+    """Each goes first as often as the other."""
+    return {name: _cpu_us(wire, name) for name in NAMES[:: -1 if turn % 2 else 1]}
+
+
+def _cpu_us(wire: Instrument, arm: str) -> float:
+    answer = wire.slice(1, arm, "query", 10_000_000, SECONDS)
+    assert not answer.errors, answer.errors
+    return answer.cpu_ns["client"] / 1e3 / answer.operations

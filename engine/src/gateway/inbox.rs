@@ -1,0 +1,81 @@
+//! What has come from one side and is not done with.
+
+/// What a long packet has made larger is given back.
+const KEPT: usize = 1 << 20;
+
+/// Bytes in a buffer that is used again.
+#[derive(Debug)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    /// What it has when nothing long is on its way.
+    size: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Inbox {
+    /// With nothing in it, and room for so many bytes.
+    pub fn new(size: usize) -> Self {
+        Inbox { bytes: vec![0; size], size, start: 0, end: 0 }
+    }
+
+    /// Where more can be received; never empty. It grows with what has come, not with what a length claims will.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.bytes.len() > KEPT {
+                self.bytes = vec![0; self.size];
+            }
+        } else if self.end == self.bytes.len() || self.start > self.bytes.len() / 2 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.end == self.bytes.len() {
+            self.bytes.resize(2 * self.bytes.len(), 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// So many bytes came.
+    pub fn received(&mut self, count: usize) {
+        self.end += count;
+    }
+
+    /// So many are done with.
+    pub fn done(&mut self, count: usize) {
+        self.start += count;
+    }
+
+    /// All that is not done with.
+    pub fn come(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_came_is_there_until_it_is_done_with(steps in prop::collection::vec((1..40_000_usize, 0..40_000_usize), 1..30)) {
+            let (mut inbox, mut expected, mut next) = (Inbox::new(64), Vec::new(), 0_u32);
+            for (come, done) in steps {
+                let room = inbox.room();
+                let come = come.min(room.len());
+                for place in &mut room[..come] {
+                    next = next.wrapping_mul(31).wrapping_add(7);
+                    *place = next as u8;
+                    expected.push(*place);
+                }
+                inbox.received(come);
+                prop_assert_eq!(inbox.come(), &expected[..]);
+                let done = done.min(expected.len());
+                inbox.done(done);
+                expected.drain(..done);
+                prop_assert_eq!(inbox.come(), &expected[..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `costof-engine gateway`: stands before a MySQL server and encrypts columns of its answers.
+//!
+//! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`listener`] takes
+//! clients, [`conversation`] moves the bytes of one of them and its server, [`session`] decides what becomes of each packet,
+//! and [`fence`] which statements pass.
+//!
+//! Every thread has its own socket for each listener, its own executor and its own counters: sessions share their rules, and
+//! look at a number with each command to see whether they are still the same.
+
+mod check;
+mod conversation;
+mod counters;
+mod fence;
+mod inbox;
+mod listener;
+mod messages;
+mod plan;
+mod rules;
+mod session;
+mod site;
+
+use crate::error::{Class, Failure, Result};
+use crate::process;
+use plan::{Answer, Command, Plan, Ready};
+use signal_hook::consts::SIGHUP;
+use signal_hook::iterator::Signals;
+use site::Gateway;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Serve what standard input asks for, until it ends.
+pub fn run() -> ExitCode {
+    process::die_with_parent();
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            process::say(&Answer::Error(failure));
+            ExitCode::from(process::EXIT_USAGE)
+        }
+    }
+}
+
+fn serve() -> Result<()> {
+    let mut lines = std::io::stdin().lines().map_while(std::result::Result::ok).filter(|line| !line.trim().is_empty());
+    let Some(line) = lines.next() else { return Ok(()) };
+    let plan = Plan::parse(&line)?;
+    process::allow_many_connections();
+    let gateway = Arc::new(Gateway::open(&plan)?);
+    reload_on_hangup(gateway.clone())?;
+    let (listeners, warnings) = (gateway.addresses(), gateway.warnings());
+    process::say(&Answer::Ready(Ready { listeners, warnings }));
+    for line in lines {
+        match Command::parse(&line)? {
+            Command::Counters {} => process::say(&Answer::Counters(gateway.counters())),
+            Command::Reload {} => process::say(&Answer::Reloaded(gateway.reload())),
+        }
+    }
+    Ok(())
+}
+
+/// As an operator's tools do it to a daemon; the answer comes on standard output all the same.
+fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
+    let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot take SIGHUP: {error}"));
+    let mut signals = Signals::new([SIGHUP]).map_err(refused)?;
+    let work = move || signals.forever().for_each(|_| process::say(&Answer::Reloaded(gateway.reload())));
+    std::thread::Builder::new().name("signals".into()).spawn(work).map_err(refused)?;
+    Ok(())
+}

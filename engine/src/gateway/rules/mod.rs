@@ -1,0 +1,116 @@
+//! What an operator wants encrypted, for whom and how: one file, read whole or refused.
+
+mod catalogue;
+mod file;
+mod pattern;
+mod reading;
+
+pub use catalogue::{Catalogue, Entry};
+pub use file::{Check, Expressions, UnknownClients};
+pub use pattern::Pattern;
+
+use crate::encryption::{Algorithm, MasterKey};
+use crate::error::Result;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A rules file, understood.
+#[derive(Debug)]
+pub struct Rules {
+    /// Of computed columns, and of rules that do not say another.
+    pub algorithm: Algorithm,
+    /// What is done with computed columns.
+    pub expressions: Expressions,
+    /// What becomes of clients that do not say that they decrypt.
+    pub unknown_clients: UnknownClients,
+    /// Who may see what tables there are.
+    pub check: Option<Check>,
+    /// The server's tables, where they could be asked for.
+    pub catalogue: Option<Catalogue>,
+    accounts: HashMap<Vec<u8>, Role>,
+    default_role: Role,
+    columns: Vec<ColumnRule>,
+}
+
+/// What an account gets to see of encrypted columns.
+#[derive(Debug, Clone)]
+pub enum Role {
+    /// Everything.
+    Plaintext,
+    /// What the holder of this key can decrypt.
+    Ciphertext(Arc<NamedKey>),
+    /// What nobody can decrypt.
+    Opaque,
+}
+
+/// A master key and the name that it goes by.
+#[derive(Debug)]
+pub struct NamedKey {
+    /// Of 1 to 255 bytes.
+    pub name: String,
+    /// 16 bytes.
+    pub key: MasterKey,
+}
+
+/// Columns to encrypt.
+#[derive(Debug)]
+pub struct ColumnRule {
+    database: Pattern,
+    table: Pattern,
+    column: Pattern,
+    algorithm: Algorithm,
+}
+
+impl Rules {
+    /// # Errors
+    /// `plan`, in one line that names the place.
+    pub fn read(path: &Path) -> Result<Self> {
+        reading::read(path)
+    }
+
+    /// Whether there is anything to encrypt.
+    pub fn guard(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// The role of an account. Without anything to encrypt all see everything.
+    pub fn role(&self, account: &[u8]) -> Role {
+        match self.guard() {
+            true => self.accounts.get(account).unwrap_or(&self.default_role).clone(),
+            false => Role::Plaintext,
+        }
+    }
+
+    /// How a column is encrypted; None, where no rule means it. The first rule that does counts.
+    pub fn algorithm_of(&self, database: &[u8], table: &[u8], column: &[u8]) -> Option<Algorithm> {
+        self.columns.iter().find(|rule| rule.matches(database, table, column)).map(|rule| rule.algorithm)
+    }
+
+    /// Whether a table may hold what a rule means; without a database, a table of this name in any.
+    pub fn may_mean(&self, database: Option<&[u8]>, table: &[u8]) -> bool {
+        let is_here = |rule: &ColumnRule| database.is_none_or(|database| rule.database.matches(database));
+        self.columns.iter().any(|rule| is_here(rule) && rule.table.matches(table))
+    }
+
+    /// The rules, for whoever compares them with what there is.
+    pub fn columns(&self) -> &[ColumnRule] {
+        &self.columns
+    }
+}
+
+impl ColumnRule {
+    /// Whether it means this column.
+    pub fn matches(&self, database: &[u8], table: &[u8], column: &[u8]) -> bool {
+        self.database.matches(database) && self.table.matches(table) && self.column.matches(column)
+    }
+}
+
+impl std::fmt::Display for ColumnRule {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}.{}.{}", self.database, self.table, self.column)
+    }
+}
+
+#[cfg(test)]
+mod tests;

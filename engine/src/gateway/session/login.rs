@@ -1,0 +1,335 @@
+//! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets"), as they go through the gateway.
+
+use crate::error::{Failure, Result};
+use crate::wire::mysql::bytes::Reader;
+use crate::wire::mysql::packet::{self, HEADER};
+
+/// Capability flags.
+const CONNECT_WITH_DB: u32 = 1 << 3;
+const PROTOCOL_41: u32 = 1 << 9;
+const TLS: u32 = 1 << 11;
+const SECURE_CONNECTION: u32 = 1 << 15;
+const MULTI_STATEMENTS: u32 = 1 << 16;
+const PLUGIN_AUTH: u32 = 1 << 19;
+const CONNECT_ATTRIBUTES: u32 = 1 << 20;
+const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
+const DEPRECATE_EOF: u32 = 1 << 24;
+/// What the gateway cannot follow, or what carries data past it: COMPRESS, LOCAL_FILES, SESSION_TRACK,
+/// OPTIONAL_RESULTSET_METADATA, ZSTD_COMPRESSION_ALGORITHM, QUERY_ATTRIBUTES, MULTI_FACTOR_AUTHENTICATION, and bit 29:
+/// PROGRESS to MariaDB, CAPABILITY_EXTENSION to MySQL.
+const CUT: u32 = 1 << 5 | 1 << 7 | 1 << 23 | 1 << 25 | 1 << 26 | 1 << 27 | 1 << 28 | 1 << 29;
+
+const PROTOCOL_VERSION: u8 = 10;
+/// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
+const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
+/// In the last four of them MariaDB tells more capabilities.
+const RESERVED_OF_GREETING: usize = 10;
+const RESERVED_OF_RESPONSE: usize = 23;
+/// A request to go on under TLS is a response without a name.
+pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED_OF_RESPONSE;
+/// With attributes, which may have 64 KiB.
+pub const LONGEST: usize = 1 << 17;
+/// By this attribute, `1`, a client says that it decrypts.
+const DECRYPTS: &[u8] = b"costof_encrypted";
+/// A server may cut a longer one, and take another account for it.
+const LONGEST_ACCOUNT: usize = 127;
+
+/// What the gateway tells of the server's greeting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Greeting {
+    capabilities: u32,
+    collation: u8,
+}
+
+impl Greeting {
+    /// Append the greeting with what the gateway can follow alone.
+    ///
+    /// # Errors
+    /// `protocol`; where TLS is wanted and the server does not offer it.
+    pub fn cut(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
+        let mut reader = Reader::new(payload);
+        if reader.u8()? != PROTOCOL_VERSION {
+            return Err(Failure::protocol("the server's greeting is not MySQL's"));
+        }
+        let version = reader.until_zero()?.len();
+        let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_OF_GREETING)?;
+        let both = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
+        let offered = both(13) | both(18) << 16;
+        if offered & PROTOCOL_41 == 0 || offered & SECURE_CONNECTION == 0 {
+            return Err(Failure::protocol("the server does not speak the protocol of MySQL 4.1"));
+        }
+        if tls && offered & TLS == 0 {
+            return Err(Failure::protocol("the server does not offer TLS, under which the gateway's clients come"));
+        }
+        let capabilities = offered & !CUT & if tls { u32::MAX } else { !TLS };
+        let start = out.len();
+        out.extend_from_slice(&[0; HEADER]);
+        let at = out.len() + 1 + version + 1;
+        out.extend_from_slice(payload);
+        let [a, b, c, d] = capabilities.to_le_bytes();
+        out[at + 13..at + 15].copy_from_slice(&[a, b]);
+        out[at + 18..at + 20].copy_from_slice(&[c, d]);
+        out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_OF_GREETING].fill(0);
+        packet::finish(&mut out[start..], sequence)?;
+        Ok(Greeting { capabilities, collation: fixed[15] })
+    }
+}
+
+/// What a client says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// As it claims them.
+    capabilities: u32,
+    /// Its texts' charset, by a collation's number.
+    pub collation: u8,
+    /// As the server reads it.
+    pub account: &'a [u8],
+    /// It says that it decrypts.
+    pub decrypts: bool,
+    /// Up to where the packet goes on to the server.
+    end: usize,
+}
+
+/// The first packet of a client.
+#[derive(Debug, PartialEq, Eq)]
+pub enum First<'a> {
+    /// It wants to go on under TLS, and says all again.
+    TlsRequest,
+    Response(Response<'a>),
+}
+
+impl<'a> First<'a> {
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(payload: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(payload);
+        let capabilities = reader.u32()?;
+        if capabilities & PROTOCOL_41 == 0 || capabilities & SECURE_CONNECTION == 0 {
+            return Err(Failure::protocol("the client does not speak the protocol of MySQL 4.1"));
+        }
+        let _largest = reader.u32()?;
+        let collation = reader.u8()?;
+        reader.bytes(RESERVED_OF_RESPONSE)?;
+        if capabilities & TLS != 0 && payload.len() == TLS_REQUEST {
+            return Ok(First::TlsRequest);
+        }
+        let account = account(reader.until_zero()?)?;
+        let proof = if capabilities & PROOF_OF_ANY_LENGTH != 0 { reader.length()? } else { u64::from(reader.u8()?) };
+        reader.bytes(usize::try_from(proof).unwrap_or(usize::MAX))?;
+        if capabilities & CONNECT_WITH_DB != 0 {
+            reader.until_zero_or_end();
+        }
+        if capabilities & PLUGIN_AUTH != 0 {
+            reader.until_zero_or_end();
+        }
+        let attributes =
+            if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
+        let decrypts = says_that_it_decrypts(attributes)?;
+        let end = payload.len() - reader.rest().len();
+        Ok(First::Response(Response { capabilities, collation, account, decrypts, end }))
+    }
+}
+
+/// The server takes quotes off that are on both ends.
+fn account(said: &[u8]) -> Result<&[u8]> {
+    let account = match said {
+        [b'\'', within @ .., b'\''] => within,
+        plain => plain,
+    };
+    if account.len() > LONGEST_ACCOUNT {
+        return Err(Failure::protocol(format!("an account's name of more than {LONGEST_ACCOUNT} bytes")));
+    }
+    Ok(account)
+}
+
+fn says_that_it_decrypts(attributes: &[u8]) -> Result<bool> {
+    let mut reader = Reader::new(attributes);
+    let mut says = false;
+    while !reader.is_empty() {
+        let (name, value) = (reader.text()?, reader.text()?);
+        says |= name == DECRYPTS && value == b"1";
+    }
+    Ok(says)
+}
+
+impl Response<'_> {
+    /// It wants TLS, where a request for it would have been the way.
+    pub fn claims_tls(&self) -> bool {
+        self.capabilities & TLS != 0
+    }
+
+    /// What both ends and the gateway go by: lists end without an EOF of their own.
+    pub fn without_eof(&self, greeting: &Greeting) -> bool {
+        self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Its texts, and the server's names, are cut into characters in a way that the fence can follow. `ascii`, `latin1`,
+    /// `binary`, `utf8mb3` and `utf8mb4`, by their collations.
+    pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
+        let collation = if self.collation == 0 { greeting.collation } else { self.collation };
+        let latin = [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation);
+        let utf8 = matches!(collation, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255);
+        // A name that is not ASCII is another one in each charset.
+        utf8 || latin && self.account.is_ascii()
+    }
+
+    /// Append what goes on to the server: what was not offered is not claimed.
+    ///
+    /// # Errors
+    /// `plan`, where it is too long.
+    pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
+        append(&payload[..self.end], self.capabilities, sequence, guarded, out)
+    }
+}
+
+/// Append a client's wish for TLS as it goes on to the server.
+///
+/// # Errors
+/// `protocol`.
+pub fn append_tls_request(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
+    let capabilities = Reader::new(payload).u32()?;
+    append(payload, capabilities, sequence, false, out)
+}
+
+fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    let at = out.len();
+    out.extend_from_slice(payload);
+    let kept = capabilities & !CUT & if guarded { !MULTI_STATEMENTS } else { u32::MAX };
+    out[at..at + 4].copy_from_slice(&kept.to_le_bytes());
+    // Where MariaDB's clients claim more.
+    out[at + 9..at + 9 + RESERVED_OF_RESPONSE].fill(0);
+    packet::finish(&mut out[start..], sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_common::constants::{CapabilityFlags, StatusFlags};
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::{HandshakePacket, HandshakeResponse};
+    use mysql_common::proto::{MyDeserialize, MySerialize};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn greeting(capabilities: CapabilityFlags) -> Vec<u8> {
+        let mut packet = Vec::new();
+        let (nonce, plugin) = (Some(&b"abcdefghijkl\0"[..]), Some(&b"mysql_native_password"[..]));
+        HandshakePacket::new(
+            10,
+            &b"8.0.36"[..],
+            1,
+            *b"01234567",
+            nonce,
+            capabilities,
+            45,
+            StatusFlags::empty(),
+            plugin,
+        )
+        .serialize(&mut packet);
+        packet
+    }
+
+    fn response(user: &'static str, attributes: &[(&str, &str)], capabilities: CapabilityFlags) -> Vec<u8> {
+        let owned = |text: &str| text.to_owned();
+        let attributes: HashMap<_, _> = attributes.iter().map(|(name, value)| (owned(name), owned(value))).collect();
+        let mut packet = Vec::new();
+        HandshakeResponse::new(
+            Some(&[7; 20][..]),
+            (8, 0, 36),
+            Some(user.as_bytes()),
+            Some(&b"tpcc"[..]),
+            Some(mysql_common::packets::AuthPlugin::MysqlNativePassword),
+            capabilities,
+            Some(attributes),
+            1 << 24,
+        )
+        .serialize(&mut packet);
+        packet
+    }
+
+    fn told(user: &'static str, attributes: &[(&str, &str)]) -> (Vec<u8>, bool) {
+        let packet = response(user, attributes, CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL);
+        match First::parse(&packet).unwrap() {
+            First::Response(response) => (response.account.to_vec(), response.decrypts),
+            First::TlsRequest => panic!("no request for TLS"),
+        }
+    }
+
+    #[test]
+    fn a_greeting_offers_what_the_gateway_can_follow() {
+        for tls in [false, true] {
+            let mut out = Vec::new();
+            Greeting::cut(&greeting(CapabilityFlags::all()), 0, tls, &mut out).unwrap();
+            let read = HandshakePacket::deserialize((), &mut ParseBuf(&out[4..])).unwrap();
+            let offered = read.capabilities();
+            assert_eq!(offered.contains(CapabilityFlags::CLIENT_SSL), tls);
+            assert!(!offered.intersects(
+                CapabilityFlags::CLIENT_COMPRESS
+                    | CapabilityFlags::CLIENT_LOCAL_FILES
+                    | CapabilityFlags::CLIENT_SESSION_TRACK
+                    | CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA
+                    | CapabilityFlags::CLIENT_QUERY_ATTRIBUTES
+            ));
+            assert!(offered.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF | CapabilityFlags::CLIENT_CONNECT_ATTRS));
+        }
+        let plain = CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL;
+        assert!(Greeting::cut(&greeting(plain), 0, true, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_response_tells_who_and_whether_it_decrypts() {
+        assert_eq!(told("shop", &[]), (b"shop".to_vec(), false));
+        assert_eq!(told("shop", &[("_os", "Linux"), ("costof_encrypted", "1")]), (b"shop".to_vec(), true));
+        assert_eq!(told("shop", &[("costof_encrypted", "0")]), (b"shop".to_vec(), false));
+        assert_eq!(told("'shop'", &[]), (b"shop".to_vec(), false), "as the server reads it");
+    }
+
+    #[test]
+    fn what_was_not_offered_is_not_claimed() {
+        let packet = response("shop", &[("a", "b")], CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL);
+        let First::Response(parsed) = First::parse(&packet).unwrap() else { panic!("a response") };
+        for guarded in [false, true] {
+            let mut out = Vec::new();
+            parsed.append(&packet, 1, guarded, &mut out).unwrap();
+            let read = HandshakeResponse::deserialize((), &mut ParseBuf(&out[4..])).unwrap();
+            assert_eq!((read.user(), read.db_name()), (&b"shop"[..], Some(&b"tpcc"[..])));
+            assert!(!read.capabilities().contains(CapabilityFlags::CLIENT_COMPRESS));
+            assert_eq!(read.capabilities().contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS), !guarded);
+        }
+    }
+
+    #[test]
+    fn charsets_that_hide_quotes_are_told_apart() {
+        let greeting = Greeting { capabilities: 0, collation: 28 };
+        let response = |collation, account| Response { capabilities: 0, collation, account, decrypts: false, end: 0 };
+        for (collation, plain) in [(45, true), (255, true), (8, true), (33, true), (28, false), (0, false), (10, false)]
+        {
+            assert_eq!(response(collation, b"shop").has_plain_charset(&greeting), plain, "{collation}");
+        }
+        assert!(!response(8, b"m\xfcller").has_plain_charset(&greeting));
+        assert!(response(45, "müller".as_bytes()).has_plain_charset(&greeting));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), tls: bool) {
+            let _ = Greeting::cut(&bytes, 0, tls, &mut Vec::new());
+            if let Ok(First::Response(response)) = First::parse(&bytes) {
+                response.append(&bytes, 1, true, &mut Vec::new()).unwrap();
+            }
+        }
+
+        #[test]
+        fn a_damaged_response_never_panics(at in 0..200_usize, with: u8, cut in 0..100_usize) {
+            let mut packet = response("shop", &[("costof_encrypted", "1")], CapabilityFlags::all());
+            let place = at % packet.len();
+            packet[place] = with;
+            packet.truncate(packet.len().saturating_sub(cut / 2));
+            if let Ok(First::Response(response)) = First::parse(&packet) {
+                response.append(&packet, 1, true, &mut Vec::new()).unwrap();
+            }
+        }
+    }
+}

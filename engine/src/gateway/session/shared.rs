@@ -1,0 +1,72 @@
+//! What sessions have in common with those who start and watch them.
+
+use super::super::rules::Rules;
+use serde::Serialize;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A listener's rules, which may be replaced while sessions last.
+#[derive(Debug)]
+pub struct Shared {
+    rules: Mutex<Arc<Rules>>,
+    /// How often they were replaced: a session looks at this number with each command, and takes the lock only where it is
+    /// another.
+    generation: AtomicU64,
+}
+
+impl Shared {
+    /// With these rules.
+    pub fn new(rules: Rules) -> Self {
+        Shared { rules: Mutex::new(Arc::new(rules)), generation: AtomicU64::new(0) }
+    }
+
+    /// From each session's next command on.
+    pub fn replace(&self, rules: Rules) {
+        let mut held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Arc::new(rules);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The present rules, and which they are.
+    pub fn rules(&self) -> (Arc<Rules>, u64) {
+        let held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        (held.clone(), self.generation())
+    }
+
+    /// Which rules are the present ones.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+/// What a session has done.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Passed on to the server.
+    pub commands: u64,
+    /// Of answers, read under rules.
+    pub rows: u64,
+    /// NULLs are none.
+    pub values_encrypted: u64,
+    /// Of those values.
+    pub plaintext_bytes: u64,
+    /// Of those values.
+    pub ciphertext_bytes: u64,
+    /// Commands that the fence or the rules did not let pass.
+    pub refused: u64,
+    /// Sessions that could not go on.
+    pub errors: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, more: Tally) {
+        self.commands += more.commands;
+        self.rows += more.rows;
+        self.values_encrypted += more.values_encrypted;
+        self.plaintext_bytes += more.plaintext_bytes;
+        self.ciphertext_bytes += more.ciphertext_bytes;
+        self.refused += more.refused;
+        self.errors += more.errors;
+    }
+}

@@ -1,0 +1,205 @@
+//! Bounded fuzzing: whatever comes from either side, in whatever pieces, nothing panics and nothing encrypted gets out.
+
+use super::*;
+
+const MARK: &[u8] = b"S3CRET-OF-A-COLUMN";
+const ITERATIONS: usize = 3000;
+
+/// Choices out of a fuzzer's bytes; zeros when they are used up.
+struct Choices<'a>(&'a [u8]);
+
+impl<'a> Choices<'a> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn bytes(&mut self) -> &'a [u8] {
+        let count = usize::from(self.byte()).min(self.0.len());
+        let (taken, rest) = self.0.split_at(count);
+        self.0 = rest;
+        taken
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[usize::from(self.byte()) % all.len()]
+    }
+}
+
+fn leaks(between: &Between) -> bool {
+    between.to_client.windows(MARK.len()).any(|window| window == MARK)
+}
+
+/// Arbitrary bytes in both directions, from the first one on or after a login.
+fn converse(bytes: &[u8]) {
+    let mut choices = Choices(bytes);
+    let mut between = match choices.byte() % 4 {
+        0 => Between::new(RULES, false),
+        1 => Between::new(RULES, true),
+        2 => Between::logged_in("admin"),
+        _ => Between::logged_in("shop"),
+    };
+    while !choices.0.is_empty() {
+        let (side, own) = (choices.byte(), choices.byte());
+        let said = choices.bytes();
+        // Half of it is packets in number, or nothing would get past the first header.
+        let said = if own % 2 == 0 { packet(between.session.answer.sequence, said) } else { said.to_vec() };
+        match side % 3 {
+            0 => between.server_in_pieces(&said, usize::from(own)),
+            1 => drop(between.client(&said)),
+            _ if between.session.wants_tls() => between.session.secured(),
+            _ => drop(between.client(&packet(0, &said))),
+        }
+    }
+    between.session.server_lost(&mut between.to_client);
+}
+
+#[test]
+fn arbitrary_bytes_from_both_sides() {
+    bolero::check!().with_iterations(ITERATIONS).for_each(converse);
+}
+
+/// The packets of an answer with the mark in a column that is to be encrypted, damaged by choice. What the server says of a
+/// column's names stays as it is: by another name it would be another column; and so does what tells an error from a row.
+fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
+    let format = choices.of(&[RowFormat::Text, RowFormat::Binary]);
+    let columns: Vec<_> = (0..1 + choices.byte() % 4).map(|_| choices.of(&[SECRET, PLAIN, COMPUTED])).collect();
+    let kinds: Vec<_> = columns.iter().map(|_| choices.of(&[0xFD_u8, 0xFC, 0x0F])).collect();
+    let mut payloads = vec![vec![columns.len() as u8]];
+    payloads.extend(columns.iter().zip(&kinds).map(|(column, kind)| of_type(*column, *kind)));
+    for _ in 0..choices.byte() % 6 {
+        let value = |column: &Column| match choices.byte() % 5 {
+            0 => None,
+            _ if column.column == "plain" => Some(&b"plain"[..]),
+            _ => Some(MARK),
+        };
+        let row: Vec<_> = columns.iter().map(value).collect();
+        payloads.push(match format {
+            RowFormat::Text => text_row(&row),
+            RowFormat::Binary => binary_row(&row),
+        });
+    }
+    payloads.push(
+        choices
+            .of(&[
+                END,
+                b"\xff\x26\x04#23000Duplicate entry 'S3CRET-OF-A-COLUMN' for key 'k'",
+                b"\xfe\0\0\x0a\0\0\0",
+                b"",
+            ])
+            .to_vec(),
+    );
+    let definitions = columns.len() + 1;
+    let mut answer = Vec::new();
+    let mut sequence = 1_u8;
+    for (place, payload) in payloads.iter().enumerate() {
+        let mut payload = payload.clone();
+        if place >= definitions && choices.byte() % 4 == 0 && payload.len() > 1 {
+            damage(&mut payload, choices);
+        }
+        sequence = sequence.wrapping_add(u8::from(choices.byte() % 32 == 1));
+        let mut whole = packet(sequence, &payload);
+        if choices.byte() % 32 == 1 {
+            whole[usize::from(choices.byte() % 3)] ^= choices.byte();
+        }
+        answer.extend_from_slice(&whole);
+        sequence = sequence.wrapping_add(1);
+    }
+    answer.truncate(answer.len().saturating_sub(usize::from(choices.byte() / 8)));
+    (format, answer)
+}
+
+fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
+    match choices.byte() % 4 {
+        0 => payload.truncate(1 + usize::from(choices.byte()) % payload.len()),
+        1 => payload.extend_from_slice(choices.bytes()),
+        2 => {
+            let place = 1 + usize::from(choices.byte()) % (payload.len() - 1);
+            payload[place] = choices.byte();
+        }
+        // Another length of the first value, and so of all that follow.
+        _ if payload[0] < 0xFB => payload[0] = choices.byte() % 0xFB,
+        _ => {}
+    }
+}
+
+fn binary_row(row: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut payload = vec![0; 1 + (row.len() + 2).div_ceil(8)];
+    for (place, value) in row.iter().enumerate() {
+        match value {
+            None => payload[1 + (place + 2) / 8] |= 1 << ((place + 2) % 8),
+            Some(value) => {
+                payload.push(value.len() as u8);
+                payload.extend_from_slice(value);
+            }
+        }
+    }
+    payload
+}
+
+fn answer(bytes: &[u8]) {
+    let mut choices = Choices(bytes);
+    let account = choices.of(&["shop", "analyst"]);
+    let size = 1 + usize::from(choices.byte());
+    let mut between = Between::logged_in(account);
+    for _ in 0..1 + choices.byte() % 3 {
+        let (format, answer) = damaged_answer(&mut choices);
+        match format {
+            RowFormat::Text => between.query("SELECT name, plain FROM people"),
+            RowFormat::Binary => {
+                between.client(&packet(0, b"\x16SELECT name FROM people"));
+                between.server(&packet(1, b"\x00\x07\0\0\0\0\0\0\0\0\0\0"));
+                between.client(&packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"));
+            }
+        }
+        between.server_in_pieces(&answer, size);
+        assert!(!leaks(&between), "{bytes:?}");
+    }
+    between.session.server_lost(&mut between.to_client);
+    assert!(!leaks(&between), "{bytes:?}");
+}
+
+#[test]
+fn damaged_answers_never_show_what_is_to_be_encrypted() {
+    bolero::check!().with_iterations(ITERATIONS).for_each(answer);
+}
+
+/// Definitions alone, whose parser looks furthest into a packet.
+#[test]
+fn damaged_definitions() {
+    bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
+        let _ = Definition::parse(bytes);
+        let mut choices = Choices(bytes);
+        let mut payload = definition(SECRET);
+        damage(&mut payload, &mut choices);
+        let mut between = Between::logged_in("shop");
+        between.query("SELECT name FROM people");
+        between.server(&[packet(1, b"\x01"), packet(2, &payload), packet(3, b"\x05right"), packet(4, END)].concat());
+        between.session.server_lost(&mut between.to_client);
+    });
+}
+
+/// The beginning of a connection, damaged anywhere.
+#[test]
+fn damaged_logins() {
+    bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
+        let mut choices = Choices(bytes);
+        let mut between = Between::new(RULES, choices.byte() % 2 == 1);
+        let (mut greeting, mut response) = (greeting(), response("shop", true));
+        for whole in [&mut greeting, &mut response] {
+            for _ in 0..choices.byte() % 4 {
+                let place = usize::from(choices.byte()) % whole.len();
+                whole[place] = choices.byte();
+            }
+        }
+        between.server_in_pieces(&greeting, 1 + usize::from(choices.byte()));
+        between.client(&response);
+        if between.session.wants_tls() {
+            between.session.secured();
+        }
+        between.server(&packet(2, choices.bytes()));
+        between.client(&packet(3, choices.bytes()));
+        between.server(&packet(4, OK));
+    });
+}

@@ -1,0 +1,137 @@
+//! Packets, as a server and a client would send them.
+
+use mysql_common::constants::{CapabilityFlags, StatusFlags};
+use mysql_common::packets::HandshakePacket;
+use mysql_common::proto::MySerialize;
+
+pub const KEY: &str = "00112233445566778899aabbccddeeff";
+pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
+    [[accounts]]\nname = 'admin'\nrole = 'plaintext'\n\
+    [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
+    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
+pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+/// Of rows, where lists have no EOF.
+pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
+/// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
+pub const CAPABILITIES: u32 = 1 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24;
+
+/// A column's original names.
+#[derive(Clone, Copy)]
+pub struct Column {
+    pub database: &'static str,
+    pub table: &'static str,
+    pub column: &'static str,
+}
+
+pub const SECRET: Column = Column { database: "d", table: "people", column: "name" };
+pub const PLAIN: Column = Column { database: "d", table: "t", column: "plain" };
+pub const COMPUTED: Column = Column { database: "", table: "", column: "" };
+
+pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
+    packet[3] = sequence;
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// The same packet under another number.
+pub fn sequenced(sequence: u8, bytes: &[u8]) -> Vec<u8> {
+    packet(sequence, &bytes[4..])
+}
+
+/// Payloads. The bytes are whole packets.
+pub fn packets(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    while let [low, middle, high, _, rest @ ..] = bytes {
+        let length = u32::from_le_bytes([*low, *middle, *high, 0]) as usize;
+        packets.push(rest[..length].to_vec());
+        bytes = &rest[length..];
+    }
+    assert!(bytes.is_empty());
+    packets
+}
+
+pub fn sequences(mut bytes: &[u8]) -> Vec<u8> {
+    let mut numbers = Vec::new();
+    while let [low, middle, high, sequence, rest @ ..] = bytes {
+        numbers.push(*sequence);
+        bytes = &rest[u32::from_le_bytes([*low, *middle, *high, 0]) as usize..];
+    }
+    numbers
+}
+
+/// An error's words.
+pub fn error(payload: &[u8]) -> String {
+    assert_eq!(payload[0], 0xFF, "{payload:?}");
+    String::from_utf8_lossy(&payload[9..]).into_owned()
+}
+
+pub fn greeting() -> Vec<u8> {
+    let mut payload = Vec::new();
+    let (nonce, plugin) = (Some(&b"abcdefghijkl\0"[..]), Some(&b"mysql_native_password"[..]));
+    let status = StatusFlags::empty();
+    HandshakePacket::new(10, &b"8.0.36"[..], 1, *b"01234567", nonce, CapabilityFlags::all(), 45, status, plugin)
+        .serialize(&mut payload);
+    packet(0, &payload)
+}
+
+pub fn response(account: &str, decrypts: bool) -> Vec<u8> {
+    response_of(account, decrypts, CAPABILITIES)
+}
+
+pub fn response_of(account: &str, decrypts: bool, capabilities: u32) -> Vec<u8> {
+    let mut payload = capabilities.to_le_bytes().to_vec();
+    payload.extend_from_slice(&[0, 0, 0, 1, 45]);
+    payload.resize(32, 0);
+    payload.extend_from_slice(account.as_bytes());
+    payload.extend_from_slice(b"\0\x04\x01\x02\x03\x04mysql_native_password\0");
+    payload.extend_from_slice(if decrypts { b"\x13\x10costof_encrypted\x011" } else { b"\0" });
+    packet(1, &payload)
+}
+
+pub fn tls_request() -> Vec<u8> {
+    let mut payload = (CAPABILITIES | 1 << 11).to_le_bytes().to_vec();
+    payload.resize(32, 0);
+    payload
+}
+
+pub fn definition(column: Column) -> Vec<u8> {
+    of_type(column, 0xFD)
+}
+
+pub fn of_type(Column { database, table, column }: Column, kind: u8) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for text in ["def", database, "alias", table, "alias", column] {
+        payload.push(text.len() as u8);
+        payload.extend_from_slice(text.as_bytes());
+    }
+    payload.extend_from_slice(b"\x0c\x2d\0\x50\0\0\0");
+    payload.extend_from_slice(&[kind, 0, 0, 0, 0, 0]);
+    payload
+}
+
+/// A whole answer; values have less than 64 KiB.
+pub fn text_answer(columns: &[Column], rows: &[&[Option<&[u8]>]]) -> Vec<u8> {
+    let mut payloads = vec![vec![columns.len() as u8]];
+    payloads.extend(columns.iter().map(|column| definition(*column)));
+    payloads.extend(rows.iter().map(|row| text_row(row)));
+    payloads.push(END.to_vec());
+    let numbered = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
+    numbered.collect::<Vec<_>>().concat()
+}
+
+pub fn text_row(row: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for value in row {
+        match value {
+            None => payload.push(0xFB),
+            Some(value) if value.len() < 251 => payload.push(value.len() as u8),
+            Some(value) => {
+                payload.push(0xFC);
+                payload.extend_from_slice(&(value.len() as u16).to_le_bytes());
+            }
+        }
+        payload.extend_from_slice(value.unwrap_or_default());
+    }
+    payload
+}

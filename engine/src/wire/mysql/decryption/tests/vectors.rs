@@ -1,0 +1,178 @@
+//! The vectors by which this driver and `costof.encrypted` prove each other. They are made here, of a known key:
+//! `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes the file anew; without that it must be the same.
+
+use super::*;
+use openssl::sha::sha256;
+use serde_json::{Value as Json, json};
+use std::path::PathBuf;
+
+/// An original row that is longer stands in the file as its hash.
+const LONGEST_ROW: usize = 1000;
+const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as its \
+                     server sent them to it; a long row's original is its SHA-256. What is refused is an error of class \
+                     encryption. Made by engine/src/wire/mysql/decryption/tests/vectors.rs";
+
+/// Types, with a value of each in a text row and in a binary row.
+const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
+    ("tiny", 1, b"-7", b"\xf9"),
+    ("short", 2, b"513", b"\x01\x02"),
+    ("long", 3, b"67305985", b"\x01\x02\x03\x04"),
+    ("float", 4, b"1.5", b"\0\0\xc0\x3f"),
+    ("double", 5, b"-2.25", b"\0\0\0\0\0\0\x02\xc0"),
+    ("timestamp", 7, b"2026-11-22 02:36:45", b"\xea\x07\x0b\x16\x02\x24\x2d"),
+    ("long_long", 8, b"-2", b"\xfe\xff\xff\xff\xff\xff\xff\xff"),
+    ("date", 10, b"2026-11-22", b"\xea\x07\x0b\x16"),
+    ("time", 11, b"-49:00:01", b"\x01\x02\0\0\0\x01\0\x01"),
+    ("datetime", 12, b"0000-00-00 00:00:00", b""),
+    ("year", 13, b"2026", b"\xea\x07"),
+    ("decimal", 0xF6, b"-12.50", b"-12.50"),
+    ("blob", 0xFC, b"\0\xff\x27", b"\0\xff\x27"),
+    ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
+];
+
+/// Plaintexts about whose length, or their ciphertext's, a length-encoded integer changes its form.
+const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
+const LONG: usize = 65_536;
+
+#[test]
+fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/column-encryption.json");
+    let made = json!({"about": ABOUT, "master_keys": {"app": APP}, "cases": cases(), "refused": refused()});
+    let text = serde_json::to_string_pretty(&made).unwrap() + "\n";
+    if std::env::var_os("COSTOF_UPDATE_VECTORS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(kept == made, "the ciphertext is another than that of {}", path.display());
+    kept["cases"].as_array().unwrap().iter().for_each(check_case);
+    kept["refused"].as_array().unwrap().iter().for_each(check_refused);
+}
+
+fn check_case(case: &Json) {
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]));
+    let rows = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case)).unwrap();
+    let read: Vec<_> = rows.iter().map(|row| original(row)).collect();
+    assert_eq!(Json::from(read), case["original_rows"], "{}", case["name"]);
+}
+
+fn check_refused(case: &Json) {
+    let mut decryption = Decryption::new(master_keys(&[("app", case["master_key"].as_str().unwrap())]));
+    let read = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case));
+    assert_eq!(read.unwrap_err().class, Class::Encryption, "{}", case["name"]);
+}
+
+fn cases() -> Vec<Json> {
+    let mut made = Vec::new();
+    for algorithm in Algorithm::ALL {
+        for format in [RowFormat::Text, RowFormat::Binary] {
+            made.push(every_type(algorithm, format));
+        }
+        made.push(lengths(algorithm, &LENGTHS, &format!("{algorithm}, lengths")));
+    }
+    made.push(lengths(Algorithm::Aes128Gcm, &[LONG], "a long value"));
+    made
+}
+
+/// A row of each type, encrypted and plain columns in turn, then one of encrypted NULLs.
+fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
+    let mut gateway = Gateway::known();
+    let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
+    let columns: Vec<_> = TYPES.iter().enumerate().map(|(at, (name, kind, ..))| (*name, *kind, chosen(at))).collect();
+    let table = gateway.table(&columns);
+    let values: Vec<_> =
+        TYPES.iter().map(|(.., text, binary)| Some(if format == RowFormat::Text { *text } else { *binary })).collect();
+    let nulls: Vec<_> = values.iter().enumerate().map(|(at, value)| value.filter(|_| at % 2 == 0)).collect();
+    case(&format!("{algorithm}, {}", word(format)), &mut gateway, &table, &[values, nulls], format)
+}
+
+fn lengths(algorithm: Algorithm, lengths: &[usize], name: &str) -> Json {
+    let mut gateway = Gateway::known();
+    let table = gateway.table(&[("id", 3, None), ("text", 0xFD, Some(algorithm))]);
+    let texts: Vec<_> = lengths.iter().map(|length| vec![b'x'; *length]).collect();
+    let rows: Vec<_> = texts.iter().map(|text| vec![Some(&b"1"[..]), Some(&text[..])]).collect();
+    case(name, &mut gateway, &table, &rows, RowFormat::Text)
+}
+
+fn case(name: &str, gateway: &mut Gateway, table: &Table, rows: &[Vec<Option<&[u8]>>], format: RowFormat) -> Json {
+    let sent: Vec<_> = rows.iter().map(|row| hex(&gateway.row(table, row, format))).collect();
+    let plain: Vec<_> = rows.iter().map(|row| original(&gateway.plain_row(table, row, format))).collect();
+    json!({
+        "name": name,
+        "format": word(format),
+        "definitions": hexes(&table.definitions),
+        "original_definitions": hexes(&table.plain),
+        "rows": sent,
+        "original_rows": plain,
+    })
+}
+
+fn refused() -> Vec<Json> {
+    Algorithm::ALL.into_iter().flat_map(refused_with).collect()
+}
+
+fn refused_with(algorithm: Algorithm) -> Vec<Json> {
+    let mut gateway = Gateway::known();
+    let how = Some(algorithm);
+    let table = gateway.table(&[("c_first", 0xFD, how), ("c_last", 0xFD, how)]);
+    let row = gateway.row(&table, &[Some(b"Ann"), Some(b"OUGHTABLEPRES")], RowFormat::Text);
+    let case = |what: &str, key: &str, definitions: &[Vec<u8>], row: &[u8]| {
+        let definitions = hexes(definitions);
+        json!({"name": format!("{algorithm}, {what}"), "format": "text", "master_key": key, "definitions": definitions,
+               "rows": [hex(row)]})
+    };
+    let changed_at = |packet: &[u8], at: usize| {
+        let mut changed = packet.to_vec();
+        changed[at] ^= 0x10;
+        changed
+    };
+    let of_definition = |at| vec![table.definitions[0].clone(), changed_at(&table.definitions[1], at)];
+    let plain = table.plain[1].len();
+    let mut swapped = table.definitions.clone();
+    swapped.swap(0, 1);
+    let cut = vec![table.definitions[0].clone(), table.definitions[1][..plain + 30].to_vec()];
+    let good = &table.definitions;
+    vec![
+        case("tampered value", APP, good, &changed_at(&row, row.len() - TAG - 1)),
+        case("tampered tag", APP, good, &changed_at(&row, row.len() - 1)),
+        case("tampered nonce, IV or first block", APP, good, &changed_at(&row, 5)),
+        case("another algorithm's number", APP, good, &changed_at(&row, 1)),
+        case("wrong master key", &APP.replace('f', "0"), good, &row),
+        case("values in each other's columns", APP, &swapped, &row),
+        case("another original type", APP, &of_definition(plain + 8 + 1 + 2), &row),
+        case("another name of the master key", APP, &of_definition(plain + 8 + 1 + 10 + 1), &row),
+        case("tampered data key", APP, &of_definition(good[1].len() - 1), &row),
+        case("tampered envelope's first bytes", APP, &of_definition(plain), &row),
+        case("cut envelope", APP, &cut, &row),
+    ]
+}
+
+/// Of a tag or MAC.
+const TAG: usize = 16;
+
+fn word(format: RowFormat) -> &'static str {
+    if format == RowFormat::Text { "text" } else { "binary" }
+}
+
+fn format_of(case: &Json) -> RowFormat {
+    if case["format"] == "text" { RowFormat::Text } else { RowFormat::Binary }
+}
+
+fn original(row: &[u8]) -> Json {
+    if row.len() > LONGEST_ROW { json!({"sha256": hex(&sha256(row))}) } else { hex(row).into() }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hexes(packets: &[Vec<u8>]) -> Vec<String> {
+    packets.iter().map(|packet| hex(packet)).collect()
+}
+
+fn packets(written: &Json) -> Vec<Vec<u8>> {
+    let bytes = |hex: &Json| {
+        let digits = hex.as_str().unwrap().as_bytes().chunks_exact(2);
+        digits.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    };
+    written.as_array().unwrap().iter().map(bytes).collect()
+}

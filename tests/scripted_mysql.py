@@ -1,0 +1,71 @@
+"""A MySQL server that answers with packets that were written beforehand, over a pair of sockets."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+OK = b"\0\0\0\2\0\0\0"
+EOF = b"\xfe\0\0\2\0"
+# Of protocol 4.1, with attributes and without TLS.
+CAPABILITIES = 0x0018_A20D
+NONCE = b"01234567", b"abcdefghijkl\0"
+
+
+@dataclass
+class ResultSet:
+    definitions: list[bytes]
+    rows: list[bytes]
+
+    def packets(self) -> list[bytes]:
+        return [bytes([len(self.definitions)]), *self.definitions, EOF, *self.rows, EOF]
+
+
+@dataclass
+class ScriptedMysql:
+    """Answers each statement by what `results` has for it, and any other by OK; one thread, one connection."""
+
+    results: Callable[[str], ResultSet | None]
+    said_hello: bytes = b""
+    client: socket.socket = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client, self._server = socket.socketpair()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with self._server:
+            low, high = struct.unpack("<HH", struct.pack("<I", CAPABILITIES))
+            greeting = b"\x0a8.0.36\0" + struct.pack("<I8sxHBHHB10x", 1, NONCE[0], low, 45, 2, high, 21)
+            self._say(0, greeting + NONCE[1] + b"mysql_native_password\0")
+            self.said_hello = self._hear()
+            self._say(2, OK)
+            while (command := self._hear())[:1] == b"\x03":
+                result = self.results(command[1:].decode())
+                for number, packet in enumerate([OK] if result is None else result.packets(), 1):
+                    self._say(number % 256, packet)
+
+    def _say(self, number: int, packet: bytes) -> None:
+        # A client may go away in the middle.
+        with suppress(OSError):
+            self._server.sendall(struct.pack("<I", len(packet))[:3] + bytes([number]) + packet)
+
+    def _hear(self) -> bytes:
+        """Nothing, where the client has gone."""
+        header = self._read(4)
+        return self._read(int.from_bytes(header[:3], "little")) if header else b""
+
+    def _read(self, count: int) -> bytes:
+        read = b""
+        while len(read) < count:
+            more = b""
+            with suppress(OSError):
+                more = self._server.recv(count - len(read))
+            if not more:
+                return b""
+            read += more
+        return read
