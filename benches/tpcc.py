@@ -23,7 +23,6 @@ import pymysql
 from benches import go_tpc
 from benches.table import Measured, print_table
 from costof import tpcc
-from costof.awake import cores_awake
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
@@ -116,7 +115,7 @@ def main() -> None:
     if their_program is None:
         sys.stdout.write("TPC-C: left out (go-tpc is missing, and cannot be built)\n")
         return
-    with cores_awake(), _bench(their_program) as bench:
+    with _bench(their_program) as bench:
         bench.load()
         turns = [(bench.engine(), bench.go_tpc()) for _ in range(TURNS)]
         bench.check()
@@ -141,7 +140,3 @@ def _bench(their_program: Path) -> Iterator[Bench]:
             load = {"name": "load", "kind": "tpcc", "workers": 4, "tpcc": {"warehouses": WAREHOUSES, "phase": "load"}}
             wire.plan(border_plan([arm], [load, {"name": "run", "workers": TERMINALS, **kind}], threads=2))
             yield Bench(lab, server, wire, their_program)
-
-
-if __name__ == "__main__":
-    main()
