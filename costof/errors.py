@@ -53,6 +53,10 @@ class Problem(Enum):
     )
     NEEDS_ROOT = (EXIT_FAILED, "{what} needs root: {detail}; run costof as root, or leave it out")
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
+    NOTHING_TO_COMPARE = (
+        EXIT_USAGE,
+        "the levels asked for leave only the control ({control}): add one to compare it with",
+    )
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
     BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")
     NO_TUNNEL_TO_TARGET = (
@@ -144,9 +148,7 @@ class Caution(Enum):
         "to have them shown"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
-    NO_CPU_SHARE = (
-        "not root: {hosts} had no CPU share but whatever of this machine was free, so balancer_cpu says nothing"
-    )
+    NO_CPU_SHARE = "not root: {hosts} had no CPU share but whatever of this machine was free, whatever {factors} said"
     NOT_VERIFIED = (
         "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
     )

@@ -78,6 +78,8 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     A Ctrl-C or a lost service ends the run as partial with what it has. Raises `CostofError` when there is nothing:
     the service cannot start, or no arm can run.
     """
+    if not plan.protected:
+        raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = steal_seconds(), time.monotonic()
     state = _Run(plan, service, ledger, progress, Panel(plan, service, ledger), before or Before())
     partial: str | None = None

@@ -22,13 +22,25 @@ from costof.lab.opened import Opened
 
 
 class ChainedSite(Opened):
-    """A context manager within a lab's; leave it before the lab. `cores` is the share of each in the middle, if any."""
+    """A context manager within a lab's; leave it before the lab.
 
-    def __init__(self, lab: Lab, middle: Sequence[str], last: str, seed: int, cores: float | None = None) -> None:
+    `cores` is the share of each in the middle, `last_cores` that of the last, if any.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        middle: Sequence[str],
+        last: str,
+        seed: int,
+        cores: float | None = None,
+        last_cores: float | None = None,
+    ) -> None:
         self._lab = lab
         self._names = list(middle)
         self._last_name = last
         self._cores = cores
+        self._last_cores = last_cores
         self._network = Network(lab, seed=seed)
         self.middle: dict[str, Host] = {}
         #: Where clients reach those in the middle.
@@ -48,7 +60,8 @@ class ChainedSite(Opened):
 
     def _make_hosts(self) -> None:
         network = self._network
-        self.client, self.last = network.host("client"), network.host(self._last_name.split()[-1])
+        self.client = network.host("client")
+        self.last = network.host(self._last_name.split()[-1], cpu_share=self._last_cores)
         for name in self._names:
             self.middle[name] = network.host(name, cpu_share=self._cores)
         straight = network.link(self.client, self.last, f"client-{self.last.name}")

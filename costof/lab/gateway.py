@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 from costof.column_rules import Account
+from costof.errors import Caution
 from costof.instrument import SliceAnswer
 from costof.lab.certificates import Authority
 from costof.lab.chained_site import ChainedSite
 from costof.lab.gateway_front import MASTER_KEY, GatewayFront, Position, Seen, loading_arm
-from costof.lab.lab import Lab
+from costof.lab.host import Host
+from costof.lab.lab import Lab, is_root
 from costof.lab.mariadb import DATABASE, PORT, USER, MariadbServer
 from costof.lab.mariadb import ROLE as SERVER_ROLE
 from costof.lab.opened import Opened
@@ -47,7 +50,10 @@ class GatewayLab(Opened, Service):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lab = Lab()
-        self._site = ChainedSite(self._lab, [GATEWAY], "a server", plan.seed)
+        #: Whether server and gateway have the CPU shares that arms ask for: as machines of their own would.
+        self._shares = is_root()
+        cores = {"cores": 1.0, "last_cores": 1.0} if self._shares else {}
+        self._site = ChainedSite(self._lab, [GATEWAY], "a server", plan.seed, **cores)
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -77,10 +83,12 @@ class GatewayLab(Opened, Service):
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """Load TPC-C's tables, past the gateway where an arm goes so. Raises `TPCC_UNSOUND`."""
         through = loading_arm(self._plan, arm)
+        self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
         self._tables.fill(lambda: load(through))
 
     def arrange(self, arm: PlannedArm) -> None:
         self._tables.renew()
+        self._give_shares({role: float(arm.levels[f"{role}_cpu"]) for role in self._hosts})
 
     def writes(self) -> list[str]:
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
@@ -100,6 +108,10 @@ class GatewayLab(Opened, Service):
         """Of the end that a client speaks to: the gateway's listener, or the server."""
         counted = self._front.counters(server)
         return self._server.counters() if counted is None else counted
+
+    def held_back_seconds(self) -> dict[str, float]:
+        shares = {role: host.cpu_share for role, host in self._hosts.items()}
+        return {role: share.held_back_seconds() for role, share in shares.items() if share is not None}
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
@@ -128,7 +140,12 @@ class GatewayLab(Opened, Service):
         return None if status is None else f"the lab's gateway ended in the middle of the run (status {status})"
 
     def cautions(self) -> list[str]:
-        return [] if self.lost() else self._tables.cautions()
+        shares = (
+            []
+            if self._shares
+            else [Caution.NO_CPU_SHARE.text(hosts="server and gateway", factors="server_cpu and gateway_cpu")]
+        )
+        return shares if self.lost() else shares + self._tables.cautions()
 
     def describe(self) -> Description:
         return Description(
@@ -141,6 +158,16 @@ class GatewayLab(Opened, Service):
     def process_ids(self) -> dict[str, int]:
         """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()} | {GATEWAY: self._front.pid}
+
+    @property
+    def _hosts(self) -> dict[str, Host]:
+        """Those with a share, by role."""
+        return {SERVER_ROLE: self._site.last, GATEWAY: self._site.middle[GATEWAY]}
+
+    def _give_shares(self, cores: dict[str, float]) -> None:
+        for role, host in self._hosts.items():
+            if host.cpu_share is not None:
+                host.cpu_share.resize(cores[role])
 
     def _rows(self) -> Rows:
         """Past the gateway, as its administrator."""

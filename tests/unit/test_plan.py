@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, Problem
+from costof.experiment import run
 from costof.plan import AS_SERVED, Options, Plan, parse_duration, parse_precision, resolve
 from costof.rounds import enough, in_unit, turns_of_round
 from costof.study import Study, load_study, study_names
@@ -302,3 +304,10 @@ def test_a_workload_follows_only_factors_that_there_are() -> None:
     study["workloads"]["transactions"]["workers_factor"] = "terminal"
     with pytest.raises(ValueError, match="follows the unknown factor terminal"):
         Study.model_validate(study)
+
+
+def test_a_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
+    nothing = cast(Any, None)
+    with pytest.raises(CostofError, match=r"leave only the control \(plain\): add one to compare it with"):
+        run(plan, nothing, nothing, nothing)
