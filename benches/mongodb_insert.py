@@ -1,13 +1,15 @@
 """The engine against pymongo: inserts of YCSB's records, one at a time, by one worker and by eight, with w:1.
 
 Both write to the primary of the same replica set, into a collection each; their turns alternate, and the medians are
-told. pymongo runs a thread for each worker on one client; its records are made before its clock starts, the engine's
-are made as they are sent.
+told. pymongo runs a thread for each worker on one client. Both make a record as they send it, as YCSB's loader does:
+its key by the same hash, and ten fields of random printable bytes (in Python a thousand bytes at once).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import secrets
 import subprocess
 import sys
@@ -32,8 +34,8 @@ SECONDS = 2.0
 WORKERS = (1, 8)
 FIELDS = 10
 FIELD_LENGTH = 100
-# More than a thread inserts in a turn.
-RECORDS_A_THREAD = 10_000
+FIELD_NAMES = [f"field{field}" for field in range(FIELDS)]
+PRINTABLE = bytes(32 + byte % 95 for byte in range(256))
 
 
 def main() -> None:
@@ -84,6 +86,13 @@ def _middle(setting: str, client: str, turns: list[tuple[float, float, float]]) 
     return Measured(setting, client, rate, cpu, server)
 
 
+def new_record(key: str) -> dict[str, Any]:
+    """One of YCSB's: printable bytes, drawn at once for all fields."""
+    values = random.randbytes(FIELDS * FIELD_LENGTH).translate(PRINTABLE)
+    fields = (Binary(values[at : at + FIELD_LENGTH]) for at in range(0, len(values), FIELD_LENGTH))
+    return {"_id": key, **dict(zip(FIELD_NAMES, fields, strict=True))}
+
+
 def pymongo_client(settings: dict[str, Any], workers: int) -> None:
     """`workers` threads calling `insert_one` for `SECONDS`; connecting is outside the measured time."""
     client: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient(
@@ -97,20 +106,16 @@ def pymongo_client(settings: dict[str, Any], workers: int) -> None:
         retryWrites=False,
     )
     collection = client[settings["database"]][f"pymongo_{secrets.token_hex(8)}"]
-    values = {f"field{field}": Binary(secrets.token_bytes(FIELD_LENGTH)) for field in range(FIELDS)}
     counts = [0] * workers
     start = threading.Barrier(workers + 1)
     deadline = [0.0]
 
     def work(index: int) -> None:
-        first = index * RECORDS_A_THREAD
-        documents = [{"_id": key_name(first + number), **values} for number in range(RECORDS_A_THREAD)]
-        collection.insert_one({"_id": f"warm{index}", **values})
+        records = itertools.count(index, workers)
+        collection.insert_one(new_record(f"warm{index}"))
         start.wait()
-        for document in documents:
-            if time.monotonic() >= deadline[0]:
-                break
-            collection.insert_one(document)
+        while time.monotonic() < deadline[0]:
+            collection.insert_one(new_record(key_name(next(records))))
             counts[index] += 1
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(workers)]

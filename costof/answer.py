@@ -6,7 +6,7 @@ from math import log
 from typing import NamedTuple
 
 from costof.errors import Caution
-from costof.report import advice, winning_back
+from costof.report import advice, split, winning_back
 from costof.report import format as fmt
 from costof.report.reading import settings
 from costof.result import Arm, BreakEven, Effect, Estimate, Metric, Result, Sentence, Verdict
@@ -42,10 +42,12 @@ class Line(NamedTuple):
 def answer(result: Result, study: Study) -> list[Sentence]:
     """What the arms cost in each view, in a few sentences; what explains it; from when it no longer matters."""
     ordered = [arm for setting in settings(result) for arm in setting.arms]
-    arms = [arm for arm in ordered if arm.error is None]
+    bare = split.without(result)
+    arms = [arm for arm in ordered if arm.error is None and arm.name not in bare]
     return [
         *_statements(result, study, arms),
         *(Sentence(kind="answer", text=text) for text in winning_back.sentences(result)),
+        *(Sentence(kind="answer", text=text) for text in (split.answer(result) if result.split else [])),
         *(Sentence(kind="caution", text=text) for text in _unverified(arms)),
         *(Sentence(kind="explanation", text=text) for arm in arms for text in _explanations(result, study, arm)),
         *(Sentence(kind="break_even", text=text) for text in _all_break_evens(result, study, arms)),
@@ -142,7 +144,7 @@ def _said(line: Line, lines: list[Line]) -> str:
     """One line as a sentence; the view is named where the run has more than one."""
     view = VIEW_WORDS[line.view]
     who = f"{view[0].upper()}{view[1:]}, " if len({each.view for each in lines}) > 1 else ""
-    return f"{who}{line.label} {_clauses(line)}."
+    return f"{who}{line.label if who else _capital(line.label)} {_clauses(line)}."
 
 
 def _clauses(line: Line) -> str:

@@ -266,7 +266,7 @@ def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca
     for name, size in plan.slices.items():
         click.echo(f"slice     {name}: {size.operations:,} operations or {size.seconds:g} s")
     click.echo(f"rounds    {plan.fewest_rounds} to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most")
-    click.echo(f"records   {plan.records:,}\nseed      {plan.seed}")
+    click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for write in service.writes():
         click.echo(f"write     {write}")
 

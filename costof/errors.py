@@ -53,6 +53,10 @@ class Problem(Enum):
     )
     NEEDS_ROOT = (EXIT_FAILED, "{what} needs root: {detail}; run costof as root, or leave it out")
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
+    NOTHING_TO_COMPARE = (
+        EXIT_USAGE,
+        "the levels asked for leave only the control ({control}): add one to compare it with",
+    )
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
     BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")
     NO_TUNNEL_TO_TARGET = (
@@ -105,6 +109,11 @@ class Problem(Enum):
     YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
     GATEWAY_ADDRESS = (EXIT_USAGE, "'{text}' is no address to listen on; write it as 127.0.0.1:3307")
     GATEWAY_REFUSED = (EXIT_USAGE, "the gateway does not start: {detail}")
+    TPCC_UNSOUND = (
+        EXIT_FAILED,
+        "the data loaded into {where} is not TPC-C's ({detail}); start again, and if it stays so, look for what else "
+        "writes there",
+    )
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -141,9 +150,7 @@ class Caution(Enum):
         "to have them shown"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
-    NO_CPU_SHARE = (
-        "not root: {hosts} had no CPU share but whatever of this machine was free, so balancer_cpu says nothing"
-    )
+    NO_CPU_SHARE = "not root: {hosts} had no CPU share but whatever of this machine was free, whatever {factors} said"
     NOT_VERIFIED = (
         "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
     )
@@ -151,6 +158,10 @@ class Caution(Enum):
     YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
     YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"
     YCSB_FAILED = "{count} operations failed with '{name}', the first one: {detail}"
+    TPCC_UNSOUND = (
+        "after the run TPC-C's data was not sound, so its transactions were not kept apart as their isolation "
+        "promises: {detail}"
+    )
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 
     def text(self, **fields: object) -> str:

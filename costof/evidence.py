@@ -5,7 +5,7 @@ from __future__ import annotations
 from costof.instrument import SliceAnswer
 from costof.plan import AS_SERVED
 from costof.service import Counters
-from costof.transport import SUITES, speaks_tls
+from costof.transport import SUITES, says_transport, speaks_tls
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
@@ -41,6 +41,8 @@ def _taken(answer: SliceAnswer, workers: int) -> int:
 
 
 def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
+    if not says_transport(levels):
+        return None
     seen = answer.evidence
     protocol = seen.get("protocol")
     if not speaks_tls(levels):
@@ -83,6 +85,8 @@ def _server_side(levels: dict[str, str], opened: int, moved: Counters, stray: in
 
 def _tls_counted(levels: dict[str, str], opened: int, counted: dict[str, int], shared: bool, stray: int) -> str | None:
     tls = sum(counted.values())
+    if not says_transport(levels):
+        return None
     if not speaks_tls(levels):
         return None if shared or tls <= stray else f"the server counted {tls} TLS connections"
     version = levels.get("tls_version")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -26,7 +26,7 @@ from costof.ledger import (
 )
 from costof.panel import Panel
 from costof.plan import Plan, PlannedArm
-from costof.rounds import Samples, Turn, add_samples, enough, precision, turns_of_round
+from costof.rounds import Samples, ServersSide, Turn, add_samples, enough, precision, turns_of_round
 from costof.service import Counters, Observation, Service
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
@@ -78,6 +78,8 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     A Ctrl-C or a lost service ends the run as partial with what it has. Raises `CostofError` when there is nothing:
     the service cannot start, or no arm can run.
     """
+    if not plan.protected:
+        raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = steal_seconds(), time.monotonic()
     state = _Run(plan, service, ledger, progress, Panel(plan, service, ledger), before or Before())
     partial: str | None = None
@@ -89,12 +91,13 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
             ledger.append(EnvironmentRecord(started=now(), facts=facts))
             progress.stage("proving the arms")
             state.panel.start(stack)
-            _prove(state)
-            if plan.records:
-                progress.stage(f"loading {plan.records:,} records")
+            if plan.loads:
+                progress.stage(f"loading {plan.loads}")
             able = next(arm for arm in plan.arms if state.panel.measures("wire", arm.name))
             service.prepare(able, state.panel.load)
+            _prove(state, service.proofs)
             partial = _measure(state)
+            _prove(state, service.last_proofs)
             for text in service.cautions():
                 ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
@@ -108,10 +111,10 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
         ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share)))
 
 
-def _prove(state: _Run) -> None:
-    """What the service itself knows of its arms and links, before anything is measured."""
+def _prove(state: _Run, proofs: Callable[[PlannedArm], dict[str, str]]) -> None:
+    """What the service itself knows of its arms and links."""
     for arm in state.plan.arms:
-        facts = state.service.proofs(arm)
+        facts = proofs(arm)
         if facts:
             state.ledger.append(ProofRecord(arm=arm.name, facts=facts))
     links = state.service.links()
@@ -204,12 +207,14 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
             server_held_back_seconds=held_back,
             server_figures=judgement.figures,
             server_facts=judgement.facts,
+            server_counts=judgement.counts,
             steal_seconds=steal,
             mismatch=wrong,
         )
     )
     if wrong is None and number >= 0:
-        add_samples(state.plan, state.before.samples, number, turn, answer, judgement.figures)
+        servers = ServersSide(judgement.figures, cpu)
+        add_samples(state.plan, state.before.samples, number, turn, answer, servers)
     return answer.operations
 
 

@@ -88,6 +88,11 @@ class TpccCounts(Model):
     deadlocks: int = Field(description="Met and retried.")
     lock_timeouts: int = Field(description="Met and retried.")
 
+    def count(self, name: str) -> int:
+        """By the field's name; what is counted by transaction, of all of them."""
+        counted = getattr(self, name)
+        return sum(counted.values()) if isinstance(counted, dict) else int(counted)
+
 
 class Decrypted(Model):
     """Values that the instrument's driver has decrypted in a slice, and the bytes of their plaintext."""

@@ -62,6 +62,7 @@ class SliceRecord(Record):
     server_held_back_seconds: dict[str, float] = {}
     server_figures: dict[str, float] = {}
     server_facts: dict[str, str] = {}
+    server_counts: dict[str, int] = {}
     steal_seconds: float = 0.0
     mismatch: str | None = None
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from costof import tpcc
 from costof.errors import CostofError, Problem
 from costof.instrument import Instrument, Ready, SliceAnswer, application, border_plan, engine
 from costof.ledger import Ledger, ReadyRecord
@@ -71,7 +72,9 @@ class Panel:
 
     def load(self, arm: PlannedArm) -> None:
         """Load the study's data through an arm. Raises `NOTHING_MEASURED` when it fails."""
-        answer = self._instruments["wire", arm.name].slice(0, arm.name, LOAD, self.plan.records, LOAD_SECONDS)
+        warehouses = self.plan.study.warehouses
+        operations = tpcc.load_operations(warehouses) if warehouses else self.plan.records
+        answer = self._instruments["wire", arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)
         if answer.errors:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
@@ -123,13 +126,15 @@ class Panel:
                     # What was loaded is what can be asked for, and what new records follow.
                     loaded = {"record_count": self.plan.records} if self.plan.records else {}
                     told["ycsb"] = {**workload.options(arm.levels), **loaded}
+                if workload.kind == "tpcc":
+                    told["tpcc"] = {"phase": "run", **workload.tpcc_options(arm.levels)}
                 if workload.pace is not None:
                     told["pace"] = workload.pace.model_dump()
                 if not workload.first_operation:
                     told["first_operation"] = False
                 found[told["name"]] = told
-        if view == "wire" and self.plan.records:
-            found[LOAD] = {"name": LOAD, "kind": "load", "workers": LOAD_WORKERS}
+        if view == "wire" and self.plan.loads:
+            found[LOAD] = load_workload(self.plan.study.warehouses)
         return found
 
     def _border_name(self, workload: str, arm: PlannedArm) -> str:
@@ -137,6 +142,14 @@ class Panel:
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [workload, f"x {workers}" if workers != spec.workers else "", spec.variant(arm.levels)]
         return " ".join(part for part in parts if part)
+
+
+def load_workload(warehouses: int = 0) -> dict[str, Any]:
+    """The border's workload that loads the data: records, or TPC-C's warehouses."""
+    workload: dict[str, Any] = {"name": LOAD, "kind": "load", "workers": LOAD_WORKERS}
+    if warehouses:
+        workload |= {"kind": "tpcc", "tpcc": {"phase": "load", "warehouses": warehouses}}
+    return workload
 
 
 def _grouped(

@@ -79,6 +79,13 @@ class Plan(Model):
         """The arms whose cost is asked for."""
         return [arm for arm in self.arms if not arm.control and not arm.twin]
 
+    @property
+    def loads(self) -> str:
+        """The data that goes into the servers before the first slice, in words; '' where there is none."""
+        if warehouses := self.study.warehouses:
+            return f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}"
+        return f"{self.records:,} records" if self.records else ""
+
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
 
@@ -91,7 +98,7 @@ class Plan(Model):
         return far if far and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS else self.slices[workload]
 
     def workers(self, workload: str, arm: PlannedArm) -> int:
-        return self.size(workload, arm).workers or self.study.workloads[workload].workers
+        return self.size(workload, arm).workers or self.study.workloads[workload].workers_of(arm.levels)
 
 
 @dataclass(frozen=True)

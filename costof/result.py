@@ -265,6 +265,34 @@ class Cure(Model):
     )
 
 
+class SplitPart(Model):
+    """One part of an operation's cost, such as the CPU time of a role, and what a step adds to it, in `unit`."""
+
+    metric: str
+    label: str
+    unit: str
+    before: Finite = Field(description="Mean over the rounds, before the step.")
+    added: Estimate
+    share: Estimate | None = Field(
+        description="Of what the step adds in all, 1 is all of it. None where that is not resolved, or no part of it."
+    )
+
+
+class SplitStep(Model):
+    """What one step along a chain of roles costs, and where: paired by round."""
+
+    start: str = Field(description="The arm before it.")
+    end: str = Field(description="The arm after it.")
+    label: str = Field(description="What the step is, in words.")
+    what: str = Field(description="What its parts are of, in words.")
+    context: str
+    metric: str
+    ratio: Estimate = Field(description="The metric after the step over before it.")
+    total: Estimate = Field(description="What all parts add together, in their unit.")
+    parts: list[SplitPart]
+    beside: list[SplitPart] = Field(description="Told with them, and no part of the total.")
+
+
 class CoresFor(Model):
     """A burst of `clients` new clients within `seconds`, and the cores it takes."""
 
@@ -410,6 +438,7 @@ class Result(Model):
     cures: list[Cure] = []
     sizing: list[Sizing] = []
     trees: list[Tree] = []
+    split: list[SplitStep] = []
     ab: list[AbFigures] = []
     published: Published | None = None
     noise_floor: list[NoiseFloor]

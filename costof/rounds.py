@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from costof.effects import half_width, ratio
-from costof.instrument import SliceAnswer
+from costof.instrument import Phase, SliceAnswer
 from costof.plan import Plan
-from costof.study import OF_SERVERS, WHOLE_SLICE, Metric
+from costof.study import Metric
 
 T = TypeVar("T")
 STEADY_ROUNDS = 3
@@ -84,29 +84,53 @@ class Samples:
         return [of_control[number] for number in common], [of_arm[number] for number in common]
 
 
+@dataclass(frozen=True)
+class ServersSide:
+    """What the servers gave of a slice: figures of their own (`Service.judge`), and CPU seconds by role."""
+
+    figures: dict[str, float]
+    cpu_seconds: dict[str, float]
+
+
 def add_samples(
-    plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, figures: dict[str, float]
+    plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, servers: ServersSide
 ) -> None:
-    """The slice's means and the servers' `figures` of it, by metric, in the metric's unit."""
+    """The slice's means and figures, by metric, in the metric's unit."""
     for name, metric in plan.study.metrics.items():
         if metric.workload != turn.workload:
             continue
-        phase = answer.phases.get(metric.phase)
-        figure = figures.get(metric.phase.removeprefix(OF_SERVERS)) if metric.phase.startswith(OF_SERVERS) else None
-        if figure is not None:
-            samples.add(name, turn.arm, number, figure)
-        elif metric.phase == WHOLE_SLICE and answer.operations:
-            samples.add(name, turn.arm, number, of_slice(metric, answer))
-        elif phase is not None:
+        if metric.of_slice:
+            figure = of_slice(metric, answer, servers)
+            if figure is not None:
+                samples.add(name, turn.arm, number, figure)
+        elif (phase := answer.phases.get(metric.phase)) is not None:
             workers = plan.workers(turn.workload, plan.arm(turn.arm))
             samples.add(name, turn.arm, number, in_unit(metric, phase.sum_ns / phase.count, workers))
 
 
-def of_slice(metric: Metric, answer: SliceAnswer) -> float:
-    """A metric of the slice as a whole: operations over elapsed time, or the elapsed time."""
-    if metric.unit == "per_second":
-        return answer.operations / (answer.elapsed_ns / 1e9)
-    return answer.elapsed_ns / NS_PER_UNIT[metric.unit]
+def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float | None:
+    """A metric of the slice as a whole, such as operations over elapsed time; None where the slice does not tell it."""
+    kind, _, name = metric.phase.partition(".")
+    if kind == "server":
+        return servers.figures.get(name)
+    if not answer.operations:
+        return None
+    seconds = answer.elapsed_ns / 1e9
+    match kind:
+        case "cpu":
+            nanoseconds = servers.cpu_seconds[name] * 1e9 if name in servers.cpu_seconds else answer.cpu_ns.get(name)
+            return None if nanoseconds is None else nanoseconds / answer.operations / NS_PER_UNIT[metric.unit]
+        case "bytes":
+            return _bytes(answer.phases.get(name))
+        case "tpcc":
+            return None if answer.tpcc is None else answer.tpcc.count(name) / seconds
+    return answer.operations / seconds if metric.unit == "per_second" else answer.elapsed_ns / NS_PER_UNIT[metric.unit]
+
+
+def _bytes(phase: Phase | None) -> float | None:
+    if phase is None or phase.bytes_sent is None or phase.bytes_received is None:
+        return None
+    return (phase.bytes_sent + phase.bytes_received) / phase.count
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:

@@ -47,14 +47,16 @@ class Counters:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the servers themselves say of a slice: why it does not prove its arm, figures, and facts in words.
+    """What the servers themselves say of a slice: why it does not prove its arm, figures, facts in words, and counts.
 
     Figures are means over the slice unless their name says otherwise, in the unit of the metric that shows them.
+    Counts are the slice's own; the evidence adds them up, those of the warm-up among them.
     """
 
     mismatch: str | None = None
     figures: dict[str, float] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,14 @@ class Service(ABC):
         return []
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What the service itself can prove of an arm before it is measured, such as a tunnel's negotiated cipher."""
+        """What the service itself can prove of an arm before it is measured, such as a tunnel's negotiated cipher.
+
+        Asked when the data is there.
+        """
+        return {}
+
+    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What it can prove of an arm once the run is over, such as that the data is still sound."""
         return {}
 
     def lost_arm(self, arm: PlannedArm) -> str | None:

@@ -32,6 +32,7 @@ class Factor(Model):
     """
 
     label: str
+    words: str = Field(default="", description="An arm's level of a context, such as '{level} terminals'.")
     levels: list[str]
     default: list[str]
     when: dict[str, list[str]] = {}
@@ -81,6 +82,7 @@ class Workload(Model):
     view: Literal["wire", "app"]
     kind: str
     workers: int = 1
+    workers_factor: str | None = Field(default=None, description="The factor whose level is the number, instead.")
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
     ycsb: Options = Field(
@@ -89,6 +91,21 @@ class Workload(Model):
     ycsb_by_level: dict[str, dict[str, Options]] = Field(
         default={}, description="By factor and level: what an arm with this level has instead."
     )
+    tpcc: Options = Field(
+        default={}, description="Kind tpcc: what differs from the border's defaults, by the border's names."
+    )
+    tpcc_factors: list[str] = Field(
+        default=[], description="Factors whose levels are options of the same names; 'on' and 'off' are yes and no."
+    )
+
+    def workers_of(self, levels: dict[str, str]) -> int:
+        """The number of workers on an arm of these levels."""
+        return int(levels[self.workers_factor]) if self.workers_factor else self.workers
+
+    def tpcc_options(self, levels: dict[str, str]) -> Options:
+        """The `tpcc` options on an arm of these levels."""
+        switches: Options = {"on": True, "off": False}
+        return {**self.tpcc, **{name: switches.get(levels[name], levels[name]) for name in self.tpcc_factors}}
 
     def options(self, levels: dict[str, str]) -> Options:
         """The `ycsb` options on an arm of these levels."""
@@ -100,13 +117,22 @@ class Workload(Model):
     def variant(self, levels: dict[str, str]) -> str:
         """What tells its options on such an arm from the usual ones, such as 'read_share 0.5'; '' where they are."""
         told = [(name, levels.get(name, "")) for name in self.ycsb_by_level]
-        return ", ".join(f"{name} {level}" for name, level in told if level in self.ycsb_by_level[name])
+        found = [(name, level) for name, level in told if level in self.ycsb_by_level[name]]
+        found += [(name, levels[name]) for name in self.tpcc_factors]
+        return ", ".join(f"{name} {level}" for name, level in found)
 
 
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
 WHOLE_SLICE = "slice"
 #: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
 OF_SERVERS = "server."
+#: CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
+OF_CPU = "cpu."
+#: Bytes sent and received for each operation of a phase, such as 'bytes.operation'.
+OF_BYTES = "bytes."
+#: What TPC-C's transactions of a slice were, a second, such as 'tpcc.committed' or 'tpcc.statements'.
+OF_TPCC = "tpcc."
+OF_WHOLE_SLICES = (OF_SERVERS, OF_CPU, OF_BYTES, OF_TPCC)
 
 
 class Metric(Model):
@@ -114,7 +140,8 @@ class Metric(Model):
 
     'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
     'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself. Of the phase
-    'server.<name>' it is a figure of the servers' own.
+    'server.<name>' it is a figure of the servers' own, of 'cpu.<role>' CPU time for each operation, of 'bytes.<phase>'
+    the bytes of each of the phase's operations, both ways, and of 'tpcc.<count>' a number a second.
     """
 
     label: str
@@ -126,6 +153,11 @@ class Metric(Model):
     better: Literal["lower", "higher"] = "lower"
     all_workers: bool = False
     margin: float = Field(gt=0, lt=1)
+
+    @property
+    def of_slice(self) -> bool:
+        """Whether it is one figure of the slice as a whole, and no mean of a phase's times."""
+        return self.phase == WHOLE_SLICE or self.phase.startswith(OF_WHOLE_SLICES)
 
 
 class SliceSize(Model):
@@ -211,6 +243,24 @@ class Advice(Model):
     )
 
 
+class Along(Model):
+    """A table for each protection: what it costs at each level of a context, with the published figures beside."""
+
+    metric: str
+    factor: str = Field(description="A context with numbers for levels, such as the terminals.")
+
+
+class Split(Model):
+    """Where the loss goes, on a chain of roles: what each step adds to each part of an operation's cost."""
+
+    metric: str = Field(description="What is lost.")
+    without: str = Field(description="Level of the main factor at which the chain is not there.")
+    presence: str = Field(description="The step from there to the control, in words: 'the gateway's presence'.")
+    what: str = Field(description="What the parts are of: 'CPU time for each transaction'.")
+    parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, and their words.")
+    beside: dict[str, str] = Field(default={}, description="Metrics that are told with them and are no part.")
+
+
 class Study(Model):
     name: str
     title: str
@@ -233,6 +283,8 @@ class Study(Model):
     cures: Cures | None = None
     sizing: Sizing | None = None
     advice: Advice | None = None
+    along: Along | None = None
+    split: Split | None = None
     published: str | None = None
 
     @model_validator(mode="after")
@@ -244,6 +296,9 @@ class Study(Model):
             for factor, by_level in workload.ycsb_by_level.items():
                 if factor not in self.factors or not by_level.keys() <= set(self.factors[factor].levels):
                     raise ValueError(f"workload {name} has options of unknown levels of {factor}")
+            for factor in [*workload.tpcc_factors, *([workload.workers_factor] if workload.workers_factor else [])]:
+                if factor not in self.factors:
+                    raise ValueError(f"workload {name} follows the unknown factor {factor}")
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
@@ -253,6 +308,8 @@ class Study(Model):
         used += [self.cures.metric] if self.cures else []
         used += [self.sizing.elapsed] if self.sizing else []
         used += [self.advice.metric, *self.advice.also] if self.advice else []
+        used += [self.along.metric] if self.along else []
+        used += [self.split.metric, *self.split.parts, *self.split.beside] if self.split else []
         unknown = [name for name in used if name not in self.metrics]
         if unknown:
             raise ValueError(f"unknown metrics {unknown}")
@@ -267,6 +324,12 @@ class Study(Model):
     def wire_connect(self) -> str:
         """The workload in which the engine makes connections."""
         return next(name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
+
+    @property
+    def warehouses(self) -> int:
+        """Of TPC-C's tables, which are loaded before the first slice; 0 where the study is of another kind."""
+        of = [int(each.tpcc.get("warehouses", 1)) for each in self.workloads.values() if each.kind == "tpcc"]
+        return max(of, default=0)
 
     @property
     def distance_factor(self) -> str | None:

@@ -25,6 +25,11 @@ def speaks_tls(levels: dict[str, str]) -> bool:
     return any(levels.get(factor) in spoken for factor, spoken in SPEAKS_TLS.items())
 
 
+def says_transport(levels: dict[str, str]) -> bool:
+    """Whether the levels say at all how the client speaks; where not, that is no matter of the study's."""
+    return bool(SPEAKS_TLS.keys() & levels.keys())
+
+
 def tunnel_of(levels: dict[str, str]) -> str | None:
     """The level of an arm whose client goes through a tunnel; None for any other."""
     level = levels.get("transport", "")

@@ -6,14 +6,20 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from costof.instrument import Instrument, ReadyArm, SliceAnswer, border_plan, engine
-from costof.panel import LOAD
+from costof.panel import LOAD, load_workload
 from costof.plan import Plan, PlannedArm
 from costof.service import Service
+from costof.tpcc import load_operations
 
 WORKLOADS = (
     {"name": "connect", "kind": "connect", "workers": 1},
     {"name": "query", "kind": "query", "workers": 2},
     {"name": LOAD, "kind": "load", "workers": 2},
+)
+TPCC_WORKLOADS = (
+    {"name": "connect", "kind": "connect", "workers": 1, "first_operation": False},
+    {"name": "transaction", "kind": "tpcc", "workers": 2, "tpcc": {}},
+    load_workload(warehouses=1),
 )
 
 
@@ -61,6 +67,8 @@ class Engines:
 
     def load(self, arm: PlannedArm) -> None:
         """All records, through one arm: what `Service.prepare` is called with."""
-        answer = self.slice(arm, LOAD, self._plan.records, 60)
+        warehouses = self._plan.study.warehouses
+        operations = load_operations(warehouses) if warehouses else self._plan.records
+        answer = self.slice(arm, LOAD, operations, 60)
         assert not answer.errors
-        assert answer.operations == self._plan.records
+        assert answer.operations == operations

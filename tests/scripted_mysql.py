@@ -62,7 +62,9 @@ class ScriptedMysql:
     def _read(self, count: int) -> bytes:
         read = b""
         while len(read) < count:
-            more = self._server.recv(count - len(read))
+            more = b""
+            with suppress(OSError):
+                more = self._server.recv(count - len(read))
             if not more:
                 return b""
             read += more

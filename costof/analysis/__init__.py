@@ -10,11 +10,12 @@ from costof.analysis.cures import candidates, cures_of
 from costof.analysis.figures import ab_of, break_evens, compared, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.run_record import Run, read_run
 from costof.analysis.sizing import sizing_of
+from costof.analysis.split import split_of
 from costof.analysis.trees import trees_of
 from costof.effects import Comparison
 from costof.errors import CostofError, Problem
 from costof.ledger import Ledger
-from costof.report import advice
+from costof.report import advice, along
 from costof.result import Result
 from costof.tables import study_tables
 
@@ -53,6 +54,7 @@ def analyse(ledger: Ledger) -> Result:
         cures=cures_of(run, effects, floors, comparison),
         sizing=sizing_of(run),
         trees=trees_of(run),
+        split=split_of(run),
         ab=ab_of(run),
         published=plan.published,
         noise_floor=floors,
@@ -61,7 +63,8 @@ def analyse(ledger: Ledger) -> Result:
         warnings=warnings_of(run, len(compared(run))),
         environment=_environment(run),
     )
-    told = result.model_copy(update={"tables": [*study_tables(result), *advice.tables(result, study)]})
+    tables = [*study_tables(result), *advice.tables(result, study), *along.tables(result, study)]
+    told = result.model_copy(update={"tables": tables})
     return told.model_copy(update={"answer": words.answer(told, study)})
 
 
@@ -73,7 +76,8 @@ def _environment(run: Run) -> dict[str, object]:
         facts.update(record.ready.versions)
         for name, nanoseconds in record.ready.self_cost_ns.items():
             facts[f"engine's own cost: {name}, ns"] = round(nanoseconds, 1)
-    facts["records"] = run.plan.records
+    warehouses = run.plan.study.warehouses
+    facts |= {"warehouses": warehouses} if warehouses else {"records": run.plan.records}
     facts["target"] = run.plan.target or "the run's own lab"
     if run.slices:
         facts["peak memory of the engine, MiB"] = round(

@@ -38,12 +38,21 @@ def arm_result(run: Run, arm: PlannedArm) -> Arm:
 
 
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
-    """What the servers said of the arm's slices; of a fact that changed, every version of it."""
+    """What the servers said of the arm's slices; of a fact that changed, every version of it.
+
+    Counts are added up, those of the warm-up among them.
+    """
     said: dict[str, dict[str, None]] = {}
     for piece in run.counted:
         for name, fact in piece.server_facts.items() if piece.answer.arm == arm.name else ():
             said.setdefault(name, {})[fact] = None
-    return {name: " | ".join(facts) for name, facts in said.items()}
+    counted: dict[str, int] = {}
+    # Standing connections are opened in the warm-up.
+    for piece in (piece for piece in run.slices if piece.mismatch is None):
+        for name, count in piece.server_counts.items() if piece.answer.arm == arm.name else ():
+            counted[name] = counted.get(name, 0) + count
+    facts = {name: " | ".join(facts) for name, facts in said.items()}
+    return facts | {name: f"{count:,}" for name, count in counted.items()}
 
 
 def _where(run: Run, arm: PlannedArm) -> str:

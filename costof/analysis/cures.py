@@ -111,9 +111,10 @@ def _cure(
 
 
 def cure_label(study: Study, factor: str, level: str) -> str:
-    """'keep-alive, 100 requests a connection', or the factor's own label and level."""
+    """'keep-alive, 100 requests a connection', or the factor's own words, or its label and level."""
     labels = study.cures.labels if study.cures else {}
-    return labels.get(f"{factor}={level}", f"{study.factors[factor].label} {level}")
+    own = study.factors[factor].words.format(level=level) or f"{study.factors[factor].label} {level}"
+    return labels.get(f"{factor}={level}", own)
 
 
 def _given_back(run: Run, metric: str, candidate: Candidate) -> Estimate | None:

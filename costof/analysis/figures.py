@@ -12,8 +12,8 @@ from costof.break_even import Rounds, break_even
 from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, verdict
 from costof.plan import PlannedArm
 from costof.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
-from costof.rounds import in_unit, of_slice
-from costof.study import OF_SERVERS, WHOLE_SLICE
+from costof.rounds import in_unit
+from costof.study import OF_CPU, OF_SERVERS, WHOLE_SLICE
 from costof.study import Metric as StudyMetric
 
 SHARES = (0.05, 0.01)
@@ -92,9 +92,8 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     metric = run.plan.study.metrics[name]
     if metric.phase == WHOLE_SLICE:
         pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
-        numbers = [of_slice(metric, answer) for answer in pieces]
-        return _value_of_slices(run, name, arm, numbers, sum(answer.operations for answer in pieces))
-    if metric.phase.startswith(OF_SERVERS):
+        return _value_of_slices(run, name, arm, run.samples.of(name, arm.name), sum(each.operations for each in pieces))
+    if metric.of_slice:
         numbers = run.samples.of(name, arm.name)
         return _value_of_slices(run, name, arm, numbers, len(numbers))
     phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
@@ -165,7 +164,7 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
         name=name,
         label=metric.label,
         description=metric.description,
-        view="server" if metric.phase.startswith(OF_SERVERS) else run.plan.study.workloads[metric.workload].view,
+        view=_view(metric, run),
         unit=metric.unit,
         headline=metric.headline,
         better=metric.better,
@@ -173,6 +172,12 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
         phase=metric.phase,
         margin=metric.margin,
     )
+
+
+def _view(metric: StudyMetric, run: Run) -> str:
+    own = {OF_SERVERS: "server", OF_CPU: "cpu"}
+    told = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
+    return next(told, run.plan.study.workloads[metric.workload].view)
 
 
 def break_evens(run: Run) -> list[BreakEven]:

@@ -18,7 +18,7 @@ from costof.ledger import (
 )
 from costof.plan import Plan, PlannedArm
 from costof.result import LinkEvidence
-from costof.rounds import Samples, Turn, add_samples
+from costof.rounds import Samples, ServersSide, Turn, add_samples
 
 
 @dataclass
@@ -102,7 +102,8 @@ def read_run(ledger: Ledger) -> Run:
             case CautionRecord():
                 run.cautions.append(record.text)
             case ProofRecord():
-                run.proofs[record.arm] = record.facts
+                # What is proved once the run is over is told beside what was proved before it.
+                run.proofs[record.arm] = {**run.proofs.get(record.arm, {}), **record.facts}
             case LinksRecord():
                 run.links = record.links
             case LostRecord(arm=None):
@@ -113,8 +114,13 @@ def read_run(ledger: Ledger) -> Run:
                 run.end = record
     for piece in run.counted:
         turn = Turn(piece.workload, piece.answer.arm)
-        add_samples(run.plan, run.samples, piece.round, turn, piece.answer, piece.server_figures)
+        add_samples(run.plan, run.samples, piece.round, turn, piece.answer, servers_side(piece))
     return run
+
+
+def servers_side(piece: SliceRecord) -> ServersSide:
+    """What the servers gave of a slice."""
+    return ServersSide(piece.server_figures, piece.server_cpu_seconds)
 
 
 def cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:

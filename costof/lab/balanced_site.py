@@ -1,13 +1,6 @@
-"""Where a lab of balancers stands: a host for the clients, one for each balancer, and one for the origin.
+"""Where a lab of balancers stands: a chained site with the balancers in the middle and the origin at the end.
 
-```
-client ──┬── haproxy ──┬── origin
-         ├── nginx ────┤
-         └─────────────┘
-```
-
-Every pair that talks is joined by a link of its own. Without root the hosts are loopback addresses, and a balancer has
-no CPU share.
+Without root a balancer has no CPU share.
 """
 
 from __future__ import annotations
@@ -15,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from costof.lab.chained_site import ChainedSite
 from costof.lab.host import Host
 from costof.lab.lab import Lab, is_root
-from costof.lab.network import Network
-from costof.lab.opened import Opened
 
 # A new connection for each request leaves its port waiting for a minute (TIME_WAIT); an operator who has thousands of
 # them a second says so. Where /proc/sys may not be written, the kernel's own 28,000 ports must do.
@@ -29,23 +21,35 @@ cd /proc/sys/net/ipv4
 """
 
 
-class BalancedSite(Opened):
-    """A context manager within a lab's; leave it before the lab. `cores` is the share of each balancer at first."""
+class BalancedSite(ChainedSite):
+    """`cores` is the share of each balancer at first."""
 
     def __init__(self, lab: Lab, balancers: Sequence[str], cores: float, seed: int) -> None:
-        self._lab = lab
-        self._names = list(balancers)
-        self._cores = cores
-        self._network = Network(lab, seed=seed)
         #: Whether balancers have the CPU share that arms ask for.
         self.shares = is_root()
-        self.balancers: dict[str, Host] = {}
-        self.addresses: dict[str, str] = {}
+        super().__init__(lab, balancers, "an origin", seed, cores if self.shares else None)
 
     def _open(self, stack: ExitStack) -> None:
-        """Make hosts and links. Raises `LAB_FAILED`."""
-        stack.enter_context(self._network)
-        self._make_hosts()
+        """Raises `LAB_FAILED`."""
+        super()._open(stack)
+        for host in (self.client, *self.balancers.values()):
+            if host.namespace is not None:
+                self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])
+
+    @property
+    def balancers(self) -> dict[str, Host]:
+        """Their hosts, by name."""
+        return self.middle
+
+    @property
+    def origin(self) -> Host:
+        """The origin's host."""
+        return self.last
+
+    @property
+    def origin_address(self) -> str:
+        """Where balancers and clients reach the origin."""
+        return self.last_address
 
     def resize(self, balancer: str, cores: float) -> None:
         """Give a balancer as many cores, where it has a share. Raises `LAB_FAILED`."""
@@ -57,28 +61,3 @@ class BalancedSite(Opened):
         """Time in which balancers wanted to run and had used their share up."""
         shares = [host.cpu_share for host in self.balancers.values()]
         return sum(share.held_back_seconds() for share in shares if share is not None)
-
-    def topology(self) -> str:
-        """Such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
-        told = " and ".join(self._names)
-        if self.client.namespace is None:
-            return f"a client, {told} and an origin, on loopback"
-        return f"a client, {told} and an origin, each on a host (network namespace) of its own, joined by veth"
-
-    def _make_hosts(self) -> None:
-        network = self._network
-        self.client, self.origin = network.host("client"), network.host("origin")
-        for name in self._names:
-            self.balancers[name] = network.host(name, cpu_share=self._cores if self.shares else None)
-        straight = network.link(self.client, self.origin, "client-origin")
-        links = {self.client: straight}
-        for name, host in self.balancers.items():
-            self.addresses[name] = network.link(self.client, host, f"client-{name}").address_of(host)
-            links[host] = network.link(host, self.origin, f"{name}-origin")
-        if self.origin.namespace is None:
-            self.origin_address = straight.address_of(self.origin)
-            return
-        self.origin_address = network.served_address(self.origin)
-        for host, link in links.items():
-            network.route(host, self.origin_address, link)
-            self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])

@@ -21,7 +21,7 @@ class GatewayReady(Model):
     """`listeners` in the plan's order, with the ports that were free; `warnings` in words."""
 
     listeners: list[str]
-    warnings: list[str] = []
+    warnings: list[str] = Field(default_factory=list)
 
 
 class GatewayListenerCounters(Model):

@@ -149,7 +149,11 @@ class HttpLab(Opened, Service):
         return None if status is None else f"the lab's origin ended in the middle of the run (status {status})"
 
     def cautions(self) -> list[str]:
-        return [] if self._site.shares else [Caution.NO_CPU_SHARE.text(hosts=" and ".join(self._balancers))]
+        return (
+            []
+            if self._site.shares
+            else [Caution.NO_CPU_SHARE.text(hosts=" and ".join(self._balancers), factors="balancer_cpu")]
+        )
 
     def describe(self) -> Description:
         facts = {key: told for balancer in self._balancers.values() for key, told in balancer.facts().items()}

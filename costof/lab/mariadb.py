@@ -12,8 +12,9 @@ import os
 import pwd
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pymysql
@@ -52,7 +53,7 @@ class MariadbServer:
 
     `addresses` are where clients reach it, and are in its certificates; `bind` is what it listens on (the first
     address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show, the first one from the
-    start.
+    start. `settings` stand instead of the lab's usual ones.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         knows_clients: bool = False,
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.addresses = list(addresses)
         self.port = port
@@ -81,6 +83,7 @@ class MariadbServer:
         self._kinds = list(keys)
         self._host = host
         self._knows_clients = knows_clients
+        self._settings = {**SETTINGS, **settings}
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -162,6 +165,15 @@ class MariadbServer:
         """The table for the data, empty. Raises `LAB_FAILED`."""
         self._query(create_table(DATABASE))
 
+    def add_user(self, name: str) -> None:
+        """One more user of the database, with the same password. Raises `LAB_FAILED`."""
+        self._query(f"CREATE USER {name} IDENTIFIED VIA mysql_native_password USING PASSWORD(%s)", self.password)
+        self._query(f"GRANT ALL ON {DATABASE}.* TO {name}")
+
+    def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        """As the administrator, past whatever stands before the server. Raises `LAB_FAILED`."""
+        return self._query(statement)
+
     def settle(self) -> None:
         """What sysbench does after it has loaded the table, and what makes its first queries like its later ones.
 
@@ -203,7 +215,7 @@ class MariadbServer:
         return {
             "authentication": "mysql_native_password",
             "TLS": f"{TLS_VERSIONS}, {self.tls_library}; plain on the same port",
-            "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
+            "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
         }
 
     @property
@@ -228,7 +240,7 @@ class MariadbServer:
             f"--datadir={self._folder / 'data'}",
             f"--user={_os_user()}",
             *plugin_options(binary),
-            *(f"--{name}={value}" for name, value in SETTINGS.items()),
+            *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
 
     def _install_certificate(self) -> None:

@@ -16,6 +16,8 @@ SETTINGS = {
     "skip-name-resolve": "ON",
     # Enough for hundreds of one-thread sequences side by side over far links.
     "max-connections": "1000",
+    # TPC-C's terminals prepare 53 statements each, and those of all arms stand through the run.
+    "max-prepared-stmt-count": "1048576",
     # Room for the data of a study, in a lab that shares the machine; pages are taken as they are used.
     "innodb-buffer-pool-size": "256M",
     # Written whole when the server is made: the default of 96M only takes time.

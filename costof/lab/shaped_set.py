@@ -7,7 +7,7 @@ to follow, it chooses that one. `replSetSyncFrom` makes it choose.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pymongo.errors import PyMongoError
@@ -88,7 +88,19 @@ class ShapedSet:
             if isinstance(answer, MemberReading)
         }
         unread = {name: str(answer).split(",")[0] for name, answer in answers.items() if name not in members}
+        unread = {name: self._seen_by_others(name, members) + reason for name, reason in unread.items()}
         return SetReading(members, ended | unread, self._names, at)
+
+    def _seen_by_others(self, name: str, able: Collection[str]) -> str:
+        """Such as 'in STARTUP2, ': what a member is doing that cannot tell (in initial sync it knows no users)."""
+        for witness in able:
+            try:
+                told = self._set.admin(witness).admin.command("replSetGetStatus")["members"]
+            except PyMongoError:
+                continue
+            states = {self._names[member["name"]]: str(member["stateStr"]) for member in told}
+            return f"in {states[name]}, "
+        return ""
 
     def take_office(self) -> None:
         """Make the primary the one that is meant to be it. Raises `NotArrangedError`."""

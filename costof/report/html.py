@@ -12,7 +12,7 @@ from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from costof.report import ab, distance, palette, trees, winning_back, words
+from costof.report import ab, distance, palette, split, trees, winning_back, words
 from costof.report import format as fmt
 from costof.report.environment import flat
 from costof.report.pictures import Picture, draw_all
@@ -42,6 +42,7 @@ SECTIONS = [
     Section("cures", "What wins it back", lambda reading, _: bool(reading.result.cures)),
     Section("trees", "Who followed whom", lambda reading, _: bool(reading.result.trees)),
     Section("sizing", "How many cores", lambda reading, _: bool(reading.result.sizing)),
+    Section("split", split.TITLE, lambda reading, _: bool(reading.result.split)),
     Section("ab", "As ab prints it", lambda reading, _: bool(reading.result.ab)),
     Section("why", "Why", lambda reading, pictures: "phases" in pictures or bool(reading.sentences("explanation"))),
     Section("break_even", "Break-even", lambda reading, pictures: "break_even" in pictures or _said(reading)),
@@ -78,7 +79,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.globals.update(fmt=fmt, words=words, distance=distance, palette=palette, flat=flat, by_metric=_by_metric)
-    made.globals.update(ab=ab, winning_back=winning_back, trees=trees)
+    made.globals.update(ab=ab, winning_back=winning_back, trees=trees, split=split)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from costof.report import ab, distance, trees, winning_back, words
+from costof.report import ab, distance, split, trees, winning_back, words
 from costof.report import format as fmt
 from costof.report.environment import flat
 from costof.report.reading import PublishedRow, Reading, Setting, ViewRows
@@ -102,6 +102,18 @@ def _trees(reading: Reading) -> Iterator[str]:
         yield "## Who followed whom"
         yield table(trees.HEAD, [[escape(cell) for cell in row] for row in trees.rows(reading.result)], left=2)
         yield escape(trees.METHOD)
+
+
+def _split(reading: Reading) -> Iterator[str]:
+    if not reading.result.split:
+        return
+    yield f"## {split.TITLE}"
+    yield from map(escape, split.sentences(reading, reading.nearest))
+    for setting in reading.settings:
+        yield from [f"### {escape(setting.title)}"] if setting.title else []
+        rows = [[escape(cell) for cell in row] for row in split.rows(reading, setting)]
+        yield table(split.HEAD, rows, left=2)
+    yield escape(split.METHOD)
 
 
 def _escaped(head: list[str], rows: list[list[str]]) -> str:
@@ -262,6 +274,7 @@ SECTIONS: list[Callable[[Reading], Iterator[str]]] = [
     _tables,
     _winning_back,
     _trees,
+    _split,
     _as_ab,
     _reasons,
     _near_and_far,

@@ -14,7 +14,12 @@ from costof.report.format import Shown
 from costof.report.palette import arm_colour
 from costof.result import Arm, Effect, Metric, NoiseFloor, PublishedFigure, Result, Sentence, Table, Value, Verdict
 
-VIEW_TITLES = {"app": "As the application sees it", "wire": "On the wire", "server": "At the server"}
+VIEW_TITLES = {
+    "app": "As the application sees it",
+    "wire": "On the wire",
+    "server": "At the server",
+    "cpu": "CPU time, by role",
+}
 CONNECTION_PHASES = ("tcp", "greeting", "tls", "hello", "auth", "first_operation")
 """A connection's phases in the order they happen; `resolve` is never part of a lab's connection."""
 

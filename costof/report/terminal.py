@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from costof.report import ab, distance, trees, winning_back, words
+from costof.report import ab, distance, split, trees, winning_back, words
 from costof.report import format as fmt
 from costof.report.format import Shown
 from costof.report.reading import EffectRow, PublishedRow, Reading, ViewRows
@@ -260,6 +260,12 @@ def _trees(reading: Reading, width: int) -> Iterator[RenderableType]:
         yield _labelled("Trees", lines, width)
 
 
+def _split(reading: Reading, width: int) -> Iterator[RenderableType]:
+    if split.steps(reading, reading.nearest):
+        rows = split.rows(reading, reading.nearest)
+        yield _rows(split.title(reading, reading.nearest), split.HEAD, rows, width)
+
+
 def _as_ab(reading: Reading, width: int) -> Iterator[RenderableType]:
     for table in ab.summary(reading):
         yield _study_table(table, width)
@@ -326,6 +332,7 @@ SECTIONS: list[Callable[[Reading, int], Iterator[RenderableType]]] = [
     _tables,
     _winning_back,
     _trees,
+    _split,
     _as_ab,
     _reasons,
     _near_and_far,

@@ -15,8 +15,9 @@ from costof.lab.mariadb import MariadbServer
 from costof.plan import Options, Plan, resolve
 from costof.services import open_service
 from costof.study import load_study
-from costof.target.mysql import MysqlTarget, parse_url
+from costof.target.mysql import MysqlTarget
 from costof.target.own_database import MARKER_NAME
+from costof.target.own_mysql_database import parse_url
 from tests.engines import Engines
 from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
 

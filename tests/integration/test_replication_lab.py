@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pymongo
 import pytest
+from pymongo.errors import PyMongoError
 
 from costof.errors import CostofError, Problem
 from costof.instrument import SliceAnswer
@@ -66,9 +71,9 @@ def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAns
     )
 
 
-def take_slice(lab: ReplicationLab, arm: PlannedArm) -> Judgement:
+def take_slice(lab: ReplicationLab, arm: PlannedArm, attempts: int = ATTEMPTS) -> Judgement:
     """As a run does: a set that does not come into shape in time spoils a slice, and the next is taken."""
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         lab.arrange(arm)
         before = lab.observe(arm)
         answer = write(lab, arm)
@@ -161,6 +166,59 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
         assert judged.mismatch is not None
         assert "secondary-1" in (lab.lost_arm(arm) or "")
         assert lab.lost() == lab.lost_arm(arm)
+
+
+def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("costof.lab.shaped_set.PATIENCE_SECONDS", 3)
+    monkeypatch.setattr("costof.lab.replica_set.ANSWER_SECONDS", 2)
+    plan = plan_for("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
+    with ReplicationLab(plan) as lab:
+        arm = plan.controls[0]
+        assert take_slice(lab, arm).mismatch is None
+        before = lab.observe(arm)
+        answer = write(lab, arm, 50)
+        with resynchronising(lab, "3-secondary-1"):
+            judged = lab.judge(arm, before, lab.observe(arm), answer)
+            assert judged.mismatch is not None
+            assert judged.mismatch.startswith("secondary-1 cannot be asked: in STARTUP2")
+            # Its set is not lost: slices go on being taken, and thrown out.
+            assert lab.lost_arm(arm) is None
+            assert "in STARTUP2" in (take_slice(lab, arm, attempts=1).mismatch or "")
+        eventually("its copy", lambda: lab.observe(arm).fault("primary") is None)
+        assert take_slice(lab, arm).mismatch is None
+
+
+@contextmanager
+def resynchronising(lab: ReplicationLab, name: str) -> Iterator[None]:
+    """A member that has lost its data and hangs in initial sync meanwhile, as MongoDB's own tests make it."""
+    process = lab._lab.processes[name]
+    argv = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+    hang = 'failpoint.initialSyncHangBeforeCopyingDatabases={"mode": "alwaysOn"}'
+    replica_set = lab._sets["3"].shaped._set
+    member = next(each for each in replica_set.members if name.endswith(each.name))
+    data = replica_set._folder(member.name)
+    lab._lab.stop(name)
+    shutil.rmtree(data)
+    data.mkdir(mode=0o700)
+    lab._lab.spawn(name, process.role, [*argv, "--setParameter", hang], host=member.host)
+    key = (lab._lab.folder / "3-keyfile").read_text()
+    socket = quote(str(data / "mongodb-27017.sock"), safe="")
+    # Without users of its own it knows the set's key (Internal/Membership Authentication).
+    system = {"username": "__system", "password": key, "authSource": "local", "authMechanism": "SCRAM-SHA-256"}
+    with pymongo.MongoClient(
+        f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **system
+    ) as by:
+        eventually("initial sync", lambda: _state(by) == "STARTUP2")
+        yield
+        by.admin.command("configureFailPoint", "initialSyncHangBeforeCopyingDatabases", mode="off")
+
+
+def _state(client: pymongo.MongoClient[dict[str, Any]]) -> str | None:
+    try:
+        status = client.admin.command("replSetGetStatus")
+    except PyMongoError:
+        return None
+    return next(str(member["stateStr"]) for member in status["members"] if member.get("self"))
 
 
 def test_nodes_stand_apart_and_move_without_losing_connections() -> None:

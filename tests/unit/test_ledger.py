@@ -97,6 +97,11 @@ def test_secret_fields_are_redacted_at_any_depth() -> None:
     assert redacted == {"arms": [{"service": {"password": "<redacted>", "username": "u"}}], "password": None}
 
 
+def test_master_keys_are_redacted_and_their_names_stay() -> None:
+    redacted = redact({"decryption": {"master_keys": {"app": "0f" * 16}}, "master_key": "0f" * 16})
+    assert redacted == {"decryption": {"master_keys": {"app": "<redacted>"}}, "master_key": "<redacted>"}
+
+
 def test_a_ledger_of_another_version_is_said_so(tmp_path: Path, plan: Plan) -> None:
     ledger = Ledger.create(plan, tmp_path / "run")
     path = ledger.folder / "plan.json"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, Problem
+from costof.experiment import run
 from costof.plan import AS_SERVED, Options, Plan, parse_duration, parse_precision, resolve
 from costof.rounds import enough, in_unit, turns_of_round
 from costof.study import Study, load_study, study_names
@@ -262,3 +264,50 @@ def test_a_slow_factor_changes_once_in_a_round() -> None:
         assert sum(a != b for a, b in pairwise(shapes)) == 1
         contexts = [plan.arm(turn.arm).context for turn in turns if plan.arm(turn.arm).levels["sync"] == "star"]
         assert sum(a != b for a, b in pairwise(contexts)) == len(plan.controls) - 1
+
+
+ENCRYPTION = "mysql-column-encryption"
+
+
+def test_terminals_are_workers_and_settings_of_the_transactions() -> None:
+    plan = resolve(load_study(ENCRYPTION), Options(settings=["terminals=8,32", "keying=on", "encrypted=0,20"]))
+    assert [arm.name for arm in plan.arms] == [
+        "0",
+        "0-twin",
+        "20",
+        *(f"{n}@terminals-32" for n in ("0", "0-twin", "20")),
+    ]
+    assert [plan.workers("transactions", arm) for arm in plan.arms] == [8, 8, 8, 32, 32, 32]
+    options = plan.study.workloads["transactions"].tpcc_options(plan.arms[0].levels)
+    assert options == {"warehouses": 1, "isolation": "serializable", "keying": True}
+    assert plan.loads == "1 warehouse"
+
+
+def test_an_algorithm_is_no_matter_of_arms_that_encrypt_nothing() -> None:
+    plan = resolve(load_study(ENCRYPTION), Options(profile="quick", settings=["algorithm=aes-128-gcm,sm4-cbc"]))
+    assert [arm.name for arm in plan.arms] == [
+        *("0", "0-twin", "direct"),
+        *("20-aes-128-gcm", "20-sm4-cbc", "100-aes-128-gcm", "100-sm4-cbc"),
+    ]
+
+
+def test_published_terminals_stand_an_hour_of_minutes_in_turns() -> None:
+    plan = resolve(load_study(ENCRYPTION), Options(profile="published"))
+    assert plan.slices["transactions"].seconds == 60.0
+    assert plan.fewest_rounds >= 3
+    assert {arm.levels["terminals"] for arm in plan.arms} == {"8", "16", "24", "32"}
+    assert {arm.levels["encrypted"] for arm in plan.arms} == {"direct", "0", "20", "50", "100"}
+
+
+def test_a_workload_follows_only_factors_that_there_are() -> None:
+    study = load_study(ENCRYPTION).model_dump()
+    study["workloads"]["transactions"]["workers_factor"] = "terminal"
+    with pytest.raises(ValueError, match="follows the unknown factor terminal"):
+        Study.model_validate(study)
+
+
+def test_a_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
+    nothing = cast(Any, None)
+    with pytest.raises(CostofError, match=r"leave only the control \(plain\): add one to compare it with"):
+        run(plan, nothing, nothing, nothing)

@@ -62,7 +62,7 @@ pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     data_keys: Vec<SessionKey>,
     /// Encrypted columns by the bytes of their definitions.
-    known: HashMap<Box<[u8]>, Rc<Encrypted>>,
+    known: HashMap<Box<[u8]>, Column>,
     /// Of the present result set.
     columns: Vec<Column>,
     /// How many of them are to be decrypted.
@@ -83,6 +83,7 @@ struct SessionKey {
 }
 
 /// A column of the present result set.
+#[derive(Clone)]
 struct Column {
     /// As its definition says.
     form: BinaryForm,
@@ -127,10 +128,12 @@ impl Decryption {
     /// # Errors
     /// `protocol`; `encryption`, where the column's values cannot be decrypted.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
-        let definition = Definition::parse(packet)?;
-        let encrypted = if definition.tail.is_empty() { None } else { self.look_up(packet, &definition)? };
-        self.encrypted += usize::from(encrypted.is_some());
-        self.columns.push(Column { form: BinaryForm::of(definition.stated.kind), encrypted });
+        let column = match Definition::plain_kind(packet) {
+            Some(kind) => Column { form: BinaryForm::of(kind), encrypted: None },
+            None => self.look_up(packet)?,
+        };
+        self.encrypted += usize::from(column.encrypted.is_some());
+        self.columns.push(column);
         Ok(())
     }
 
@@ -215,28 +218,32 @@ impl Decryption {
         Ok(())
     }
 
-    /// None, where nobody here can decrypt it.
-    fn look_up(&mut self, packet: &[u8], definition: &Definition<'_>) -> Result<Option<Rc<Encrypted>>> {
+    fn look_up(&mut self, packet: &[u8]) -> Result<Column> {
         if let Some(column) = self.known.get(packet) {
-            return Ok(Some(column.clone()));
+            return Ok(column.clone());
         }
+        let definition = Definition::parse(packet)?;
+        let form = BinaryForm::of(definition.stated.kind);
         let named = |failure: Failure| failure.with(&definition.label());
-        let Some(envelope) = Envelope::parse(definition.tail).map_err(named)? else { return Ok(None) };
-        let Some(wrapped) = &envelope.key else { return Ok(None) };
+        let envelope = Envelope::parse(definition.tail).map_err(named)?;
+        let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
+            return Ok(Column { form, encrypted: None });
+        };
         if self.known.len() == MOST_KNOWN {
             self.known.clear();
             self.data_keys.clear();
         }
         let Envelope { algorithm, original, .. } = envelope;
-        let column = Rc::new(Encrypted {
+        let encrypted = Encrypted {
             label: definition.label(),
             form: BinaryForm::of(original.kind),
-            opener: self.opener(wrapped, algorithm).map_err(named)?,
+            opener: self.opener(&wrapped, algorithm).map_err(named)?,
             associated: [RowFormat::Text, RowFormat::Binary]
                 .map(|format| associated_data(algorithm, original, format, definition.original)),
-        });
+        };
+        let column = Column { form, encrypted: Some(Rc::new(encrypted)) };
         self.known.insert(packet.into(), column.clone());
-        Ok(Some(column))
+        Ok(column)
     }
 
     fn opener(&mut self, wrapped: &WrappedKey<'_>, algorithm: Algorithm) -> Result<Rc<Opener>> {

@@ -1,6 +1,6 @@
 //! A column's definition (MySQL Internals, "Protocol::ColumnDefinition41").
 
-use super::bytes::Reader;
+use super::bytes::{NULL, Reader};
 use crate::encryption::OriginalType;
 use crate::error::{Failure, Result};
 
@@ -19,6 +19,9 @@ pub struct Definition<'a> {
 
 /// Two bytes before what follows.
 const FILLER: usize = 2;
+/// Strings before what is said of the values, and where among that the type is.
+const NAMES: usize = 6;
+const KIND: usize = 6;
 
 impl<'a> Definition<'a> {
     /// # Errors
@@ -35,6 +38,19 @@ impl<'a> Definition<'a> {
         reader.bytes(FILLER)?;
         let original = [database, original_table, original_name];
         Ok(Definition { name, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
+    }
+
+    /// A glance at a definition that nothing follows: its type's number. None, where it must be parsed.
+    pub fn plain_kind(packet: &[u8]) -> Option<u8> {
+        let mut at = 0;
+        for _ in 0..NAMES {
+            let length = *packet.get(at)?;
+            if length >= NULL {
+                return None;
+            }
+            at += 1 + usize::from(length);
+        }
+        (packet.len() == at + 1 + OriginalType::LENGTH + FILLER).then(|| packet[at + 1 + KIND])
     }
 
     /// For an error, on one line: where the column is, or what the statement calls it.
@@ -69,7 +85,9 @@ mod tests {
             (theirs.character_set(), theirs.column_length(), theirs.column_type() as u8)
         );
         assert_eq!((flags, decimals), (theirs.flags().bits(), theirs.decimals()));
-        assert_eq!(Definition::parse(&[LAST, b"tail"].concat()).unwrap().tail, b"tail");
+        let followed = [LAST, b"tail"].concat();
+        assert_eq!(Definition::parse(&followed).unwrap().tail, b"tail");
+        assert_eq!((Definition::plain_kind(LAST), Definition::plain_kind(&followed)), (Some(kind), None));
     }
 
     #[test]
@@ -83,7 +101,10 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = Definition::parse(&bytes).map(|definition| definition.label());
+            let parsed = Definition::parse(&bytes).inspect(|definition| drop(definition.label()));
+            if let Some(kind) = Definition::plain_kind(&bytes) {
+                prop_assert!(parsed.is_err() || parsed.is_ok_and(|definition| definition.stated.kind == kind));
+            }
         }
     }
 }

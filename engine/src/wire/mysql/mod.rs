@@ -20,7 +20,7 @@ mod statement;
 mod ycsb;
 
 pub use row::{Column, DateTime, Row};
-pub use statement::{Parameter, Parameters, Statement};
+pub use statement::{Fill, Parameter, Parameters, Statement};
 
 use super::{Ask, KeyValue, Records, Target};
 use crate::border::{self, MysqlService};
@@ -37,7 +37,7 @@ use decryption::{Decryption, MasterKeys};
 use insert::BulkInsert;
 use login::LoggedIn;
 use query::{COM_QUIT, PointSelect, Prepared};
-use statement::{Fill, PreparedSet};
+use statement::PreparedSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;

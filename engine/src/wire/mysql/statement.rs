@@ -97,6 +97,9 @@ impl PreparedSet {
     ///
     /// # Errors
     /// As `say`.
+    ///
+    /// # Panics
+    /// Where parameters of other types are given than the statement says; so it is with `select`.
     pub async fn change(&mut self, channel: &mut Channel, place: usize, fill: impl Fill) -> Result<u64> {
         self.send(channel, place, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;
@@ -171,7 +174,7 @@ fn append_execute(
     }
     let mut parameters = Parameters { request, nulls, expected: &statement.parameters, given: 0 };
     fill(&mut parameters);
-    debug_assert_eq!(parameters.given, statement.parameters.len(), "{}", statement.text);
+    assert_eq!(parameters.given, statement.parameters.len(), "{}", statement.text);
 }
 
 /// What gives a statement its parameters: it hands back what it was given, so that one chain of calls is enough.
@@ -232,7 +235,7 @@ impl Parameters<'_> {
     }
 
     fn next(&mut self, kind: Parameter) {
-        debug_assert_eq!(self.expected[self.given], kind, "parameter {}", self.given);
+        assert_eq!(self.expected[self.given], kind, "parameter {}", self.given);
         self.given += 1;
     }
 }

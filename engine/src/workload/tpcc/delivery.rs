@@ -41,9 +41,10 @@ impl Delivery {
         session
             .select(
                 OLDEST_ORDERS,
-                |fill| fill.integer(warehouse),
+                |fill| orders_of(fill, warehouse),
                 |row| {
-                    district(&mut orders, row)?.order = row.integer()?;
+                    let delivered = district(&mut orders, row)?;
+                    delivered.order = row.integer()?;
                     Ok(())
                 },
             )
@@ -66,13 +67,15 @@ impl Delivery {
             session.change(CARRY, |fill| of_districts(fill.integer(carrier).integer(warehouse), &numbers)).await?;
         rows_changed(changed, there, "orders")?;
         let customer = |row: &mut Row<'_>| {
-            district(orders, row)?.customer = row.integer()?;
+            let delivered = district(orders, row)?;
+            delivered.customer = row.integer()?;
             Ok(())
         };
         session.select(ORDERING_CUSTOMERS, |fill| of_districts(fill.integer(warehouse), &numbers), customer).await?;
         session.change(DELIVER_LINES, |fill| of_districts(fill.datetime(now).integer(warehouse), &numbers)).await?;
         let amount = |row: &mut Row<'_>| {
-            district(orders, row)?.cents = row.decimal(2)?;
+            let delivered = district(orders, row)?;
+            delivered.cents = row.decimal(2)?;
             Ok(())
         };
         session.select(AMOUNTS, |fill| of_districts(fill.integer(warehouse), &numbers), amount).await?;
@@ -93,6 +96,11 @@ fn district<'a>(orders: &'a mut OfDistricts, row: &mut Row<'_>) -> Result<&'a mu
     let number = row.integer()?;
     let place = usize::try_from(number - 1).ok().and_then(|place| orders.get_mut(place));
     place.ok_or_else(|| Failure::protocol(format!("there is no district {number}")))
+}
+
+/// The warehouse, for each of its districts.
+fn orders_of<'a, 'b>(fill: &'a mut Parameters<'b>, warehouse: i64) -> &'a mut Parameters<'b> {
+    (0..DISTRICTS).fold(fill, |fill, _| fill.integer(warehouse))
 }
 
 fn of_districts<'a, 'b>(fill: &'a mut Parameters<'b>, orders: &OfDistricts) -> &'a mut Parameters<'b> {

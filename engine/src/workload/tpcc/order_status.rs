@@ -3,7 +3,7 @@
 use super::DISTRICTS;
 use super::numbers::{Constants, between};
 use super::statements::{CUSTOMER_STATUS, LAST_ORDER, ORDER_LINES};
-use super::terminal::{Ended, Home, Who, one_row};
+use super::terminal::{Ended, Home, Who, one_row, shown};
 use crate::error::{Failure, Result};
 use crate::wire::mysql::Session;
 use crate::workload::Random;
@@ -39,7 +39,7 @@ impl OrderStatus {
                 CUSTOMER_STATUS,
                 |fill| fill.integer(warehouse).integer(district).integer(customer),
                 |row| {
-                    row.decimal(2)?;
+                    shown(row.decimal(2)?);
                     row.texts(3)
                 },
             )
@@ -52,7 +52,7 @@ impl OrderStatus {
                 |fill| fill.integer(warehouse).integer(district).integer(customer),
                 |row| {
                     order = row.integer()?;
-                    (row.datetime_or_null()?, row.integer_or_null()?);
+                    shown((row.datetime_or_null()?, row.integer_or_null()?));
                     Ok(())
                 },
             )
@@ -63,7 +63,8 @@ impl OrderStatus {
                 ORDER_LINES,
                 |fill| fill.integer(warehouse).integer(district).integer(order),
                 |row| {
-                    (row.integer()?, row.integer()?, row.integer()?, row.decimal(2)?, row.datetime_or_null()?);
+                    shown((row.integer()?, row.integer()?, row.integer()?));
+                    shown((row.decimal(2)?, row.datetime_or_null()?));
                     Ok(())
                 },
             )

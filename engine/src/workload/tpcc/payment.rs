@@ -6,7 +6,7 @@ use super::numbers::{Constants, between, percent};
 use super::statements::{
     CUSTOMER_DATA, DISTRICT_TAKES, INSERT_HISTORY, PAY, PAY_WITH_DATA, PAYING_CUSTOMER, PLACES, WAREHOUSE_TAKES,
 };
-use super::terminal::{Ended, Home, Who, one_row, rows_changed};
+use super::terminal::{Ended, Home, Who, one_row, rows_changed, shown};
 use crate::error::Result;
 use crate::wire::mysql::{DateTime, Session};
 use crate::workload::Random;
@@ -84,9 +84,9 @@ impl Payment {
                 },
                 |row| {
                     row.texts(9)?;
-                    row.datetime_or_null()?;
+                    shown(row.datetime_or_null()?);
                     *bad_credit = row.text()? == b"BC";
-                    (row.decimal(2)?, row.decimal(4)?, row.decimal(2)?);
+                    shown((row.decimal(2)?, row.decimal(4)?, row.decimal(2)?));
                     Ok(())
                 },
             )

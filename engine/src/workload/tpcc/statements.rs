@@ -258,11 +258,19 @@ fn delivery() -> Vec<Statement> {
     let new_orders = of_each_district("no_d_id", "no_o_id");
     let orders = of_each_district("o_d_id", "o_id");
     let lines = of_each_district("ol_d_id", "ol_o_id");
+    // A minimum of each group would read and lock every new order of the warehouse (seen on MariaDB 10.11).
+    let oldest = (1..=DISTRICTS).map(|district| {
+        format!(
+            "(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = {district} \
+             ORDER BY no_o_id LIMIT 1 FOR UPDATE)"
+        )
+    });
+    let oldest = oldest.collect::<Vec<_>>().join(" UNION ALL ");
     let with = |first: &[Parameter]| [first, &[Integer; ORDERS]].concat();
     vec![
         statement(
-            "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = ? GROUP BY no_d_id FOR UPDATE",
-            &[Integer],
+            format!("SELECT no_d_id, no_o_id FROM ({oldest}) AS oldest"),
+            &[Integer; DISTRICTS as usize],
             &[Column::Tiny, Column::Int],
         ),
         statement(format!("DELETE FROM new_order WHERE no_w_id = ? AND ({new_orders})"), &with(&[Integer]), &[]),
@@ -330,7 +338,7 @@ mod tests {
         begins(INSERT_HISTORY, "INSERT INTO history");
         begins(CUSTOMER_STATUS, "SELECT c_balance");
         begins(ORDER_LINES, "SELECT ol_i_id");
-        begins(OLDEST_ORDERS, "SELECT no_d_id, MIN");
+        begins(OLDEST_ORDERS, "SELECT no_d_id, no_o_id FROM (");
         begins(CHARGE, "UPDATE customer SET c_balance = c_balance + ?");
         begins(LOW_STOCK, "SELECT COUNT(DISTINCT");
         begins(stock_of(10), "SELECT s_i_id, s_quantity, s_dist_10");

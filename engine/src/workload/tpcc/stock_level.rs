@@ -2,7 +2,7 @@
 
 use super::numbers::between;
 use super::statements::{LOW_STOCK, NEXT_ORDER_OF_DISTRICT};
-use super::terminal::{Ended, Home, one_row};
+use super::terminal::{Ended, Home, one_row, shown};
 use crate::error::Result;
 use crate::wire::mysql::Session;
 use crate::workload::Random;
@@ -48,7 +48,7 @@ impl StockLevel {
                     fill.integer(warehouse).integer(district).integer(next).integer(next - LAST_ORDERS);
                     fill.integer(warehouse).integer(self.threshold.into())
                 },
-                |row| row.integer().map(drop),
+                |row| row.integer().map(shown),
             )
             .await?;
         one_row(rows, "count")?;

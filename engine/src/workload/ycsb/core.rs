@@ -229,7 +229,16 @@ mod tests {
     use super::*;
     use crate::workload::ycsb::fnv_hash;
     use serde_json::json;
+    use std::collections::HashMap;
     use std::sync::atomic::AtomicU64;
+
+    const POPULAR: [(&str, f64); 5] = [
+        ("user1216410116386979545", 8.93),
+        ("user8286453822882270944", 2.52),
+        ("user764837236214422120", 1.94),
+        ("user7712851511483378091", 1.42),
+        ("user6866854930298366413", 1.20),
+    ];
 
     fn core(settings: serde_json::Value) -> Result<Core, String> {
         Core::new(&serde_json::from_value(settings).unwrap())
@@ -267,6 +276,31 @@ mod tests {
         (0..50_000).for_each(|_| counts[core.requests.next(2001, &turn, &mut random) as usize] += 1);
         let popular = (0..2001).max_by_key(|at| counts[*at]).unwrap() as u64;
         assert_eq!(popular, fnv_hash(0) % 2001);
+    }
+
+    /// Of the reads of YCSB 0.17.0 itself, its five most popular records and their shares (three runs, in percent):
+    /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
+    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true`.
+    #[test]
+    fn zipfian_asks_for_the_records_that_ycsb_asks_for() {
+        let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,
+            "read_proportion": 0.95, "update_proportion": 0, "request_distribution": "zipfian"});
+        let mut core = core(settings).unwrap();
+        let (turn, mut random) = (AtomicU64::new(0), Random::new(3));
+        let (mut readable, mut counts) = (1000, HashMap::<u64, f64>::new());
+        for operation in 1..=200_000 {
+            if operation % 20 == 0 {
+                readable += 1;
+            } else {
+                *counts.entry(core.requests.next(readable, &turn, &mut random)).or_default() += 100.0 / 190_000.0;
+            }
+        }
+        let mut popular: Vec<_> = counts.into_iter().collect();
+        popular.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        for ((record, share), (key, of_ycsb)) in popular.into_iter().zip(POPULAR) {
+            assert_eq!(String::from_utf8_lossy(core.keys.key(record).as_bytes()), key);
+            assert!((share - of_ycsb).abs() < 0.05 * of_ycsb, "{key}: {share}");
+        }
     }
 
     #[test]

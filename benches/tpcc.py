@@ -1,0 +1,142 @@
+"""TPC-C: the engine against go-tpc, on one MariaDB, at the same isolation level, each on data of its own.
+
+Their turns alternate; the medians are told. Both use prepared statements and neither waits between transactions. A
+transaction that met a deadlock is begun again by the engine and given up by go-tpc, which counts it apart; it is not
+counted here.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pymysql
+
+from benches import go_tpc
+from benches.table import Measured, print_table
+from costof import tpcc
+from costof.instrument import Instrument, border_plan, engine
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE, USER, MariadbServer
+
+TURNS = 5
+SECONDS = 10
+TERMINALS = 8
+WAREHOUSES = 1
+THEIR_DATABASE = f"{DATABASE}_gotpc"
+#: database/sql's number of SERIALIZABLE.
+SERIALIZABLE = 6
+
+Turn = tuple[float, float, float]
+"""Transactions a second, microseconds of client CPU a transaction, cores that the server used."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A server, and the clients that ask it."""
+
+    lab: Lab
+    server: MariadbServer
+    wire: Instrument
+    their_program: Path
+
+    def engine(self) -> Turn:
+        before = self._server_seconds()
+        answer = self.wire.slice(1, "arm", "run", 10**9, SECONDS)
+        assert not answer.errors, answer.errors
+        seconds = answer.elapsed_ns / 1e9
+        used = self._server_seconds() - before
+        return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+
+    def go_tpc(self) -> Turn:
+        before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self._server_seconds()
+        # Without --ignore-error a terminal ends with its first deadlock.
+        told = self.say("run", f"--threads={TERMINALS}", f"--time={SECONDS}s", "--ignore-error", "--silence")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = self._server_seconds() - server
+        summary = re.findall(r"^\[Summary\] (\w+) +- Takes\(s\): ([\d.]+), Count: (\d+),", told, re.MULTILINE)
+        done = [(float(seconds), int(count)) for name, seconds, count in summary if not name.endswith("_ERR")]
+        assert done, told
+        seconds, count = max(each[0] for each in done), sum(each[1] for each in done)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return count / seconds, cpu * 1e6 / count, used / seconds
+
+    def say(self, action: str, *options: str) -> str:
+        """What go-tpc prints."""
+        argv = [str(self.their_program), "tpcc", action, f"--host={self.server.address}", f"--port={self.server.port}"]
+        argv += [f"--user={USER}", f"--password={self.server.password}", f"--db={THEIR_DATABASE}"]
+        argv += [f"--warehouses={WAREHOUSES}", f"--isolation={SERIALIZABLE}", *options]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"go-tpc: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        return done.stdout
+
+    def load(self) -> None:
+        """Both clients' data, and statistics for both."""
+        with closing(self._log_in()) as connection, connection.cursor() as cursor:
+            for statement in tpcc.create_tables(DATABASE):
+                cursor.execute(statement)
+            answer = self.wire.slice(1, "arm", "load", tpcc.load_operations(WAREHOUSES), 600)
+            assert not answer.errors, answer.errors
+            sys.stdout.write(f"one warehouse loaded in {answer.elapsed_ns / 1e9:.1f} s\n")
+            self.say("prepare", "--threads=4", "--no-check")
+            for database in (DATABASE, THEIR_DATABASE):
+                for statement in tpcc.after_load(database):
+                    cursor.execute(statement)
+
+    def check(self) -> None:
+        """That what was measured was TPC-C."""
+        with closing(self._log_in()) as connection, connection.cursor() as cursor:
+            violated = tpcc.violations(cursor)
+        assert not violated, violated
+
+    def _log_in(self) -> pymysql.Connection[Any]:
+        server = self.server
+        return pymysql.connect(
+            host=server.address, port=server.port, user=USER, password=server.password, database=DATABASE
+        )
+
+    def _server_seconds(self) -> float:
+        return self.lab.cpu_seconds()["server"]
+
+
+def main() -> None:
+    """Measure and print; without go-tpc it says so."""
+    their_program = go_tpc.program()
+    if their_program is None:
+        sys.stdout.write("TPC-C: left out (go-tpc is missing, and cannot be built)\n")
+        return
+    with _bench(their_program) as bench:
+        bench.load()
+        turns = [(bench.engine(), bench.go_tpc()) for _ in range(TURNS)]
+        bench.check()
+    columns = (("costof-engine", [turn[0] for turn in turns]), ("go-tpc", [turn[1] for turn in turns]))
+    setting = f"serializable, {WAREHOUSES} warehouse, {TERMINALS} terminals"
+    measured = [
+        Measured(setting, client, *(median(column) for column in zip(*each, strict=True))) for client, each in columns
+    ]
+    print_table("MariaDB: TPC-C's transactions", measured, "costof-engine")
+
+
+@contextmanager
+def _bench(their_program: Path) -> Iterator[Bench]:
+    with Lab() as lab:
+        server = MariadbServer(lab, Authority(lab.folder / "certificates"), [lab.address(1)])
+        with closing(server), engine() as wire:
+            server.start()
+            server._query(f"CREATE DATABASE {THEIR_DATABASE}")
+            server._query(f"GRANT ALL ON {THEIR_DATABASE}.* TO {USER}")
+            arm = {"name": "arm", "service": server.endpoint(), "transport": {"kind": "plain"}}
+            kind = {"kind": "tpcc", "tpcc": {"warehouses": WAREHOUSES}}
+            load = {"name": "load", "kind": "tpcc", "workers": 4, "tpcc": {"warehouses": WAREHOUSES, "phase": "load"}}
+            wire.plan(border_plan([arm], [load, {"name": "run", "workers": TERMINALS, **kind}], threads=2))
+            yield Bench(lab, server, wire, their_program)

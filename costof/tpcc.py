@@ -1,0 +1,249 @@
+"""TPC-C's tables and consistency conditions (specification, revision 5.11), for MySQL and MariaDB.
+
+The engine loads the data and runs the transactions (`engine/src/workload/tpcc/`); here is what surrounds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+#: In an order in which they can be dropped or filled.
+TABLES = (
+    "warehouse",
+    "district",
+    "customer",
+    "history",
+    "new_order",
+    "orders",
+    "order_line",
+    "item",
+    "stock",
+)
+DISTRICTS = 10
+UNITS_OF_A_WAREHOUSE = 111
+UNITS_OF_THE_ITEMS = 100
+
+#: Whatever a server's own default is: the data is ASCII, sorted as bytes.
+_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+_ADDRESS = (
+    "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
+    "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
+)
+
+#: Clause 1.3. Counts that the specification gives four digits are integers, which no run overflows. History has no
+#: primary key (clause 1.3.1). The references between tables are what the transactions keep and `REFERENCES` checks; as
+#: declared foreign keys, which clause 1.3 does not ask for, each insert would read and lock its parents' rows, the
+#: warehouse's among them, and the protection's cost would be measured on top of that.
+COLUMNS = {
+    "warehouse": (
+        f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
+        "w_ytd DECIMAL(12,2) NOT NULL, PRIMARY KEY (w_id)"
+    ),
+    "district": (
+        f"d_id TINYINT NOT NULL, d_w_id INT NOT NULL, d_name VARCHAR(10) NOT NULL, {_ADDRESS.format('d')}, "
+        "d_tax DECIMAL(4,4) NOT NULL, d_ytd DECIMAL(12,2) NOT NULL, d_next_o_id INT NOT NULL, "
+        "PRIMARY KEY (d_w_id, d_id)"
+    ),
+    "customer": (
+        "c_id INT NOT NULL, c_d_id TINYINT NOT NULL, c_w_id INT NOT NULL, c_first VARCHAR(16) NOT NULL, "
+        f"c_middle CHAR(2) NOT NULL, c_last VARCHAR(16) NOT NULL, {_ADDRESS.format('c')}, c_phone CHAR(16) NOT NULL, "
+        "c_since DATETIME NOT NULL, c_credit CHAR(2) NOT NULL, c_credit_lim DECIMAL(12,2) NOT NULL, "
+        "c_discount DECIMAL(4,4) NOT NULL, c_balance DECIMAL(12,2) NOT NULL, c_ytd_payment DECIMAL(12,2) NOT NULL, "
+        "c_payment_cnt INT NOT NULL, c_delivery_cnt INT NOT NULL, c_data VARCHAR(500) NOT NULL, "
+        "PRIMARY KEY (c_w_id, c_d_id, c_id), KEY customer_name (c_w_id, c_d_id, c_last, c_first)"
+    ),
+    "history": (
+        "h_c_id INT NOT NULL, h_c_d_id TINYINT NOT NULL, h_c_w_id INT NOT NULL, h_d_id TINYINT NOT NULL, "
+        "h_w_id INT NOT NULL, h_date DATETIME NOT NULL, h_amount DECIMAL(6,2) NOT NULL, h_data VARCHAR(24) NOT NULL"
+    ),
+    "new_order": (
+        "no_o_id INT NOT NULL, no_d_id TINYINT NOT NULL, no_w_id INT NOT NULL, PRIMARY KEY (no_w_id, no_d_id, no_o_id)"
+    ),
+    "orders": (
+        "o_id INT NOT NULL, o_d_id TINYINT NOT NULL, o_w_id INT NOT NULL, o_c_id INT NOT NULL, "
+        "o_entry_d DATETIME NOT NULL, o_carrier_id TINYINT, o_ol_cnt TINYINT NOT NULL, o_all_local TINYINT NOT NULL, "
+        "PRIMARY KEY (o_w_id, o_d_id, o_id), KEY orders_customer (o_w_id, o_d_id, o_c_id, o_id)"
+    ),
+    "order_line": (
+        "ol_o_id INT NOT NULL, ol_d_id TINYINT NOT NULL, ol_w_id INT NOT NULL, ol_number TINYINT NOT NULL, "
+        "ol_i_id INT NOT NULL, ol_supply_w_id INT NOT NULL, ol_delivery_d DATETIME, ol_quantity TINYINT NOT NULL, "
+        "ol_amount DECIMAL(6,2) NOT NULL, ol_dist_info CHAR(24) NOT NULL, "
+        "PRIMARY KEY (ol_w_id, ol_d_id, ol_o_id, ol_number)"
+    ),
+    "item": (
+        "i_id INT NOT NULL, i_im_id INT NOT NULL, i_name VARCHAR(24) NOT NULL, i_price DECIMAL(5,2) NOT NULL, "
+        "i_data VARCHAR(50) NOT NULL, PRIMARY KEY (i_id)"
+    ),
+    # Strings may be NULL: New-Order changes many rows at once by an INSERT that names no more than what changes.
+    "stock": (
+        "s_i_id INT NOT NULL, s_w_id INT NOT NULL, s_quantity SMALLINT NOT NULL, "
+        + "".join(f"s_dist_{district:02} CHAR(24), " for district in range(1, DISTRICTS + 1))
+        + "s_ytd INT NOT NULL, s_order_cnt INT NOT NULL, s_remote_cnt INT NOT NULL, s_data VARCHAR(50), "
+        "PRIMARY KEY (s_w_id, s_i_id)"
+    ),
+}
+
+#: A table's columns and the key of another that they hold (clause 1.3.1).
+REFERENCES = (
+    ("district", ("d_w_id",), "warehouse", ("w_id",)),
+    ("customer", ("c_w_id", "c_d_id"), "district", ("d_w_id", "d_id")),
+    ("history", ("h_c_w_id", "h_c_d_id", "h_c_id"), "customer", ("c_w_id", "c_d_id", "c_id")),
+    ("history", ("h_w_id", "h_d_id"), "district", ("d_w_id", "d_id")),
+    ("new_order", ("no_w_id", "no_d_id", "no_o_id"), "orders", ("o_w_id", "o_d_id", "o_id")),
+    ("orders", ("o_w_id", "o_d_id", "o_c_id"), "customer", ("c_w_id", "c_d_id", "c_id")),
+    ("order_line", ("ol_w_id", "ol_d_id", "ol_o_id"), "orders", ("o_w_id", "o_d_id", "o_id")),
+    ("order_line", ("ol_supply_w_id", "ol_i_id"), "stock", ("s_w_id", "s_i_id")),
+    ("stock", ("s_w_id",), "warehouse", ("w_id",)),
+    ("stock", ("s_i_id",), "item", ("i_id",)),
+)
+
+#: What each of a condition's queries returns is a row that violates it (clause 3.3.2). Conditions hold for a database
+#: on which no transaction is under way.
+CONSISTENCY = {
+    1: (
+        "a warehouse's w_ytd is the sum of its districts' d_ytd",
+        "SELECT w_id, w_ytd, taken FROM warehouse "
+        "LEFT JOIN (SELECT d_w_id, SUM(d_ytd) AS taken FROM district GROUP BY d_w_id) AS d ON d_w_id = w_id "
+        "WHERE NOT w_ytd <=> taken",
+    ),
+    2: (
+        "a district's d_next_o_id - 1 is its largest o_id and no_o_id",
+        "SELECT d_w_id, d_id, d_next_o_id, largest_o, largest_no FROM district "
+        "LEFT JOIN (SELECT o_w_id, o_d_id, MAX(o_id) AS largest_o FROM orders GROUP BY o_w_id, o_d_id) AS o "
+        "ON o_w_id = d_w_id AND o_d_id = d_id "
+        "LEFT JOIN (SELECT no_w_id, no_d_id, MAX(no_o_id) AS largest_no FROM new_order GROUP BY no_w_id, no_d_id) AS n "
+        "ON no_w_id = d_w_id AND no_d_id = d_id "
+        "WHERE NOT d_next_o_id - 1 <=> largest_o OR largest_no <> d_next_o_id - 1",
+    ),
+    3: (
+        "a district's new orders are numbered without a gap",
+        "SELECT no_w_id, no_d_id, MIN(no_o_id), MAX(no_o_id), COUNT(*) FROM new_order GROUP BY no_w_id, no_d_id "
+        "HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)",
+    ),
+    4: (
+        "a district's orders have as many lines as their o_ol_cnt say",
+        "SELECT d_w_id, d_id, counted, there FROM district "
+        "LEFT JOIN (SELECT o_w_id, o_d_id, SUM(o_ol_cnt) AS counted FROM orders GROUP BY o_w_id, o_d_id) AS o "
+        "ON o_w_id = d_w_id AND o_d_id = d_id "
+        "LEFT JOIN (SELECT ol_w_id, ol_d_id, COUNT(*) AS there FROM order_line GROUP BY ol_w_id, ol_d_id) AS l "
+        "ON ol_w_id = d_w_id AND ol_d_id = d_id WHERE NOT counted <=> there",
+    ),
+    5: (
+        "an order has no carrier just as long as it is a new order",
+        "SELECT o_w_id, o_d_id, o_id, o_carrier_id, no_o_id FROM orders "
+        "LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id "
+        "WHERE (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)",
+    ),
+    6: (
+        "an order has as many lines as its o_ol_cnt says",
+        "SELECT o_w_id, o_d_id, o_id, o_ol_cnt, there FROM orders "
+        "LEFT JOIN (SELECT ol_w_id, ol_d_id, ol_o_id, COUNT(*) AS there FROM order_line "
+        "GROUP BY ol_w_id, ol_d_id, ol_o_id) AS l ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id "
+        "WHERE NOT o_ol_cnt <=> there",
+    ),
+    7: (
+        "a line has no delivery date just as long as its order has no carrier",
+        "SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_delivery_d, o_carrier_id FROM order_line "
+        "LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id "
+        "WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)",
+    ),
+    8: (
+        "a warehouse's w_ytd is the sum of its history",
+        "SELECT w_id, w_ytd, paid FROM warehouse "
+        "LEFT JOIN (SELECT h_w_id, SUM(h_amount) AS paid FROM history GROUP BY h_w_id) AS h ON h_w_id = w_id "
+        "WHERE NOT w_ytd <=> paid",
+    ),
+    9: (
+        "a district's d_ytd is the sum of its history",
+        "SELECT d_w_id, d_id, d_ytd, paid FROM district "
+        "LEFT JOIN (SELECT h_w_id, h_d_id, SUM(h_amount) AS paid FROM history GROUP BY h_w_id, h_d_id) AS h "
+        "ON h_w_id = d_w_id AND h_d_id = d_id WHERE NOT d_ytd <=> paid",
+    ),
+    10: (
+        "a customer's c_balance is what was delivered less what was paid",
+        "SELECT c_w_id, c_d_id, c_id, c_balance, delivered, paid FROM customer "
+        "LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) AS delivered FROM orders JOIN order_line "
+        "ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND ol_delivery_d IS NOT NULL "
+        "GROUP BY o_w_id, o_d_id, o_c_id) AS o ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id "
+        "LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history "
+        "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
+        "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
+    ),
+    # The specification's is that of a loaded database, where nothing has been delivered yet; deliveries are counted by
+    # the customers, so that it holds afterwards too.
+    11: (
+        "a district has 2100 more orders than new orders, and one more with each delivery",
+        "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "
+        "LEFT JOIN (SELECT o_w_id, o_d_id, COUNT(*) AS ordered FROM orders GROUP BY o_w_id, o_d_id) AS o "
+        "ON o_w_id = d_w_id AND o_d_id = d_id "
+        "LEFT JOIN (SELECT no_w_id, no_d_id, COUNT(*) AS waiting FROM new_order GROUP BY no_w_id, no_d_id) AS n "
+        "ON no_w_id = d_w_id AND no_d_id = d_id "
+        "LEFT JOIN (SELECT c_w_id, c_d_id, SUM(c_delivery_cnt) AS delivered FROM customer GROUP BY c_w_id, c_d_id) "
+        "AS c ON c_w_id = d_w_id AND c_d_id = d_id "
+        "WHERE NOT ordered - COALESCE(waiting, 0) <=> 2100 + delivered",
+    ),
+    12: (
+        "a customer's c_balance and c_ytd_payment are what was delivered",
+        "SELECT c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, delivered FROM customer "
+        "LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) AS delivered FROM orders JOIN order_line "
+        "ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND ol_delivery_d IS NOT NULL "
+        "GROUP BY o_w_id, o_d_id, o_c_id) AS o ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id "
+        "WHERE c_balance + c_ytd_payment <> COALESCE(delivered, 0)",
+    ),
+}
+
+
+class Cursor(Protocol):
+    """What of the DB-API's cursor is needed (PEP 249)."""
+
+    def execute(self, query: str, /) -> Any: ...
+    def fetchall(self) -> Sequence[Any]: ...
+
+
+def create_tables(database: str) -> list[str]:
+    """The nine tables, empty, as statements."""
+    return [f"CREATE TABLE `{database}`.{name} ({COLUMNS[name]}) {_OPTIONS}" for name in TABLES]
+
+
+def after_load(database: str) -> list[str]:
+    """Statements for tables that have their rows: statistics, without which the first plans are guesses."""
+    return [f"ANALYZE TABLE {', '.join(f'`{database}`.{name}' for name in TABLES)}"]
+
+
+def load_operations(warehouses: int) -> int:
+    """How many operations the engine's load has (docs/architecture.md)."""
+    return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
+
+
+def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -> list[str]:
+    """What of `CONSISTENCY` does not hold in the cursor's database, in words; nothing, where all of it does."""
+    found = []
+    for number in conditions:
+        meaning, query = CONSISTENCY[number]
+        # Not all rows: a broken database has thousands.
+        cursor.execute(f"{query} LIMIT 1")
+        rows = cursor.fetchall()
+        if rows:
+            found.append(f"condition {number} (clause 3.3.2.{number}), {meaning}: not so in {_words(rows[0])}")
+    return found
+
+
+def orphans(cursor: Cursor) -> list[str]:
+    """Which of `REFERENCES` leads nowhere in the cursor's database, in words; nothing, where none does."""
+    found = []
+    for table, columns, parent, keys in REFERENCES:
+        joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))
+        listed = ", ".join(columns)
+        cursor.execute(
+            f"SELECT {listed} FROM {table} LEFT JOIN {parent} ON {joined} WHERE {keys[0]} IS NULL LIMIT 1"  # noqa: S608  # names of our own
+        )
+        rows = cursor.fetchall()
+        if rows:
+            found.append(f"{table} ({listed}) has {_words(rows[0])}, which {parent} does not have")
+    return found
+
+
+def _words(row: Any) -> str:
+    values = row.values() if isinstance(row, dict) else row
+    return "(" + ", ".join(str(value) for value in values) + ")"

@@ -1,0 +1,225 @@
+"""Both drivers behind a real gateway, before a real MariaDB: what they read is what is read directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
+
+from costof import encrypted
+from costof.column_encryption import Algorithm
+from costof.instrument import border_plan, engine
+from costof.lab.certificates import write_private
+from costof.lab.gateway_process import GatewayListener, GatewayProcess
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE, USER, MariadbServer
+from costof.sbtest import TABLE, create_table
+from tests.lab_programs import log_in, running_mariadb
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+
+KEY = "00112233445566778899aabbccddeeff"
+PORT = 3310
+OPAQUE_PORT = PORT + len(Algorithm)
+ROWS = 40
+
+# A column of each type that MariaDB 10.11 sends, with a value; a second row holds nothing but NULLs.
+TYPES = {
+    "tiny TINYINT": "-128",
+    "tiny_unsigned TINYINT UNSIGNED": "255",
+    "yes BOOLEAN": "TRUE",
+    "small SMALLINT": "-32768",
+    "medium MEDIUMINT": "8388607",
+    "whole INT": "-2147483648",
+    "padded INT(8) UNSIGNED ZEROFILL": "42",
+    "big BIGINT": "-9223372036854775808",
+    "big_unsigned BIGINT UNSIGNED": "18446744073709551615",
+    "price DECIMAL(12,2)": "-1234567890.12",
+    "single FLOAT": "1.5",
+    "twice DOUBLE": "-2.225e-308",
+    "bits BIT(12)": "b'101010101010'",
+    "day DATE": "'2026-11-22'",
+    "no_day DATE": "'0000-00-00'",
+    "moment DATETIME": "'2026-11-22 02:36:45'",
+    "moment_micro DATETIME(6)": "'2026-11-22 02:36:45.123456'",
+    "stamp TIMESTAMP NULL": "'2026-11-22 02:36:45'",
+    "duration TIME": "'-838:59:59'",
+    "duration_micro TIME(6)": "'12:00:00.000001'",
+    "year YEAR": "2026",
+    "letters CHAR(10)": "'Ångström'",
+    "latin CHAR(10) CHARACTER SET latin1": "'Ångström'",
+    "name VARCHAR(40)": "'Łódź 🏙'",
+    "nothing VARCHAR(40)": "''",
+    "length_250 VARCHAR(500)": "REPEAT('x', 250)",
+    "length_251 VARCHAR(500)": "REPEAT('x', 251)",
+    "bytes BINARY(4)": "x'00ff0a27'",
+    "more_bytes VARBINARY(40)": "x'00ff0a27'",
+    "tiny_blob TINYBLOB": "x'fb'",
+    "blob_ BLOB": "REPEAT(x'00ff', 200)",
+    "long_blob LONGBLOB": "REPEAT(x'fe', 70000)",
+    "tiny_text TINYTEXT": "'ä'",
+    "text_ TEXT": "REPEAT('ä', 40000)",
+    "one_of ENUM('a','b')": "'b'",
+    "some_of SET('a','b','c')": "'a,c'",
+    "document JSON": """'{"a": [1, "ä"]}'""",
+    "point POINT": "POINT(1, 2)",
+    "address INET6": "'2001:db8::1'",
+    "id_ UUID": "'123e4567-e89b-12d3-a456-426655440000'",
+}
+STATEMENTS = [
+    "SELECT * FROM every_type ORDER BY whole",
+    "SELECT name AS n, t.price, whole + 1, COUNT(*), NOW() > moment FROM every_type t GROUP BY 1, 2, 3, 5 ORDER BY 3",
+    "SELECT one.name, other.day FROM every_type AS one JOIN every_type AS other ON one.name = other.name",
+    "SELECT name FROM every_type WHERE name = 'nobody'",
+    "SHOW TABLES",
+]
+
+
+@dataclass
+class Site:
+    server: MariadbServer
+    gateway: GatewayProcess
+
+    def settings(self, port: int) -> dict[str, Any]:
+        return {
+            "host": self.server.address,
+            "port": port,
+            "user": USER,
+            "password": self.server.password,
+            "database": DATABASE,
+            "ssl_disabled": True,
+            "read_timeout": 20,
+        }
+
+    def reader(self, port: int, key: str = KEY) -> encrypted.Connection:
+        return encrypted.connect(master_keys={"app": key}, **self.settings(port))
+
+
+def rules(folder: Path, name: str, algorithm: str, account: str) -> Path:
+    path = folder / f"{name}.toml"
+    text = f'algorithm = "{algorithm}"\n[master_keys]\napp = "{KEY}"\n{account}\n[[columns]]\n'
+    write_private(path, (text + 'database = "*"\ntable = "*"\ncolumn = "*"\n').encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("rules")
+    account = f'[[accounts]]\nname = "{USER}"\nrole = "ciphertext"\nmaster_key = "app"'
+    with Lab() as lab, running_mariadb(lab) as server, GatewayProcess() as gateway:
+        with log_in(server) as connection, connection.cursor() as cursor:
+            cursor.execute("SET sql_mode = ''")
+            cursor.execute(f"CREATE TABLE every_type ({', '.join(TYPES)})")
+            cursor.execute(f"INSERT INTO every_type VALUES ({', '.join(TYPES.values())})")  # noqa: S608
+            cursor.execute("INSERT INTO every_type () VALUES ()")
+            cursor.execute(create_table(DATABASE))
+            connection.commit()
+        files = {PORT + number: rules(folder, kind.label, kind.label, account) for number, kind in enumerate(Algorithm)}
+        files[OPAQUE_PORT] = rules(folder, "opaque", "aes-128-gcm", "")
+        back = f"{server.address}:{server.port}"
+        gateway.begin([GatewayListener(server.address, port, file, back) for port, file in files.items()])
+        yield Site(server, gateway)
+
+
+def read(cursor: Cursor, statement: str) -> tuple[Any, list[Any]]:
+    cursor.execute(statement)
+    description = cursor.description
+    return description, list(cursor.fetchall())
+
+
+@pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
+@pytest.mark.parametrize("kind", [Cursor, SSCursor, DictCursor, SSDictCursor])
+def test_an_application_reads_what_it_reads_directly(site: Site, number: int, kind: type[Cursor]) -> None:
+    port = PORT + number
+    name = f"{site.server.address}:{port}"
+    before = site.gateway.counters().listeners[name]
+    with (
+        log_in(site.server) as direct,
+        site.reader(port) as ours,
+        direct.cursor(kind) as theirs,
+        ours.cursor(kind) as cursor,
+    ):
+        for statement in STATEMENTS:
+            assert read(cursor, statement) == read(theirs, statement)
+    after = site.gateway.counters().listeners[name]
+    assert after.values_encrypted >= before.values_encrypted + len(TYPES)
+    assert after.errors == before.errors
+
+
+def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site: Site) -> None:
+    conv = {**pymysql.converters.conversions, pymysql.constants.FIELD_TYPE.NEWDECIMAL: float}
+    # Without unicode PyMySQL converts neither decimals nor times.
+    for settings, columns in (
+        ({"use_unicode": False}, "latin, whole, blob_"),
+        ({"conv": conv}, "latin, price"),
+        ({"charset": "latin1"}, "latin, price, moment"),
+    ):
+        with (
+            pymysql.connect(**site.settings(site.server.port), **settings) as direct,
+            encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), **settings) as ours,
+            direct.cursor() as theirs,
+            ours.cursor() as cursor,
+        ):
+            statement = f"SELECT {columns} FROM every_type WHERE whole IS NOT NULL"  # noqa: S608
+            assert read(cursor, statement) == read(theirs, statement)
+
+
+def test_another_master_key_is_one_error_and_the_gateway_lives_on(site: Site) -> None:
+    connection = site.reader(PORT, key=KEY.replace("f", "0"))
+    with pytest.raises(
+        encrypted.EncryptionError, match=r"column costof\.every_type\.name: master key 'app'"
+    ) as refused:
+        read(connection.cursor(), "SELECT name FROM every_type")
+    assert "Łódź" not in str(refused.value)
+    assert not connection.open
+    with site.reader(PORT) as another, another.cursor() as cursor:
+        assert cursor.execute("SELECT name FROM every_type") == 2
+
+
+def test_who_has_no_key_there_reads_ciphertext(site: Site) -> None:
+    with site.reader(OPAQUE_PORT) as connection, connection.cursor() as cursor:
+        _, [(name,), (null,)] = read(cursor, "SELECT name FROM every_type ORDER BY whole IS NULL")
+    assert isinstance(name, bytes)
+    assert name[0] == Algorithm.AES_128_GCM.value
+    assert "Łódź".encode() not in name
+    assert null is None
+
+
+@pytest.mark.parametrize("statements", ["prepared", "text"])
+def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) -> None:
+    """Every row that it reads has one column, a string; what it is not is an error."""
+    keys = {"decryption": {"master_keys": {"app": KEY}}}
+    service = {
+        "protocol": "mysql",
+        "username": USER,
+        "password": site.server.password,
+        "database": DATABASE,
+        "table": TABLE,
+        "statements": statements,
+    }
+
+    def arm(name: str, port: int, **more: Any) -> dict[str, Any]:
+        address = f"{site.server.address}:{port}"
+        return {"name": name, "transport": {"kind": "plain"}, "service": {**service, "addresses": [address], **more}}
+
+    arms = [arm("direct", site.server.port)]
+    arms += [arm(kind.label, PORT + number, **keys) for number, kind in enumerate(Algorithm)]
+    workloads = [{"name": "load", "kind": "load", "workers": 1}, {"name": "query", "kind": "query", "workers": 2}]
+    with log_in(site.server) as connection, connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {TABLE}")
+    with engine() as wire:
+        ready = wire.plan(border_plan(arms, workloads, records=ROWS))
+        assert [found.error for found in ready.arms] == [None] * len(arms)
+        assert wire.slice(1, "direct", "load", ROWS, 60).operations == ROWS
+        assert wire.slice(2, "direct", "query", 50, 60).decrypted is None
+        for kind in Algorithm:
+            answer = wire.slice(3, kind.label, "query", 50, 60)
+            assert (answer.operations, answer.errors) == (50, [])
+            assert answer.decrypted is not None
+            # `c` is 119 characters long.
+            assert (answer.decrypted.values, answer.decrypted.bytes) == (50, 50 * 119)

@@ -1,0 +1,310 @@
+"""TPC-C on a real MariaDB: what is loaded, what the transactions leave behind, and what the conditions find."""
+
+# ruff: noqa: S608  # names and numbers of our own
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.cursors import Cursor
+
+from costof import tpcc
+from costof.errors import CostofError
+from costof.instrument import Instrument, SliceAnswer, TpccCounts, border_plan, engine
+from costof.lab.lab import Lab
+from costof.lab.mariadb import DATABASE, MariadbServer
+from tests.lab_programs import eventually, log_in, running_mariadb
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(180)]
+
+# Two, so that there are remote payments and lines.
+WAREHOUSES = 2
+TERMINALS = 8
+MANY_TERMINALS = 64
+OPERATIONS = 3000
+CROWD_OPERATIONS = 1500
+TRANSACTIONS = ("new_order", "payment", "order_status", "delivery", "stock_level")
+LOADED_ORDERS = 3000
+
+
+def workload(name: str, workers: int, **settings: Any) -> dict[str, Any]:
+    return {"name": name, "kind": "tpcc", "workers": workers, "tpcc": {"warehouses": WAREHOUSES, **settings}}
+
+
+WORKLOADS = [
+    workload("load", 4, phase="load"),
+    workload("run", TERMINALS),
+    workload("crowd", MANY_TERMINALS),
+    workload("keying", 10, keying=True),
+]
+
+
+@dataclass
+class Database:
+    """Loaded. `slice` measures; `ask` looks, over a connection of its own."""
+
+    server: MariadbServer
+    wire: Instrument
+    connection: pymysql.Connection[Cursor]
+
+    def slice(self, workload: str, operations: int, seconds: float = 60) -> SliceAnswer:
+        answer = self.wire.slice(1, "arm", workload, operations, seconds)
+        assert not answer.errors, answer.errors
+        return answer
+
+    def transactions(self, workload: str, operations: int, seconds: float = 60) -> TpccCounts:
+        counts = self.slice(workload, operations, seconds).tpcc
+        assert counts is not None
+        return counts
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def number(self, statement: str) -> int:
+        return int(self.ask(statement)[0][0])
+
+    def broken(self) -> list[str]:
+        with self.connection.cursor() as cursor:
+            return tpcc.violations(cursor) + tpcc.orphans(cursor)
+
+
+def status(server: MariadbServer, name: str) -> int:
+    return int(server.status(name)[name])
+
+
+def plan(server: MariadbServer) -> dict[str, Any]:
+    arm = {"name": "arm", "service": server.endpoint(), "transport": {"kind": "plain"}}
+    return border_plan([arm], WORKLOADS, threads=2)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MariadbServer]:
+    with Lab() as lab, running_mariadb(lab) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def database(server: MariadbServer) -> Iterator[Database]:
+    with log_in(server) as connection, engine() as wire:
+        connection.autocommit(True)
+        wire.plan(plan(server))
+        made = Database(server, wire, connection)
+        for statement in tpcc.create_tables(DATABASE):
+            made.ask(statement)
+        answer = made.slice("load", tpcc.load_operations(WAREHOUSES))
+        assert answer.operations == tpcc.load_operations(WAREHOUSES)
+        assert answer.tpcc is None
+        for statement in tpcc.after_load(DATABASE):
+            made.ask(statement)
+        # As it was loaded: what transactions have changed is looked for against it.
+        made.ask("CREATE TABLE loaded_stock AS SELECT s_w_id, s_i_id, s_quantity FROM stock")
+        made.ask("ALTER TABLE loaded_stock ADD PRIMARY KEY (s_w_id, s_i_id)")
+        yield made
+
+
+def test_the_data_is_what_clause_4_3_has(database: Database) -> None:
+    assert database.broken() == []
+    districts = 10 * WAREHOUSES
+    expected = {"warehouse": WAREHOUSES, "district": districts, "customer": 3000 * districts, "item": 100_000}
+    expected |= {"history": 3000 * districts, "orders": 3000 * districts, "new_order": 900 * districts}
+    expected |= {"stock": 100_000 * WAREHOUSES}
+    assert {table: database.number(f"SELECT COUNT(*) FROM {table}") for table in expected} == expected
+    assert set(tpcc.TABLES) == {*expected, "order_line"}
+    assert database.ask("SELECT COUNT(DISTINCT o_w_id, o_d_id, o_c_id) FROM orders") == [(3000 * districts,)]
+    assert database.ask("SELECT DISTINCT SUM(c_last = 'OUGHTPRIBAR') > 0 FROM customer GROUP BY c_w_id, c_d_id") == [
+        (1,)
+    ]
+    for table, column, rows in (("item", "i_data", 100_000), ("stock", "s_data", 100_000 * WAREHOUSES)):
+        share = database.number(f"SELECT COUNT(*) FROM {table} WHERE {column} LIKE '%ORIGINAL%'") / rows
+        assert 0.095 < share < 0.105
+    assert 0.09 < database.number("SELECT SUM(c_credit = 'BC') FROM customer") / expected["customer"] < 0.11
+
+
+def test_a_load_has_no_more_units_than_the_data(database: Database) -> None:
+    answer = database.wire.slice(1, "arm", "load", 0, 5)
+    assert (answer.operations, answer.errors) == (0, [])
+
+
+@pytest.fixture(scope="module")
+def after_a_run(database: Database) -> tuple[Database, SliceAnswer]:
+    """What eight terminals at the default isolation have done."""
+    return database, database.slice("run", OPERATIONS)
+
+
+def test_all_five_transactions_keep_the_conditions(after_a_run: tuple[Database, SliceAnswer]) -> None:
+    database, answer = after_a_run
+    counts = answer.tpcc
+    assert counts is not None
+    assert set(counts.committed) == set(TRANSACTIONS)
+    assert all(counts.committed.values())
+    assert counts.rolled_back > 0
+    assert sum(counts.committed.values()) + counts.rolled_back == answer.operations == OPERATIONS
+    assert counts.statements > 5 * OPERATIONS
+    done = {**counts.committed, "new_order": counts.committed["new_order"] + counts.rolled_back}
+    assert {name: answer.phases[name].count for name in TRANSACTIONS} == done
+    assert answer.phases["operation"].count == OPERATIONS
+    # Each terminal deals whole decks of the mix, and at most one that is not played to its end.
+    for name, share in (("new_order", 45), ("payment", 43), ("delivery", 4)):
+        assert abs(done[name] - OPERATIONS * share / 100) < TERMINALS * 45
+    assert database.broken() == []
+
+
+def test_what_is_committed_is_there_and_nothing_else(after_a_run: tuple[Database, SliceAnswer]) -> None:
+    database, answer = after_a_run
+    assert answer.tpcc is not None
+    committed = answer.tpcc.committed
+    assert database.number(f"SELECT COUNT(*) FROM orders WHERE o_id > {LOADED_ORDERS}") == committed["new_order"]
+    assert database.number("SELECT SUM(d_next_o_id - 3001) FROM district") == committed["new_order"]
+    assert database.number("SELECT COUNT(*) FROM history") - 30_000 * WAREHOUSES == committed["payment"]
+    assert database.number("SELECT SUM(c_payment_cnt - 1) FROM customer") == committed["payment"]
+    assert database.number("SELECT SUM(c_delivery_cnt) FROM customer") == 10 * committed["delivery"]
+
+
+def test_new_orders_are_counted_as_clause_2_4_2_2_has_it(after_a_run: tuple[Database, SliceAnswer]) -> None:
+    database, _ = after_a_run
+    lines = (
+        "order_line JOIN item ON i_id = ol_i_id JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id "
+        f"WHERE ol_o_id > {LOADED_ORDERS}"
+    )
+    assert database.number(f"SELECT COUNT(*) FROM {lines} AND ol_supply_w_id <> ol_w_id") > 0
+    assert database.ask(f"SELECT * FROM {lines} AND ol_amount <> ol_quantity * i_price") == []
+    dist = "ELT(ol_d_id, " + ", ".join(f"s_dist_{district:02}" for district in range(1, 11)) + ")"
+    assert database.ask(f"SELECT * FROM {lines} AND ol_dist_info <> {dist}") == []
+    sold = (
+        "stock JOIN loaded_stock USING (s_w_id, s_i_id) LEFT JOIN (SELECT ol_supply_w_id, ol_i_id, "
+        "SUM(ol_quantity) AS quantity, COUNT(*) AS times, SUM(ol_supply_w_id <> ol_w_id) AS remote FROM order_line "
+        f"WHERE ol_o_id > {LOADED_ORDERS} GROUP BY ol_supply_w_id, ol_i_id) AS sold "
+        "ON ol_supply_w_id = s_w_id AND ol_i_id = s_i_id"
+    )
+    wrong = (
+        "s_ytd <> COALESCE(quantity, 0) OR s_order_cnt <> COALESCE(times, 0) OR s_remote_cnt <> COALESCE(remote, 0) "
+        "OR (loaded_stock.s_quantity - COALESCE(quantity, 0) - stock.s_quantity) % 91 <> 0 OR stock.s_quantity < 10"
+    )
+    assert database.ask(f"SELECT * FROM {sold} WHERE {wrong}") == []
+    assert database.number(f"SELECT COUNT(*) FROM {sold} WHERE stock.s_quantity > loaded_stock.s_quantity") > 0
+    local = (
+        "(SELECT MIN(ol_supply_w_id = ol_w_id) FROM order_line "
+        "WHERE ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id)"
+    )
+    assert database.ask(f"SELECT * FROM orders WHERE o_id > {LOADED_ORDERS} AND o_all_local <> {local}") == []
+
+
+def test_payments_are_written_down_as_clause_2_5_2_2_has_it(after_a_run: tuple[Database, SliceAnswer]) -> None:
+    database, _ = after_a_run
+    payments = (
+        "history JOIN warehouse ON w_id = h_w_id JOIN district ON d_w_id = h_w_id AND d_id = h_d_id "
+        "WHERE h_amount <> 10"
+    )
+    assert database.number(f"SELECT COUNT(*) FROM {payments} AND h_c_w_id <> h_w_id") > 0
+    assert database.ask(f"SELECT * FROM {payments} AND h_data <> CONCAT(w_name, '    ', d_name)") == []
+    paid = "customer WHERE c_payment_cnt > 1"
+    said = "c_data LIKE CONCAT(c_id, ' ', c_d_id, ' ', c_w_id, ' %')"
+    assert database.number(f"SELECT COUNT(*) FROM {paid} AND c_credit = 'BC' AND {said}") > 0
+    assert database.ask(f"SELECT * FROM {paid} AND {said} <> (c_credit = 'BC')") == []
+    assert database.ask(f"SELECT * FROM {paid} AND LENGTH(c_data) > 500") == []
+
+
+BROKEN = {
+    1: "UPDATE district SET d_ytd = d_ytd + 0.01 WHERE d_w_id = 1 AND d_id = 3",
+    2: "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 3",
+    3: "UPDATE new_order SET no_o_id = 1 WHERE no_w_id = 1 AND no_d_id = 3 ORDER BY no_o_id LIMIT 1",
+    4: "UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 7",
+    5: "UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 7",
+    6: "UPDATE orders SET o_ol_cnt = o_ol_cnt - 1 WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 7",
+    7: "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 7 AND ol_number = 2",
+    8: "UPDATE warehouse SET w_ytd = w_ytd - 0.01 WHERE w_id = 1",
+    9: "UPDATE history SET h_amount = h_amount + 0.01 WHERE h_w_id = 1 AND h_d_id = 3 LIMIT 1",
+    10: "UPDATE customer SET c_balance = c_balance + 0.01 WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 7",
+    11: "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 ORDER BY no_o_id LIMIT 1",
+    12: "UPDATE customer SET c_ytd_payment = c_ytd_payment - 0.01 WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 7",
+}
+
+
+@pytest.mark.parametrize("number", tpcc.CONSISTENCY)
+def test_a_broken_row_is_found(after_a_run: tuple[Database, SliceAnswer], number: int) -> None:
+    database, _ = after_a_run
+    with log_in(database.server) as connection, connection.cursor() as cursor:
+        assert tpcc.violations(cursor, [number]) == []
+        assert cursor.execute(BROKEN[number]) == 1
+        (found,) = tpcc.violations(cursor, [number])
+        assert found.startswith(
+            f"condition {number} (clause 3.3.2.{number}), {tpcc.CONSISTENCY[number][0]}: not so in (1, "
+        )
+        connection.rollback()
+
+
+def test_a_row_without_its_parent_is_found(database: Database) -> None:
+    with log_in(database.server) as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM item WHERE i_id = 77")
+        assert tpcc.orphans(cursor) == ["stock (s_i_id) has (77), which item does not have"]
+        connection.rollback()
+
+
+def test_deadlocks_are_counted_and_retried(database: Database) -> None:
+    counts = database.transactions("crowd", CROWD_OPERATIONS)
+    assert counts.deadlocks > 0
+    assert sum(counts.committed.values()) + counts.rolled_back == CROWD_OPERATIONS
+    assert database.broken() == []
+
+
+def test_a_wait_for_a_lock_ends_and_is_retried(database: Database) -> None:
+    server = database.server
+    server._query("SET GLOBAL innodb_lock_wait_timeout = 1")
+    answers: list[SliceAnswer] = []
+    with engine() as wire, log_in(server) as holder, holder.cursor() as cursor:
+        wire.plan(plan(server))
+        cursor.execute("SELECT COUNT(*) FROM customer WHERE c_id <> 0 FOR UPDATE")
+        waited = status(server, "Innodb_row_lock_time")
+        run = threading.Thread(target=lambda: answers.append(wire.slice(1, "arm", "run", 50, 60)))
+        run.start()
+        eventually("a wait", lambda: status(server, "Innodb_row_lock_current_waits") > 0)
+        # Once: what this table tells is as old as the last look at it, where that was a moment ago.
+        isolation = server._query(
+            "SELECT DISTINCT trx_isolation_level FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        )
+        assert isolation == (("SERIALIZABLE",),)
+        # In milliseconds, of waits that have ended.
+        eventually("its end", lambda: status(server, "Innodb_row_lock_time") > waited + 900)
+        holder.rollback()
+        run.join(60)
+    server._query("SET GLOBAL innodb_lock_wait_timeout = DEFAULT")
+    (answer,) = answers
+    assert answer.tpcc is not None
+    assert (answer.errors, answer.operations) == ([], 50)
+    assert answer.tpcc.lock_timeouts > 0
+
+
+def test_users_take_their_time(database: Database) -> None:
+    """A New-Order takes 18 s to type, the others 2 or 3 (clause 5.2.5.2)."""
+    counts = database.transactions("keying", 1000, seconds=3.5)
+    assert counts.committed["new_order"] == counts.rolled_back == 0
+    assert 0 < sum(counts.committed.values()) <= 10
+
+
+@pytest.mark.parametrize(
+    ("workload", "word"),
+    [
+        ({"kind": "tpcc", "tpcc": {"warehouses": 0}}, "warehouses"),
+        ({"kind": "query", "tpcc": {}}, "kind tpcc alone"),
+        ({"kind": "tpcc", "tpcc": {"isolation": "snapshot"}}, "snapshot"),
+        ({"kind": "tpcc", "tpcc": {"phase": "load", "keying": True}}, "keying"),
+    ],
+)
+def test_what_cannot_be_is_refused(server: MariadbServer, workload: dict[str, Any], word: str) -> None:
+    refused = {**plan(server), "workloads": [{"name": "w", "workers": 1, **workload}]}
+    with engine() as wire, pytest.raises(CostofError, match=word):
+        wire.plan(refused)
+
+
+def test_other_protocols_have_no_transactions(server: MariadbServer) -> None:
+    http = {"protocol": "http", "addresses": [server.address], "path": "/"}
+    arm = {"name": "arm", "service": http, "transport": {"kind": "plain"}}
+    with engine() as wire, pytest.raises(CostofError, match=r"'tpcc'.*does not have"):
+        wire.plan(border_plan([arm], WORKLOADS))

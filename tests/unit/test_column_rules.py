@@ -1,0 +1,64 @@
+"""Column rules: the shares are what their names say, every column exists, and the gateway's file says just that."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from costof import tpcc
+from costof.column_rules import COLUMNS, CONTROL, DIRECT, Account, encrypted_columns, groups_of, rules_text
+from costof.study import load_study
+
+SHARES = ["20", "50", "100"]
+
+
+def test_tpcc_has_nine_tables_and_92_columns() -> None:
+    assert len(tpcc.COLUMNS) == 9
+    assert len(COLUMNS) == len(set(COLUMNS)) == 92
+
+
+@pytest.mark.parametrize("level", SHARES)
+def test_a_share_is_what_its_name_says_to_the_nearest_column(level: str) -> None:
+    assert len(encrypted_columns(level)) == round(int(level) / 100 * len(COLUMNS))
+
+
+@pytest.mark.parametrize("level", SHARES)
+def test_every_column_that_is_named_exists_and_is_named_once(level: str) -> None:
+    named = [column for group in groups_of(level) for column in group.columns]
+    assert len(named) == len(set(named))
+    for column in named:
+        table, name = column.split(".")
+        assert (table, name) in COLUMNS or (name == "*" and table in tpcc.COLUMNS), column
+
+
+def test_a_larger_share_holds_the_smaller_ones() -> None:
+    twenty, fifty, all_ = (set(encrypted_columns(level)) for level in SHARES)
+    assert twenty < fifty < all_ == set(COLUMNS)
+
+
+def test_every_level_of_the_study_has_its_rules() -> None:
+    levels = load_study("mysql-column-encryption").factors["encrypted"].levels
+    assert [level for level in levels if groups_of(level)] == SHARES
+    assert not groups_of(DIRECT)
+    assert not groups_of(CONTROL)
+    assert all(group.why for level in SHARES for group in groups_of(level))
+
+
+def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
+    name = 'a "b"\\ü'
+    accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
+    told = tomllib.loads(rules_text("50", "shop", "sm4-gcm", accounts, {"key": "0f" * 16}))
+    assert told["algorithm"] == "sm4-gcm"
+    assert told["master_keys"] == {"key": "0f" * 16}
+    assert told["accounts"] == [
+        {"name": name, "role": "ciphertext", "master_key": "key"},
+        {"name": "admin", "role": "plaintext"},
+    ]
+    assert {each["database"] for each in told["columns"]} == {"shop"}
+    assert {(each["table"], each["column"]) for each in told["columns"]} == set(encrypted_columns("50"))
+
+
+def test_without_a_rule_the_file_names_no_column() -> None:
+    told = tomllib.loads(rules_text(CONTROL, "shop", None, [Account("a", "opaque")], {}))
+    assert told == {"master_keys": {}, "accounts": [{"name": "a", "role": "opaque"}]}

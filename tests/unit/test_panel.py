@@ -1,0 +1,75 @@
+"""What an instrument is told of a study's workloads, and of the data that it is to load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from costof import tpcc
+from costof.errors import CostofError
+from costof.instrument import Instrument, SliceAnswer
+from costof.ledger import Ledger
+from costof.panel import LOAD, Panel, load_workload
+from costof.plan import Options, Plan, resolve
+from costof.service import Service
+from costof.study import load_study
+
+
+def panel_of(plan: Plan, folder: Path) -> Panel:
+    return Panel(plan, cast(Service, None), Ledger.create(plan, folder))
+
+
+def test_transactions_go_to_the_border_with_their_terminals_and_isolation(tmp_path: Path) -> None:
+    settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
+    plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick", settings=settings))
+    told = panel_of(plan, tmp_path / "run")._border_workloads("wire", plan.arms)
+    run = [workload for name, workload in told.items() if name != LOAD]
+    assert {workload["kind"] for workload in run} == {"tpcc"}
+    assert {(workload["workers"], workload["tpcc"]["isolation"]) for workload in run} == {
+        (terminals, isolation) for terminals in (8, 16) for isolation in ("serializable", "read-committed")
+    }
+    assert all(workload["tpcc"]["phase"] == "run" and not workload["tpcc"]["keying"] for workload in run)
+    assert all(workload["name"] == name for name, workload in told.items())
+    assert told[LOAD] == {"name": LOAD, "kind": "tpcc", "workers": 4, "tpcc": {"phase": "load", "warehouses": 1}}
+
+
+def test_other_studies_load_records_as_before(tmp_path: Path) -> None:
+    plan = resolve(load_study("mysql-transport"), Options(profile="quick"))
+    told = panel_of(plan, tmp_path / "run")._border_workloads("wire", plan.arms)
+    assert told[LOAD] == load_workload() == {"name": LOAD, "kind": "load", "workers": 4}
+    assert "tpcc" not in told["query_1"]
+
+
+class Loader:
+    """Stands for an instrument: what it is asked to load."""
+
+    def __init__(self, failing: bool = False) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self._failing = failing
+
+    def slice(self, number: int, arm: str, workload: str, operations: int, seconds: float) -> SliceAnswer:
+        self.asked.append((workload, operations))
+        errors = [{"class": "server", "count": 1, "detail": "disk full"}] if self._failing else []
+        return SliceAnswer.model_validate(
+            {
+                **{"id": number, "arm": arm, "workload": workload, "started_unix_ns": 0, "elapsed_ns": 1},
+                **{"operations": operations, "errors": errors, "phases": {}, "cpu_ns": {}},
+                **{"peak_memory_bytes": 0, "evidence": {}},
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("study", "operations"), [("mysql-column-encryption", tpcc.load_operations(1)), ("mysql-transport", 10_000)]
+)
+def test_all_of_the_data_is_loaded(study: str, operations: int, tmp_path: Path) -> None:
+    plan = resolve(load_study(study), Options(profile="quick"))
+    panel, loader = panel_of(plan, tmp_path / "run"), Loader()
+    panel._instruments["wire", plan.arms[0].name] = cast(Instrument, loader)
+    panel.load(plan.arms[0])
+    assert loader.asked == [(LOAD, operations)]
+    panel._instruments["wire", plan.arms[0].name] = cast(Instrument, Loader(failing=True))
+    with pytest.raises(CostofError, match="disk full"):
+        panel.load(plan.arms[0])

@@ -1,0 +1,148 @@
+"""Column encryption, from ledgers whose truth is known: figures of slices, where the loss goes, published tables."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from costof.analysis import analyse
+from costof.plan import Plan
+from costof.report import format as fmt
+from costof.report import split
+from costof.report.reading import Reading
+from costof.result import Estimate, Result, SplitStep
+
+from .tpcc_ledger import BYTES, CORES, STATEMENTS, VALUES, Truth, tpcc_ledger, tpcc_plan
+
+ROUNDS = 8
+CPU = {"cpu.client": "client", "cpu.gateway": "gateway", "cpu.server": "server"}
+
+
+@cache
+def plan() -> Plan:
+    return tpcc_plan("quick", "terminals=8,16")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return analyse(tpcc_ledger(tmp_path_factory.mktemp("tpcc") / "run", plan(), rounds=ROUNDS))
+
+
+def truth(arm: str) -> Truth:
+    return Truth.of(plan().arm(arm))
+
+
+def near(estimate: Estimate, wanted: float) -> bool:
+    """Within twice the interval: one seed, and intervals are not to be tested here."""
+    half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(wanted))
+    return estimate.low - half <= wanted <= estimate.high + half
+
+
+def mean(result: Result, metric: str, arm: str) -> Estimate:
+    return next(value.mean for value in result.values if (value.metric, value.arm) == (metric, arm))
+
+
+@pytest.mark.parametrize("arm", ["0", "direct", "20", "100"])
+def test_figures_of_slices_are_what_they_truly_are(result: Result, arm: str) -> None:
+    for metric, role in CPU.items():
+        assert near(mean(result, metric, arm), truth(arm).cpu[role]), metric
+    # Rolled back New-Orders are operations and no committed transactions: one of 200 here.
+    assert near(mean(result, "wire.transactions_per_second", arm), truth(arm).per_second * 0.995)
+    assert near(mean(result, "wire.queries_per_second", arm), truth(arm).per_second * STATEMENTS)
+    assert near(mean(result, "wire.bytes", arm), truth(arm).bytes)
+    assert near(mean(result, "server.bytes", arm), BYTES)
+
+
+def test_cpu_is_a_view_of_its_own(result: Result) -> None:
+    views = {metric.name: metric.view for metric in result.metrics}
+    assert {views[name] for name in CPU} == {"cpu"}
+    assert views["server.bytes"] == "server"
+    assert views["wire.bytes"] == views["wire.transactions_per_second"] == "wire"
+
+
+def steps(result: Result, context: str = "") -> dict[str, SplitStep]:
+    return {step.label: step for step in result.split if step.context == context}
+
+
+def test_each_step_adds_what_it_truly_adds(result: Result) -> None:
+    for context in ("", "terminals-16"):
+        found = steps(result, context)
+        assert list(found) == [
+            "the gateway's presence",
+            "encrypting 20 % of the columns",
+            "encrypting 100 % of the columns",
+        ]
+        for step in found.values():
+            before, after = truth(step.start), truth(step.end)
+            total = sum(after.cpu.values()) - sum(before.cpu.values())
+            assert near(step.ratio, after.per_second / before.per_second)
+            assert near(step.total, total)
+            for part in step.parts:
+                added = after.cpu[CPU[part.metric]] - before.cpu[CPU[part.metric]]
+                assert near(part.added, added), part
+                assert part.share is not None
+                assert near(part.share, added / total), part
+            at_client, at_server = step.beside
+            assert near(at_client.added, after.bytes - before.bytes)
+            assert at_server.added.value == 0
+            assert at_client.share is None
+
+
+def test_the_presence_is_from_the_arm_without_the_gateway(result: Result) -> None:
+    step = steps(result)["the gateway's presence"]
+    assert (step.start, step.end) == ("direct", "0")
+    assert step.ratio.value < 1
+
+
+def test_a_step_that_adds_nothing_has_no_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from . import tpcc_ledger as made
+
+    monkeypatch.setattr(made, "ENCRYPTED", dict.fromkeys(made.ENCRYPTED, 0.0))
+    free = analyse(tpcc_ledger(tmp_path / "run", tpcc_plan(), rounds=ROUNDS, noise=0.03))
+    step = steps(free)["encrypting 20 % of the columns"]
+    assert step.total.low < 0 < step.total.high
+    assert all(part.share is None for part in step.parts)
+    assert "which is not resolved" in " ".join(split.sentences(Reading(free), Reading(free).nearest))
+
+
+def test_the_answer_is_what_encryption_costs_and_where_it_goes(result: Result) -> None:
+    told = [each.text.replace(fmt.NBSP, " ") for each in result.answer if each.kind == "answer"]
+    assert not any("No gateway" in text or "no gateway" in text for text in told)
+    assert any(text.startswith("The gateway's presence takes ") and " driver (client)" in text for text in told)
+    assert any(text.startswith("Encrypting 100 % of the columns takes ") for text in told)
+
+
+def test_published_figures_stand_in_a_table_of_each_share(result: Result) -> None:
+    tables = {table.title: table for table in result.tables if table.name.startswith("along@")}
+    assert list(tables) == [
+        f"{label}: transactions a second by terminals"
+        for label in ("no gateway", "encrypting 20 % of the columns", "encrypting 100 % of the columns")
+    ]
+    rows = [[cell.text for cell in row] for row in tables[list(tables)[1]].rows]
+    assert [row[0] for row in rows] == ["8", "16"]
+    assert [row[4:] for row in rows] == [
+        ["260.55", "237.64", f"8.79{fmt.NBSP}%"],
+        ["302.78", "280.28", f"7.43{fmt.NBSP}%"],
+    ]
+    lost = 1 - truth("20").per_second / truth("0").per_second
+    overhead = tables[list(tables)[1]].rows[0][3].estimate
+    assert overhead is not None
+    assert near(overhead, 1 - lost)
+    assert all("Published" in (table.note or "") for table in list(tables.values())[-1:])
+
+
+def test_counts_of_the_servers_are_added_up_in_the_evidence(result: Result) -> None:
+    arm = next(arm for arm in result.arms if arm.name == "100")
+    facts = {name: fact for evidence in arm.evidence for name, fact in evidence.facts.items()}
+    done = sum(value.operations for value in result.values if (value.metric, value.arm) == ("wire.transaction", "100"))
+    assert facts["values encrypted by the gateway"] == f"{VALUES * done:,}"
+    assert facts["values decrypted by the driver"] == f"{VALUES * done:,}"
+    # What was proved before and after the run stands together.
+    assert facts["columns encrypted"] == "100%"
+    assert facts["consistency"] == "conditions 1 to 12 held"
+
+
+def test_the_truth_is_of_busy_cores() -> None:
+    assert truth("direct").per_second == pytest.approx(CORES * 1e3 / 6.0)
