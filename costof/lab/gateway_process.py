@@ -61,8 +61,8 @@ class GatewayListener:
     rules_file: Path
     server: str
     certificate: Path | None = None
-    key: Path | None = None
     transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
+    key: Path | None = None
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ mod certificates;
 mod command_line;
 mod decryption;
 mod failures;
+mod gateway;
 mod http;
 mod http_load;
 mod mysql;

@@ -1,0 +1,317 @@
+//! The gateway between a client and a server of these tests: what becomes of a server that goes, lies or stutters.
+
+use crate::support::authority::{Authority, Identity, VALID};
+use crate::support::engine::Engine;
+use crate::support::mysql::{Mysql, PASSWORD};
+use crate::support::server::{self, Manner};
+use crate::support::{PATIENCE, mysql_service, open_mysql, tls};
+use costof_engine::border::{Statements, Transport, Verify};
+use mysql_common::constants::{CapabilityFlags, StatusFlags};
+use mysql_common::packets::HandshakePacket;
+use mysql_common::proto::MySerialize;
+use openssl::ssl::SslVersion;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
+    [[accounts]]\nname = 'u'\nrole = 'plaintext'\n\
+    [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
+    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
+const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
+const QUERY: &[u8] = b"\x03SELECT name FROM people";
+
+fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
+    packet[3] = sequence;
+    packet.extend_from_slice(payload);
+    packet
+}
+
+fn greeting() -> Vec<u8> {
+    let mut payload = Vec::new();
+    let (nonce, plugin) = (Some(&b"abcdefghijkl\0"[..]), Some(&b"mysql_native_password"[..]));
+    let capabilities = CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL;
+    HandshakePacket::new(10, &b"8.0.36"[..], 1, *b"01234567", nonce, capabilities, 45, StatusFlags::empty(), plugin)
+        .serialize(&mut payload);
+    packet(0, &payload)
+}
+
+fn definition() -> Vec<u8> {
+    [b"\x03def\x01d\x01p\x06people\x01n\x04name\x0c\x2d\0\x50\0\0\0\xfd".as_slice(), &[0; 5]].concat()
+}
+
+fn beginning() -> Vec<u8> {
+    [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
+}
+
+/// What a server does once it has accepted a login and read a command.
+#[derive(Clone)]
+enum Then {
+    /// Says this and is gone.
+    Goes(Vec<u8>),
+    /// Says this, a byte at a time, and waits for the client's end, which it tells.
+    Stutters(Vec<u8>),
+}
+
+/// Serve until the process ends; the address, and a word for each connection whose client has ended it.
+fn scripted(then: Then) -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (ended, ends) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (then, ended) = (then.clone(), ended.clone());
+            // A gateway that ends the connection in the middle is what some tests are about.
+            std::thread::spawn(move || perform(stream, &then).map(|()| ended.send(())));
+        }
+    });
+    (address, ends)
+}
+
+fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.write_all(&greeting())?;
+    receive(&mut stream)?;
+    stream.write_all(&packet(2, OK))?;
+    receive(&mut stream)?;
+    match then {
+        Then::Goes(bytes) => stream.write_all(bytes),
+        Then::Stutters(bytes) => {
+            for byte in bytes {
+                stream.write_all(&[*byte])?;
+            }
+            stream.read_to_end(&mut Vec::new()).map(drop)
+        }
+    }
+}
+
+fn receive(stream: &mut impl Read) -> std::io::Result<(u8, Vec<u8>)> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header)?;
+    let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
+    stream.read_exact(&mut payload)?;
+    Ok((header[3], payload))
+}
+
+struct Gateway {
+    engine: Engine,
+    address: String,
+}
+
+impl Gateway {
+    fn start(test: &str, server: &str) -> Self {
+        Self::start_with(test, json!({"address": "127.0.0.1:0", "server": server}))
+    }
+
+    fn start_with(test: &str, mut listener: Value) -> Self {
+        listener["rules_file"] = json!(rules_file(test));
+        let mut engine = process();
+        let ready = engine.ask(&json!({"threads": 2, "listeners": [listener]}));
+        let address = ready["ready"]["listeners"][0].as_str().unwrap_or_else(|| panic!("{ready}")).to_owned();
+        Gateway { engine, address }
+    }
+
+    /// A client that has logged in.
+    fn client(&self, account: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
+        receive(&mut stream).unwrap();
+        // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
+        let mut response = (1_u32 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24).to_le_bytes().to_vec();
+        response.extend_from_slice(&[0, 0, 0, 1, 45]);
+        response.resize(32, 0);
+        response.extend_from_slice(account.as_bytes());
+        response.extend_from_slice(b"\0\x00mysql_native_password\0\x13\x10costof_encrypted\x011");
+        stream.write_all(&packet(1, &response)).unwrap();
+        assert_eq!(receive(&mut stream).unwrap(), (2, OK.to_vec()));
+        stream
+    }
+
+    /// All that an account is answered, up to the end of its connection.
+    fn answer(&self, account: &str) -> Vec<(u8, Vec<u8>)> {
+        let mut stream = self.client(account);
+        stream.write_all(&packet(0, QUERY)).unwrap();
+        std::iter::from_fn(|| receive(&mut stream).ok()).collect()
+    }
+
+    fn counter(&mut self, name: &str) -> u64 {
+        let told = self.engine.ask(&json!({"counters": {}}));
+        told["counters"]["listeners"][&self.address][name].as_u64().unwrap_or_else(|| panic!("{told}"))
+    }
+}
+
+fn process() -> Engine {
+    Engine::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("gateway"))
+}
+
+fn rules_file(test: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-rules.toml"));
+    std::fs::write(&path, RULES).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// The one error that ends an answer, in sequence; nothing that is to be encrypted was said before it.
+fn last_words(answer: &[(u8, Vec<u8>)], account: &str) -> String {
+    let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
+    assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());
+    let shows = answer.iter().any(|(_, payload)| payload.windows(5).any(|five| five == b"smith"));
+    assert!(!shows || account == "u");
+    let (_, last) = answer.last().unwrap();
+    assert_eq!(last[0], 0xFF);
+    String::from_utf8_lossy(&last[9..]).into_owned()
+}
+
+#[test]
+fn a_server_that_is_lost_in_the_middle_of_a_result() {
+    let (server, _) = scripted(Then::Goes([beginning(), b"\x05\0\0\x04\x05jo".to_vec()].concat()));
+    let mut gateway = Gateway::start("lost", &server);
+    for account in ["u", "shop"] {
+        let answer = gateway.answer(account);
+        assert_eq!(answer.len(), 4, "what was whole, and an error");
+        assert_eq!(last_words(&answer, account), "the server behind the gateway was lost");
+    }
+    // The gateway lives on.
+    assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (2, 2));
+}
+
+#[test]
+fn bytes_that_are_not_the_protocol_end_the_session_alone() {
+    let oversized = [beginning(), vec![0xFF, 0xFF, 0xFF, 4], vec![b'x'; 100]].concat();
+    for (test, bytes) in
+        [("malformed", packet(1, b"\xfb/etc/passwd")), ("sequence", packet(9, OK)), ("oversized", oversized)]
+    {
+        let (server, ends) = scripted(Then::Stutters(bytes));
+        let mut gateway = Gateway::start(test, &server);
+        let told = last_words(&gateway.answer("shop"), "shop");
+        assert!(told.starts_with("the gateway ended this session: "), "{told}");
+        ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends too");
+        assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
+    }
+}
+
+#[test]
+fn half_packets_make_no_difference() {
+    let (server, _) = scripted(Then::Stutters([beginning(), packet(4, END)].concat()));
+    let mut gateway = Gateway::start("halves", &server);
+    for account in ["u", "shop"] {
+        let mut stream = gateway.client(account);
+        for byte in packet(0, QUERY) {
+            stream.write_all(&[byte]).unwrap();
+        }
+        let answer: Vec<_> = (0..4).map(|_| receive(&mut stream).unwrap()).collect();
+        assert_eq!(answer[3], (4, END.to_vec()));
+        assert_eq!(answer[2].1 == b"\x05smith", account == "u");
+    }
+    assert_eq!(gateway.counter("values_encrypted"), 1);
+}
+
+#[test]
+fn a_client_that_goes_takes_its_servers_session_with_it() {
+    let (server, ends) = scripted(Then::Stutters(beginning()));
+    let gateway = Gateway::start("goes", &server);
+    let mut stream = gateway.client("u");
+    stream.write_all(&packet(0, QUERY)).unwrap();
+    receive(&mut stream).unwrap();
+    drop(stream);
+    ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("in the middle of an answer");
+}
+
+#[test]
+fn every_proof_passes_through_in_plain_and_under_tls() {
+    let authority = Authority::new();
+    let (ca_file, identity) = (authority.file("gateway-proofs"), authority.identity("127.0.0.1", VALID));
+    let file = identity_file("gateway-proofs", &identity);
+    for version in [None, Some(SslVersion::TLS1_2)] {
+        for (proposes, plugin, cached) in [
+            ("mysql_native_password", "mysql_native_password", false),
+            ("mysql_native_password", "client_ed25519", false),
+            ("caching_sha2_password", "caching_sha2_password", true),
+            ("caching_sha2_password", "caching_sha2_password", false),
+            ("mysql_native_password", "caching_sha2_password", false),
+        ] {
+            let plain = Mysql { proposes, plugin, cached, ..Mysql::default() };
+            let gateway = Gateway::start("proofs", &plain.start());
+            let service = |password| mysql_service(&gateway.address, password, Statements::Prepared);
+            open_mysql(&service(PASSWORD), Transport::Plain {}).unwrap();
+            let wrong = open_mysql(&service("wrong"), Transport::Plain {}).unwrap_err();
+            assert!(wrong.detail.contains("Access denied"), "{wrong}");
+
+            let Manner::Tls(acceptor) = server::tls(&identity, version) else { panic!("TLS") };
+            let secure = Mysql { tls: Some(acceptor), ..plain };
+            let gateway = Gateway::start_with(
+                "proofs-tls",
+                json!({
+                    "address": "127.0.0.1:0", "server": secure.start(),
+                    "tls": {"certificate_file": file, "key_file": file},
+                    "server_transport": {"kind": "tls", "ca_file": ca_file, "verify": "full", "resumption": false},
+                }),
+            );
+            let service = mysql_service(&gateway.address, PASSWORD, Statements::Prepared);
+            let (_, connection) = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap();
+            assert_eq!(connection.security.map(|made| made.protocol), Some("TLSv1.3"), "the client's side is its own");
+            let plain = open_mysql(&service, Transport::Plain {}).unwrap_err();
+            assert!(plain.detail.contains("takes connections under TLS only"), "{plain}");
+        }
+    }
+}
+
+#[test]
+fn a_server_whose_certificate_is_anothers_is_not_gone_to() {
+    let authority = Authority::new();
+    let file = identity_file("gateway-other", &authority.identity("127.0.0.1", VALID));
+    let Manner::Tls(acceptor) = server::tls(&Authority::new().identity("127.0.0.1", VALID), None) else {
+        panic!("TLS")
+    };
+    let secure = Mysql { tls: Some(acceptor), ..Mysql::default() };
+    let ca_file = authority.file("gateway-other");
+    let gateway = Gateway::start_with(
+        "other",
+        json!({
+            "address": "127.0.0.1:0", "server": secure.start(),
+            "tls": {"certificate_file": file, "key_file": file},
+            "server_transport": {"kind": "tls", "ca_file": ca_file, "verify": "full", "resumption": false},
+        }),
+    );
+    let service = mysql_service(&gateway.address, PASSWORD, Statements::Text);
+    let failure = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap_err();
+    assert!(failure.detail.contains("cannot be reached"), "{failure}");
+}
+
+#[test]
+fn a_plan_that_cannot_be_followed_is_fatal() {
+    let rules = rules_file("plan");
+    let listener = json!({"address": "127.0.0.1:0", "rules_file": rules, "server": "127.0.0.1:1"});
+    let with = |name: &str, value: Value| {
+        let mut changed = listener.clone();
+        changed[name] = value;
+        json!({"threads": 1, "listeners": [changed]})
+    };
+    for (plan, words) in [
+        (json!({"threads": 0, "listeners": [listener]}), "threads is at least 1"),
+        (json!({"threads": 1, "listeners": []}), "no listener"),
+        (with("colour", json!("red")), "unknown field `colour`"),
+        (with("rules_file", json!("/no/such/file")), "No such file"),
+        (with("server", json!("")), "is no address"),
+        (with("server_transport", json!({"kind": "tls", "verify": "none", "resumption": false})), "go together"),
+        (with("address", json!("192.0.2.1:1")), "cannot listen on"),
+    ] {
+        let told = process().ask(&plan);
+        let detail = told["error"]["detail"].as_str().unwrap_or_else(|| panic!("{told}"));
+        assert!(told["error"]["class"] == "plan" && detail.contains(words) && !detail.contains('\n'), "{told}");
+    }
+}
+
+fn identity_file(test: &str, identity: &Identity) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-server.pem"));
+    let key = identity.key.private_key_to_pem_pkcs8().unwrap();
+    std::fs::write(&path, [key, identity.certificate.to_pem().unwrap()].concat()).unwrap();
+    path
+}
