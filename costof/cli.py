@@ -171,9 +171,13 @@ def ask_as_ab(
 @click.option("--rules", required=True, type=click.Path(path_type=Path), help="Which columns, for whom, how: TOML.")
 @click.option("--server", required=True, metavar="HOST:PORT", help="The MySQL or MariaDB server behind the gateway.")
 @click.option("--listen", default="127.0.0.1:3307", show_default=True, metavar="ADDRESS:PORT", help="For clients.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Take clients under TLS, with this certificate (PEM).")
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="Take clients under TLS, with this certificate (PEM)."
+)
 @click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM), where it is in another file.")
-@click.option("--server-ca", type=click.Path(path_type=Path), help="Go to the server under TLS; CA file (PEM) of its own.")
+@click.option(
+    "--server-ca", type=click.Path(path_type=Path), help="Go to the server under TLS; CA file (PEM) of its own."
+)
 @click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
 def gateway(
     rules: Path,

@@ -15,8 +15,8 @@ mod inbox;
 mod listener;
 mod messages;
 mod plan;
-mod rules;
-mod session;
+pub mod rules;
+pub mod session;
 mod site;
 
 use crate::error::{Class, Failure, Result};

@@ -1,11 +1,14 @@
 //! The gateway between a client and a server of these tests: what becomes of a server that goes, lies or stutters.
 
 use crate::support::authority::{Authority, Identity, VALID};
+use crate::support::counting::allocations;
 use crate::support::engine::Engine;
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{PATIENCE, mysql_service, open_mysql, tls};
 use costof_engine::border::{Statements, Transport, Verify};
+use costof_engine::gateway::rules::Rules;
+use costof_engine::gateway::session::{Session, Shared};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::packets::HandshakePacket;
 use mysql_common::proto::MySerialize;
@@ -123,13 +126,7 @@ impl Gateway {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
         receive(&mut stream).unwrap();
-        // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
-        let mut response = (1_u32 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24).to_le_bytes().to_vec();
-        response.extend_from_slice(&[0, 0, 0, 1, 45]);
-        response.resize(32, 0);
-        response.extend_from_slice(account.as_bytes());
-        response.extend_from_slice(b"\0\x00mysql_native_password\0\x13\x10costof_encrypted\x011");
-        stream.write_all(&packet(1, &response)).unwrap();
+        stream.write_all(&response(account)).unwrap();
         assert_eq!(receive(&mut stream).unwrap(), (2, OK.to_vec()));
         stream
     }
@@ -145,6 +142,16 @@ impl Gateway {
         let told = self.engine.ask(&json!({"counters": {}}));
         told["counters"]["listeners"][&self.address][name].as_u64().unwrap_or_else(|| panic!("{told}"))
     }
+}
+
+fn response(account: &str) -> Vec<u8> {
+    // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
+    let mut payload = (1_u32 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24).to_le_bytes().to_vec();
+    payload.extend_from_slice(&[0, 0, 0, 1, 45]);
+    payload.resize(32, 0);
+    payload.extend_from_slice(account.as_bytes());
+    payload.extend_from_slice(b"\0\x00mysql_native_password\0\x13\x10costof_encrypted\x011");
+    packet(1, &payload)
 }
 
 fn process() -> Engine {
@@ -283,6 +290,38 @@ fn a_server_whose_certificate_is_anothers_is_not_gone_to() {
     let service = mysql_service(&gateway.address, PASSWORD, Statements::Text);
     let failure = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap_err();
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
+}
+
+/// Neither where bytes pass as they are nor where every value is encrypted, as text or prepared.
+#[test]
+fn a_command_that_was_seen_before_allocates_nothing() {
+    let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());
+    let row = [&b"\x00\x00\x05"[..], b"smith"].concat();
+    let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();
+    let prepared = (packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"), binary);
+    for account in ["u", "shop"] {
+        let shared = Shared::new(Rules::read(&rules_file("allocation")).unwrap());
+        let mut session = Session::new(shared.into(), false);
+        let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
+        session.from_server(&greeting(), &mut to_client);
+        session.from_client(&response(account), &mut to_server, &mut to_client);
+        session.from_server(&packet(2, OK), &mut to_client);
+        session.from_client(&packet(0, &[b"\x16", &QUERY[1..]].concat()), &mut to_server, &mut to_client);
+        session.from_server(&packet(1, b"\x00\x07\0\0\0\0\0\0\0\0\0\0"), &mut to_client);
+        for (command, answer) in [&text, &prepared] {
+            let mut ask = || {
+                to_client.clear();
+                to_server.clear();
+                session.from_client(command, &mut to_server, &mut to_client);
+                let progress = session.from_server(answer, &mut to_client);
+                assert_eq!((progress.passed == 0, to_client.is_empty()), (account == "shop", account == "u"));
+            };
+            ask();
+            let before = allocations();
+            (0..100).for_each(|_| ask());
+            assert_eq!(allocations() - before, 0, "{account}");
+        }
+    }
 }
 
 #[test]

@@ -30,9 +30,12 @@ pub struct File {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expressions {
+    /// As a rule's.
     #[default]
     Encrypt,
+    /// Its result set is an error.
     Refuse,
+    /// It goes as it is.
     Plain,
 }
 
@@ -40,8 +43,10 @@ pub enum Expressions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
+    /// They get an error in place of a login.
     #[default]
     Refuse,
+    /// They get what the others get.
     Ciphertext,
 }
 
@@ -83,7 +88,9 @@ pub struct Column {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
+    /// As the server knows it.
     pub username: String,
+    /// Its.
     pub password: Secret,
 }
 

@@ -25,7 +25,7 @@ type Keys = BTreeMap<String, Arc<NamedKey>>;
 
 pub fn read(path: &Path) -> Result<Rules> {
     let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", path.display()));
-    let text = text(path).map_err(|why| refuse(why.into()))?;
+    let text = text(path).map_err(refuse)?;
     understand(&text).map_err(|Fault { at, why }| match at {
         Some(at) => refuse(format!("line {}: {why}", 1 + text[..at.min(text.len())].matches('\n').count())),
         None => refuse(why),

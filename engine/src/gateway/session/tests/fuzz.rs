@@ -44,7 +44,7 @@ fn converse(bytes: &[u8]) {
         let (side, own) = (choices.byte(), choices.byte());
         let said = choices.bytes();
         // Half of it is packets in number, or nothing would get past the first header.
-        let said = if own % 2 == 0 { packet(between.session.answer.sequence, said) } else { said.to_vec() };
+        let said = if own.is_multiple_of(2) { packet(between.session.answer.sequence, said) } else { said.to_vec() };
         match side % 3 {
             0 => between.server_in_pieces(&said, usize::from(own)),
             1 => drop(between.client(&said)),
@@ -97,7 +97,7 @@ fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
     let mut sequence = 1_u8;
     for (place, payload) in payloads.iter().enumerate() {
         let mut payload = payload.clone();
-        if place >= definitions && choices.byte() % 4 == 0 && payload.len() > 1 && payload[0] != 0xFF {
+        if place >= definitions && choices.byte().is_multiple_of(4) && payload.len() > 1 && payload[0] != 0xFF {
             damage(&mut payload, shifts, choices);
         }
         sequence = sequence.wrapping_add(u8::from(choices.byte() % 32 == 1));
