@@ -9,7 +9,7 @@ from costof.study import Along, Study
 
 TABLE = "along"
 OURS = ["with it", "overhead"]
-PUBLISHED = ["published without", "published with", "published overhead"]
+PUBLISHED = "published (overhead)"
 
 
 def tables(result: Result, study: Study) -> list[Table]:
@@ -22,7 +22,9 @@ def tables(result: Result, study: Study) -> list[Table]:
         rows = [row for arm in arms if (row := _row(result, asked, arm))]
         if rows:
             control = next(arm for arm in result.arms if arm.name == arms[0].baseline)
-            columns = [study.factors[asked.factor].label, control.label, *OURS, *PUBLISHED]
+            columns = [study.factors[asked.factor].label, control.label, *OURS, PUBLISHED]
+            if all(row[-1].text == fmt.NONE for row in rows):
+                columns, rows = columns[:-1], [row[:-1] for row in rows]
             found.append(Table(name=f"{TABLE}@{title}", title=title, columns=columns, rows=rows))
     if found and result.published:
         told = result.published
@@ -56,7 +58,7 @@ def _row(result: Result, asked: Along, arm: Arm) -> list[Cell]:
         Cell(text=_level(arm, asked.factor)),
         *(Cell(text=str(fmt.absolute(mean)), estimate=mean) for mean in means if mean),
         Cell(text=str(_overhead(effect, _metric(result, asked))), estimate=effect.ratio),
-        *(Cell(text=text) for text in _published(published, _metric(result, asked))),
+        Cell(text=_published(published, _metric(result, asked))),
     ]
 
 
@@ -66,13 +68,15 @@ def _overhead(effect: Effect, metric: Metric) -> Shown:
     return fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
 
 
-def _published(figure: PublishedFigure | None, metric: Metric) -> list[str]:
+def _published(figure: PublishedFigure | None, metric: Metric) -> str:
+    """Such as '260.55 → 237.64 (8.79 %)'."""
     if figure is None or not figure.control_value or not figure.value:
-        return [fmt.NONE] * len(PUBLISHED)
+        return fmt.NONE
     more = figure.value / figure.control_value - 1
     overhead = fmt.number((-more if metric.better == "higher" else more) * 100, 2)
     # As published, to the last digit.
-    return [fmt.number(figure.control_value, 2), fmt.number(figure.value, 2), fmt.with_unit(overhead, "%")]
+    change = f"{fmt.number(figure.control_value, 2)} → {fmt.number(figure.value, 2)}"
+    return f"{change} ({fmt.with_unit(overhead, '%')})"
 
 
 def _mean(result: Result, metric: str, arm: str | None) -> Estimate | None:
