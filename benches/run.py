@@ -7,10 +7,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import encryption, http, mongodb_find, mongodb_insert, mysql, tpcc
+from benches import encryption, gateway, http, mongodb_find, mongodb_insert, mysql, tpcc
 from costof.awake import cores_awake
 
-BENCHES = [mongodb_find, mongodb_insert, mysql, tpcc, encryption, http]
+BENCHES = [mongodb_find, mongodb_insert, mysql, tpcc, encryption, gateway, http]
 
 if __name__ == "__main__":
     # As in a run: what a sleeping core costs is no client's.

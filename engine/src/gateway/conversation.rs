@@ -19,6 +19,9 @@ const PATIENCE: u64 = 10_000_000_000;
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
 
+/// Of what is written, whatever long rows there were.
+const KEPT: usize = 1 << 20;
+
 /// What all conversations of a listener have in common.
 pub struct Site {
     /// Where clients come under TLS.
@@ -251,5 +254,7 @@ async fn send(to: &mut Stream, from: &Inbox, progress: Progress, written: &mut V
         passed => to.send(&from.come()[..passed]).await,
     };
     written.clear();
+    // What a long row has made larger is given back.
+    written.shrink_to(KEPT);
     sent
 }

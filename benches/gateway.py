@@ -1,0 +1,148 @@
+"""What the gateway costs a command: beside HAProxy, which forwards bytes and looks at none, on one MariaDB on loopback.
+
+A command is sysbench's point select, prepared. `no rules` and `plaintext` pass bytes as they are, `nothing of it` reads
+answers under rules that mean another column, `encrypted` encrypts the one column. Turns alternate; medians are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from costof.errors import CostofError
+from costof.instrument import Instrument, border_plan, engine
+from costof.lab.certificates import Authority, write_private
+from costof.lab.gateway_process import GatewayListener, GatewayProcess
+from costof.lab.haproxy import find_haproxy
+from costof.lab.lab import Lab, process_cpu_seconds
+from costof.lab.mariadb import DATABASE, USER, MariadbServer, greets
+from costof.sbtest import TABLE
+
+RECORDS = 10_000
+TURNS = 5
+SECONDS = 2
+WORKERS = (1, 8)
+KEY = "00112233445566778899aabbccddeeff"
+DIRECT, FORWARDED = "direct", "haproxy, as TCP"
+FORWARDER = """\
+global
+  nbthread 1
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+listen forward
+  bind {address}
+  server mariadb {server}
+"""
+
+
+def rules(role: str, column: str) -> str:
+    key = 'master_key = "app"\n' if role == "ciphertext" else ""
+    return (
+        f'[master_keys]\napp = "{KEY}"\n[[accounts]]\nname = "{USER}"\nrole = "{role}"\n{key}'
+        f'[[columns]]\ndatabase = "{DATABASE}"\ntable = "{TABLE}"\ncolumn = "{column}"\n'
+    )
+
+
+RULES = {
+    "gateway, no rules": "",
+    "gateway, plaintext": rules("plaintext", "c"),
+    "gateway, nothing of it": rules("ciphertext", "pad"),
+    "gateway, encrypted": rules("ciphertext", "c"),
+}
+
+
+def main() -> None:
+    with ExitStack() as stack:
+        lab = stack.enter_context(Lab())
+        server = MariadbServer(lab, Authority(lab.folder / "certificates"), [lab.address(1)])
+        server.start()
+        stack.callback(server.close)
+        server.create_table()
+        process = stack.enter_context(GatewayProcess())
+        addresses, cpu = _addresses(lab, server, process)
+        addresses |= _forwarder(lab, server, cpu)
+        wire = stack.enter_context(engine())
+        _load(wire, server, addresses)
+        _print(_measure(wire, addresses, cpu))
+
+
+def _addresses(
+    lab: Lab, server: MariadbServer, process: GatewayProcess
+) -> tuple[dict[str, str], dict[str, Callable[[], float]]]:
+    listeners = []
+    for number, text in enumerate(RULES.values()):
+        file = lab.folder / f"rules-{number}.toml"
+        write_private(file, text.encode())
+        listeners.append(GatewayListener("127.0.0.1", 0, file, f"{server.address}:{server.port}"))
+    told = process.begin(listeners).listeners
+    addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(RULES, told, strict=True))}
+    return addresses, dict.fromkeys(RULES, process.cpu_seconds)
+
+
+def _forwarder(lab: Lab, server: MariadbServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
+    """Nothing, where there is no HAProxy."""
+    try:
+        binary = find_haproxy()
+    except CostofError:
+        return {}
+    host, port = lab.address(2), server.port
+    configuration = lab.folder / "forwarder.cfg"
+    configuration.write_text(FORWARDER.format(address=f"{host}:{port}", server=f"{server.address}:{port}"))
+    program = lab.spawn("haproxy", "forwarder", [str(binary), "-db", "-f", str(configuration)])
+    lab.wait_until("starting haproxy", lambda: greets(host, port))
+    cpu[FORWARDED] = lambda: process_cpu_seconds(program.pid)
+    return {FORWARDED: f"{host}:{port}"}
+
+
+def _load(wire: Instrument, server: MariadbServer, addresses: dict[str, str]) -> None:
+    def service(address: str) -> dict[str, Any]:
+        return {**server.endpoint(), "addresses": [address], "decryption": {"master_keys": {"app": KEY}}}
+
+    arms = [
+        {"name": name, "service": service(address), "transport": {"kind": "plain"}}
+        for name, address in addresses.items()
+    ]
+    queries = [{"name": f"query-{workers}", "kind": "query", "workers": workers} for workers in WORKERS]
+    ready = wire.plan(border_plan(arms, [*queries, {"name": "load", "kind": "load", "workers": 2}], records=RECORDS))
+    assert not any(arm.error for arm in ready.arms), ready.arms
+    wire.slice(0, DIRECT, "load", RECORDS, 60)
+    server.settle()
+
+
+Figures = dict[tuple[int, str], tuple[float, float]]
+
+
+def _measure(wire: Instrument, addresses: dict[str, str], cpu: dict[str, Callable[[], float]]) -> Figures:
+    """Commands a second, and microseconds of CPU a command of what stands between."""
+    turns: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for _ in range(TURNS):
+        for workers in WORKERS:
+            for name in addresses:
+                used = cpu.get(name, float)
+                before = used()
+                answer = wire.slice(1, name, f"query-{workers}", 1_000_000, SECONDS)
+                assert not answer.errors, answer.errors
+                rate = answer.operations / (answer.elapsed_ns / 1e9)
+                turns.setdefault((workers, name), []).append((rate, (used() - before) * 1e6 / answer.operations))
+    return {key: (median(t[0] for t in told), median(t[1] for t in told)) for key, told in turns.items()}
+
+
+def _print(figures: Figures) -> None:
+    table = Table(title="A command through the gateway", title_justify="left", box=None)
+    for heading in ("connections", "by", "commands/s", "CPU between, us"):
+        table.add_column(heading, justify="right" if "/" in heading or "," in heading else "left")
+    for (workers, name), (rate, cpu_us) in figures.items():
+        table.add_row(str(workers), name, f"{rate:,.0f}", f"{cpu_us:.1f}" if name != DIRECT else "")
+    Console(highlight=False, width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
