@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from costof.errors import CostofError, Problem
@@ -65,20 +66,27 @@ def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[s
     Raises `GATEWAY_ADDRESS`, `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` when the engine dies.
     """
     with GatewayProcess() as process:
+        signals = _signals()
         addresses, warnings = _begin(process, options.listener(options.listen))
-        # Only now: the engine would inherit it, and be deaf to them.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, *ENDS})
         for warning in warnings:
             warn(warning)
         say(f"gateway ready on {addresses[0]} before {options.server}")
         while True:
-            received = signal.sigtimedwait({signal.SIGHUP, *ENDS}, LOOK_SECONDS)
-            if received is not None and received.si_signo in ENDS:
-                return
-            if received is not None:
+            try:
+                if signals.get(timeout=LOOK_SECONDS) != signal.SIGHUP:
+                    return
                 _reload(process, warn)
-            elif process.ended() is not None:
-                process.counters()
+            except Empty:
+                if process.ended() is not None:
+                    process.counters()
+
+
+def _signals() -> SimpleQueue[int]:
+    """Those that come from now on. Blocked and waited for they would be lost to threads that libraries have started."""
+    received: SimpleQueue[int] = SimpleQueue()
+    for number in (signal.SIGHUP, *ENDS):
+        signal.signal(number, lambda number, frame: received.put(number))
+    return received
 
 
 def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str], list[str]]:
