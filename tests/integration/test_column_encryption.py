@@ -17,7 +17,7 @@ from costof.analysis.run_record import Run
 from costof.column_rules import CONTROL, encrypted_columns, rules_text
 from costof.errors import CostofError, Problem
 from costof.experiment import run
-from costof.lab import network
+from costof.lab import gateway, network
 from costof.lab.certificates import write_private
 from costof.lab.gateway import ADMINISTRATOR, STRANGER, GatewayLab
 from costof.lab.gateway_front import Rules
@@ -260,10 +260,12 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
 
 
 def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "is_root", lambda: False)
+    for module in (network, gateway):
+        monkeypatch.setattr(module, "is_root", lambda: False)
     plan = small("encrypted=direct,0,20")
     with GatewayLab(plan) as lab:
         assert "loopback" in lab.describe().topology
+        assert any("no CPU share" in caution for caution in lab.cautions())
         with Engines(plan, lab, TRANSACTIONS) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
         assert all(lab.proofs(arm) for arm in plan.arms)

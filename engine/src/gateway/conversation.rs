@@ -125,6 +125,7 @@ impl Conversation {
         if let Err(failure) = outcome {
             // A login that took too long is told so; a client that is gone is not there to be told anything.
             self.session.fail(&Complaint::broken(&failure), &mut self.to_client);
+            self.account();
             let _ = ends.client.send(&self.to_client).await;
         }
         self.account();
@@ -152,9 +153,10 @@ impl Conversation {
         };
         self.from_server.received(received);
         let progress = self.session.from_server(self.from_server.come(), &mut self.to_client);
+        // Counted before it is sent: a client that has its answer may ask for the counters at once.
+        self.look_at_session();
         send(&mut ends.client, &self.from_server, progress, &mut self.to_client).await?;
         self.from_server.done(progress.taken);
-        self.look_at_session();
         Ok(Turn::Worked)
     }
 
@@ -184,9 +186,9 @@ impl Conversation {
             return Ok(false);
         }
         let progress = self.session.from_client(self.from_client.come(), &mut self.to_server, &mut self.to_client);
+        self.look_at_session();
         let sent = send(&mut ends.server, &self.from_client, progress, &mut self.to_server).await;
         self.from_client.done(progress.taken);
-        self.look_at_session();
         if !self.to_client.is_empty() {
             ends.client.send(&self.to_client).await?;
             self.to_client.clear();
