@@ -1,8 +1,9 @@
-"""The engine against pymongo: inserts of YCSB's records, one at a time, by one worker and by eight, with w:1.
+"""The engine against pymongo and go-ycsb: inserts of YCSB's records, one at a time, by one worker and by eight, w:1.
 
-Both write to the primary of the same replica set, into a collection each; their turns alternate, and the medians are
-told. pymongo runs a thread for each worker on one client. Both make a record as they send it, as YCSB's loader does:
-its key by the same hash, and ten fields of random printable bytes (in Python a thousand bytes at once).
+All write to the primary of the same replica set, into a collection each; their turns alternate, and the medians are
+told. pymongo runs a thread for each worker on one client. All make a record as they send it, as YCSB's loader does: its
+key by the same hash, and ten fields of random bytes (in Python a thousand at once). go-ycsb cannot be told how long to
+load: it loads a number of records, and its CPU is that of the whole process, start included.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
+import resource
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pymongo
 from bson.binary import Binary
 
+from benches.go_program import GO_YCSB
 from benches.table import Measured, print_table
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.mongodb import service
@@ -36,23 +43,31 @@ FIELDS = 10
 FIELD_LENGTH = 100
 FIELD_NAMES = [f"field{field}" for field in range(FIELDS)]
 PRINTABLE = bytes(32 + byte % 95 for byte in range(256))
+GO_YCSB_RECORDS = 20_000
+
+Turn = tuple[float, float, float]
+"""Inserts a second, microseconds of client CPU an insert, cores that the primary used."""
 
 
 def main() -> None:
     """Measure and print."""
+    go_ycsb = GO_YCSB.path()
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
     with service(plan) as lab, engine() as wire:
         endpoint = lab.endpoint(plan.arms[0])
         endpoint["service"] |= {"read_preference": "primary", "write_concern": 1}
         wire.plan(_border_plan(endpoint))
+        clients: dict[str, Callable[[int], Turn]] = {
+            "costof-engine": lambda workers: _engine(lab, wire, workers),
+            "pymongo": lambda workers: _pymongo(lab, endpoint, workers),
+        }
+        if go_ycsb:
+            clients["go-ycsb"] = lambda workers: _go_ycsb(lab, endpoint, go_ycsb, workers)
         measured = []
         for workers in WORKERS:
-            turns = [(_engine(lab, wire, workers), _pymongo(lab, endpoint, workers)) for _ in range(TURNS)]
+            turns = [{name: client(workers) for name, client in clients.items()} for _ in range(TURNS)]
             setting = f"{workers} worker{'s' if workers > 1 else ''}"
-            measured += [
-                _middle(setting, "costof-engine", [turn[0] for turn in turns]),
-                _middle(setting, "pymongo", [turn[1] for turn in turns]),
-            ]
+            measured += [_middle(setting, name, [turn[name] for turn in turns]) for name in clients]
     print_table("insert_one of 1 KB, MongoDB replica set, w:1", measured, "costof-engine")
 
 
@@ -62,7 +77,7 @@ def _border_plan(endpoint: dict[str, Any]) -> dict[str, Any]:
     return border_plan([{"name": "plain", **endpoint}], workloads)
 
 
-def _engine(lab: Service, wire: Instrument, workers: int) -> tuple[float, float, float]:
+def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
     before = lab.cpu_seconds()
     answer = wire.slice(1, "plain", f"insert{workers}", 10_000_000, SECONDS)
     seconds = answer.elapsed_ns / 1e9
@@ -71,7 +86,7 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> tuple[float, float,
     return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
 
 
-def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> tuple[float, float, float]:
+def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> Turn:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers)]
@@ -81,7 +96,30 @@ def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> tuple[floa
     return operations / seconds, cpu * 1e6 / operations, used / seconds
 
 
-def _middle(setting: str, client: str, turns: list[tuple[float, float, float]]) -> Measured:
+def _go_ycsb(lab: Service, endpoint: dict[str, Any], program: Path, workers: int) -> Turn:
+    """Its login goes by a file: a command line is shown to everybody."""
+    settings = endpoint["service"]
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
+        addresses = ",".join(settings["addresses"])
+        login.write(
+            f"mongodb.url=mongodb://{addresses}/{settings['database']}?w=1&replicaSet={settings['replica_set']}\n"
+        )
+        login.write(f"mongodb.username={settings['username']}\nmongodb.password={settings['password']}\n")
+        login.flush()
+        properties = {"recordcount": GO_YCSB_RECORDS, "threadcount": workers, "fieldcount": FIELDS}
+        argv = [str(program), "load", "mongodb", "-P", login.name, "--table", f"go_{secrets.token_hex(8)}"]
+        argv += [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
+        server, before = lab.cpu_seconds()["primary"], resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    after, used = resource.getrusage(resource.RUSAGE_CHILDREN), lab.cpu_seconds()["primary"] - server
+    told = re.findall(r"^INSERT +- Takes\(s\): ([\d.]+), Count: (\d+),", done.stdout, re.MULTILINE)
+    assert told, done.stdout
+    seconds, count = float(told[-1][0]), int(told[-1][1])
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return count / seconds, cpu * 1e6 / count, used / seconds
+
+
+def _middle(setting: str, client: str, turns: list[Turn]) -> Measured:
     rate, cpu, server = (median(column) for column in zip(*turns, strict=True))
     return Measured(setting, client, rate, cpu, server)
 
