@@ -166,7 +166,7 @@ def wait_for_slices(run: Path, count: int) -> None:
 
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, STUDY, *SMALL, "--budget", "16s") as process:
+    with costof_running(run, temporary, STUDY, *SMALL, "--budget", "26s") as process:
         wait_for_slices(run, 40)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
