@@ -79,6 +79,27 @@ class Comparison:
         return 1 - self.error_rate / max(1, self.count)
 
 
+@dataclass(frozen=True)
+class Comparisons:
+    """How all verdicts of a run are reached: what a study is about does not pay for all that is shown beside it.
+
+    Half of the error rate is its headline effects', half that of the rest (weighted Bonferroni; Rosenthal, Rubin 1983).
+    """
+
+    headline: Comparison
+    rest: Comparison
+
+    @classmethod
+    def of(cls, headline: int, rest: int) -> Comparisons:
+        """For so many effects of each kind; one of which there are none leaves its half to the other."""
+        error_rate = (1 - CONFIDENCE) / (2 if headline and rest else 1)
+        return cls(Comparison(headline, error_rate), Comparison(rest, error_rate))
+
+    def of_kind(self, *, headline: bool) -> Comparison:
+        """The one by which an effect is judged."""
+        return self.headline if headline else self.rest
+
+
 def verdict(
     control: Sequence[float],
     arm: Sequence[float],

@@ -12,7 +12,7 @@ from costof.analysis.run_record import Run, read_run
 from costof.analysis.sizing import sizing_of
 from costof.analysis.split import split_of
 from costof.analysis.trees import trees_of
-from costof.effects import Comparison
+from costof.effects import Comparisons
 from costof.errors import CostofError, Problem
 from costof.ledger import Ledger
 from costof.report import advice, along
@@ -29,8 +29,8 @@ def analyse(ledger: Ledger) -> Result:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
     floors = noise_floors(run)
-    comparison = Comparison(count=len(compared(run)) + len(candidates(run)))
-    effects = effects_of(run, floors, comparison)
+    comparisons = comparisons_of(run)
+    effects = effects_of(run, floors, comparisons)
     result = Result(
         study=study.name,
         question=study.question,
@@ -51,7 +51,7 @@ def analyse(ledger: Ledger) -> Result:
         break_even=break_evens(run),
         cost_model=cost_model(run),
         links=run.links,
-        cures=cures_of(run, effects, floors, comparison),
+        cures=cures_of(run, effects, floors, comparisons),
         sizing=sizing_of(run),
         trees=trees_of(run),
         split=split_of(run),
@@ -66,6 +66,15 @@ def analyse(ledger: Ledger) -> Result:
     tables = [*study_tables(result), *advice.tables(result, study), *along.tables(result, study)]
     told = result.model_copy(update={"tables": tables})
     return told.model_copy(update={"answer": words.answer(told, study)})
+
+
+def comparisons_of(run: Run) -> Comparisons:
+    """Every effect and every cure of the run is judged, but the twins'."""
+    study = run.plan.study
+    judged = [name for name, _ in compared(run)]
+    judged += [study.cures.metric for _ in candidates(run)] if study.cures else []
+    headline = sum(study.metrics[name].headline for name in judged)
+    return Comparisons.of(headline, len(judged) - headline)
 
 
 def _environment(run: Run) -> dict[str, object]:

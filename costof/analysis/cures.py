@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from costof.analysis.run_record import Run
-from costof.effects import FEWEST_ROUNDS, Comparison, estimate, ratio, verdict
+from costof.effects import FEWEST_ROUNDS, Comparisons, estimate, ratio, verdict
 from costof.plan import Plan, PlannedArm
 from costof.result import Cure, Effect, Estimate, NoiseFloor, Verdict
 from costof.study import Cures, Study
@@ -67,12 +67,12 @@ def _changed(name: str, reference: PlannedArm, arm: PlannedArm) -> bool:
     return reference.levels.get(name) != arm.levels.get(name)
 
 
-def cures_of(run: Run, effects: Sequence[Effect], floors: Sequence[NoiseFloor], comparison: Comparison) -> list[Cure]:
+def cures_of(run: Run, effects: Sequence[Effect], floors: Sequence[NoiseFloor], comparisons: Comparisons) -> list[Cure]:
     """The cures, the one with the largest gain first."""
     cures = run.plan.study.cures
     if cures is None:
         return []
-    made = [_cure(run, cures, each, effects, floors, comparison) for each in candidates(run)]
+    made = [_cure(run, cures, each, effects, floors, comparisons) for each in candidates(run)]
     higher = run.plan.study.metrics[cures.metric].better == "higher"
     found = [each for each in made if each is not None]
     return sorted(found, key=lambda each: each.gain.value, reverse=higher)
@@ -84,7 +84,7 @@ def _cure(
     candidate: Candidate,
     effects: Sequence[Effect],
     floors: Sequence[NoiseFloor],
-    comparison: Comparison,
+    comparisons: Comparisons,
 ) -> Cure | None:
     metric, (arm, reference) = run.plan.study.metrics[cures.metric], (candidate.arm, candidate.reference)
     without, cured = run.samples.pairs(cures.metric, reference.name, arm.name)
@@ -94,7 +94,7 @@ def _cure(
     contexts = (reference.context, arm.context)
     noise = max((f.relative for f in floors if f.metric == cures.metric and f.context in contexts), default=0.0)
     # To go without the cure is judged, as a protection is: so "no cost above the margin" says that nothing is lost.
-    found = verdict(cured, without, metric.margin, comparison, noise, metric.better)
+    found = verdict(cured, without, metric.margin, comparisons.of_kind(headline=metric.headline), noise, metric.better)
     lost = any((e.metric, e.arm, e.verdict) == (cures.metric, reference.name, Verdict.COSTS) for e in effects)
     return Cure(
         factor=candidate.factor,

@@ -9,7 +9,7 @@ import numpy as np
 from costof.ab import ab_figures, merged
 from costof.analysis.run_record import Run
 from costof.break_even import Rounds, break_even
-from costof.effects import FEWEST_ROUNDS, Comparison, difference, estimate, needed_rounds, ratio, verdict
+from costof.effects import FEWEST_ROUNDS, Comparisons, difference, estimate, needed_rounds, ratio, verdict
 from costof.plan import PlannedArm
 from costof.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
 from costof.rounds import in_unit
@@ -27,10 +27,10 @@ def compared(run: Run) -> list[tuple[str, PlannedArm]]:
     return [(name, arm) for name in run.plan.study.metrics for arm in run.plan.protected if run.pairs(name, arm)]
 
 
-def effects_of(run: Run, floors: list[NoiseFloor], comparison: Comparison) -> list[Effect]:
+def effects_of(run: Run, floors: list[NoiseFloor], comparisons: Comparisons) -> list[Effect]:
     """The effects, in the order of the study's metrics."""
     noise = {(floor.metric, floor.context): floor.relative for floor in floors}
-    return [_effect(run, name, arm, comparison, noise.get((name, arm.context), 0.0)) for name, arm in compared(run)]
+    return [_effect(run, name, arm, comparisons, noise.get((name, arm.context), 0.0)) for name, arm in compared(run)]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
@@ -57,8 +57,9 @@ def _noise_floor(run: Run, metric: str, twin: PlannedArm) -> NoiseFloor | None:
     )
 
 
-def _effect(run: Run, name: str, arm: PlannedArm, comparison: Comparison, noise: float) -> Effect:
+def _effect(run: Run, name: str, arm: PlannedArm, comparisons: Comparisons, noise: float) -> Effect:
     metric = run.plan.study.metrics[name]
+    comparison = comparisons.of_kind(headline=metric.headline)
     pairs = run.pairs(name, arm)
     assert pairs is not None
     control, values = pairs

@@ -13,6 +13,7 @@ from costof.break_even import Rounds, break_even
 from costof.effects import (
     FEWEST_ROUNDS,
     Comparison,
+    Comparisons,
     estimate,
     half_width,
     needed_rounds,
@@ -61,17 +62,24 @@ def test_an_interval_over_single_operations_would_not_hold_the_truth() -> None:
 
 
 def test_an_a_a_run_is_called_a_cost_in_at_most_5_of_100_runs() -> None:
-    """Eleven metrics a run, as the first study has; a run counts as soon as one of them is called a cost."""
+    """Eleven metrics a run, four of them the headline's, as the first study has; one that is called a cost will do."""
     chance = np.random.default_rng(11)
-    comparison = Comparison(count=11)
+    comparisons = Comparisons.of(headline=4, rest=7)
     called = 0
     for _ in range(RUNS):
         verdicts = []
-        for _ in range(11):
+        for metric in range(11):
             control, arm = simulate(chance, 12, 1.0)
-            verdicts.append(verdict(control, arm, MARGIN, comparison))
+            verdicts.append(verdict(control, arm, MARGIN, comparisons.of_kind(headline=metric < 4)))
         called += Verdict.COSTS in verdicts
     assert called / RUNS <= 0.05
+
+
+@pytest.mark.parametrize(("headline", "rest"), [(1, 0), (3, 39), (0, 7)])
+def test_the_error_rates_of_all_verdicts_are_that_of_one_interval(headline: int, rest: int) -> None:
+    comparisons = Comparisons.of(headline, rest)
+    rates = [1 - comparisons.of_kind(headline=kind).confidence for kind in (True, False)]
+    assert headline * rates[0] + rest * rates[1] == pytest.approx(0.05)
 
 
 def test_a_real_cost_is_called_one() -> None:
