@@ -33,10 +33,14 @@ class Model(BaseModel):
 
 
 class ClassifiedError(Model):
-    """An error's class, one of the words of docs/architecture.md, and the first one's story."""
+    """An error's class, one of the words of docs/architecture.md, and the first one's story.
+
+    `phase` is what failed, where an operation is one of several kinds.
+    """
 
     error_class: str = Field(alias="class")
     detail: str
+    phase: str | None = None
     count: int = 1
 
 

@@ -37,12 +37,13 @@ class Times:
 
 @dataclass
 class Tally:
-    """What was done so far. `times` is by the border's phase, such as 'read_modify_write'."""
+    """What was done so far. `times` and `failed_of` are by the border's phase, such as 'read', `failed` is by class."""
 
     operations: int = 0
     elapsed_ns: int = 0
     times: dict[str, Times] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
+    failed_of: dict[str, int] = field(default_factory=dict)
     first_failures: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -61,6 +62,8 @@ class Tally:
             times.histogram.decode_and_add(phase.histogram)
         for error in answer.errors:
             self.failed[error.error_class] = self.failed.get(error.error_class, 0) + error.count
+            if error.phase is not None:
+                self.failed_of[error.phase] = self.failed_of.get(error.phase, 0) + error.count
             self.first_failures.setdefault(error.error_class, error.detail)
 
 

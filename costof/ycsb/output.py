@@ -20,18 +20,15 @@ STATUS_PERCENTILES = (90, 99, 99.9, 99.99)
 
 
 def results(tally: Tally) -> list[str]:
-    """The lines of standard output. Failures belong to no kind of operation where the job had several."""
+    """The lines of standard output. One half of a read-modify-write fails, so its failures are reads' or updates'."""
     runtime = tally.elapsed_ns / 1e6
     throughput = tally.operations * 1000 / runtime if runtime else 0.0
     lines = [f"[OVERALL], RunTime(ms), {round(runtime)}", f"[OVERALL], Throughput(ops/sec), {throughput!r}"]
-    failed = sum(tally.failed.values())
-    kinds = [name for name in NAMES if name in tally.times]
-    for name in kinds:
-        lines += _of_operation(NAMES[name], tally.times[name])
-        if failed and len(kinds) == 1:
-            lines.append(f"[{NAMES[name]}], Return=ERROR, {failed}")
-    if failed:
-        lines.append(f"[{NAMES[kinds[0]] if len(kinds) == 1 else 'OPERATION'}-FAILED], Operations, {failed}")
+    for name, told in NAMES.items():
+        if name in tally.times:
+            lines += _of_operation(told, tally.times[name])
+        if failed := tally.failed_of.get(name):
+            lines += [f"[{told}], Return=ERROR, {failed}", f"[{told}-FAILED], Operations, {failed}"]
     return lines
 
 

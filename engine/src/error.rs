@@ -62,6 +62,9 @@ pub struct Failure {
     pub class: Class,
     /// For people, one line.
     pub detail: String,
+    /// What was being done, by its phase's name, where an operation is one of several kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<&'static str>,
     /// The server says that it is not, or not any more, the one to ask.
     #[serde(skip)]
     pub moved: bool,
@@ -76,7 +79,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A failure of this class, with what happened in words.
     pub fn new(class: Class, detail: impl Into<String>) -> Self {
-        Failure { class, detail: detail.into(), moved: false, code: None }
+        Failure { class, detail: detail.into(), phase: None, moved: false, code: None }
     }
 
     /// The answer is not what the protocol allows.
@@ -87,6 +90,12 @@ impl Failure {
     /// The same failure, said to have happened with `whom` (a server's address).
     pub fn with(mut self, whom: &impl fmt::Display) -> Self {
         self.detail = format!("{whom}: {}", self.detail);
+        self
+    }
+
+    /// The same failure, of this phase, where it is not known to be of another.
+    pub fn during(mut self, phase: &'static str) -> Self {
+        self.phase.get_or_insert(phase);
         self
     }
 

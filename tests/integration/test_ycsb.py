@@ -231,6 +231,17 @@ def test_a_key_that_is_there_is_an_error_of_the_server(store: Store) -> None:
     assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
 
 
+def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
+    service = store.make("kinds", 1)
+    [loaded] = measure([service], [(0, 200, {"phase": "load", "record_count": 200, "field_count": 1})])
+    # It believes that half of them are there, and inserts the others again.
+    mixed = {"record_count": 100, "field_count": 1, "read_proportion": 0.5, "insert_proportion": 0.5}
+    [answer] = measure([service], [(0, 60, {**mixed, "update_proportion": 0.0})])
+    [error] = answer.errors
+    assert (loaded.errors, error.error_class, error.phase) == ([], "server", "insert")
+    assert 0 < error.count == 60 - counts(answer)["read"]
+
+
 def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)

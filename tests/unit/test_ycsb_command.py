@@ -293,8 +293,9 @@ def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
     tally.add(answer(40, read=0.5, update=1.25))
     tally.add(answer(40, read=0.7, update=1.5))
     first = Tally()
-    timeouts = ClassifiedError.model_validate({"class": "timeout", "detail": "10 s", "count": 3})
-    first.add(answer(20, [timeouts], insert=0.8))
+    late = {"class": "timeout", "detail": "10 s"}
+    timeouts = [{**late, "count": 3, "phase": "insert"}, {**late, "count": 2, "phase": "scan"}]
+    first.add(answer(20, [ClassifiedError.model_validate(each) for each in timeouts], insert=0.8))
     now = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
     status = status_line(asked("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
     text = "\n".join([*results(tally), "", *results(first), "", status, ""])

@@ -128,13 +128,13 @@ pub struct HttpAnswer {
     pub software: Option<String>,
 }
 
-/// Errors of one class.
+/// Errors of one class, and of one phase where that is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
-    /// Class and detail of the first.
+    /// The first.
     #[serde(flatten)]
     pub first: Failure,
-    /// How many of that class.
+    /// How many there were.
     pub count: u64,
 }
 

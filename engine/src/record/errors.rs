@@ -1,9 +1,9 @@
-//! Errors of a slice, counted by class; the first of each class keeps its words.
+//! Errors of a slice, counted by class and phase; the first of each keeps its words.
 
 use crate::border::ErrorCount;
 use crate::error::Failure;
 
-/// Counts by class, in the order in which the classes were first seen.
+/// Counts, in the order in which their kinds were first seen.
 #[derive(Debug, Default)]
 pub struct ErrorTally(Vec<ErrorCount>);
 
@@ -24,7 +24,10 @@ impl ErrorTally {
     }
 
     fn add(&mut self, errors: ErrorCount) {
-        match self.0.iter_mut().find(|known| known.first.class == errors.first.class) {
+        let alike = |known: &&mut ErrorCount| {
+            (known.first.class, known.first.phase) == (errors.first.class, errors.first.phase)
+        };
+        match self.0.iter_mut().find(alike) {
             Some(known) => known.count += errors.count,
             None => self.0.push(errors),
         }

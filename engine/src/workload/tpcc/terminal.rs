@@ -198,7 +198,8 @@ impl Workload for Terminal {
         let outcome = run(&request, &mut session, &mut self.room, tally).await;
         trail.lap(card.phase(), session.traffic());
         tally.statements += session.statements_sent() - before;
-        match self.connection.settle(session, outcome).await? {
+        let ended = self.connection.settle(session, outcome).await;
+        match ended.map_err(|failure| failure.during(card.phase().name()))? {
             Ended::Committed => tally.committed(card.phase()),
             Ended::RolledBack => tally.rolled_back += 1,
         }

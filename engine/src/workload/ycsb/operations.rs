@@ -2,7 +2,7 @@
 
 use super::member::Member;
 use super::{Core, Key, Operation, Sequence};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::record::{Evidence, Phase, Trail};
 use crate::wire::{Client, Records, Session, Target};
 use crate::workload::{Random, Workload};
@@ -64,17 +64,18 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
     }
 
     async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
-        let outcome = match self.core.mix.next(&mut self.random) {
-            Operation::Insert => self.insert(trail, evidence).await,
-            Operation::Read => self.read(trail, evidence).await,
-            Operation::Update => self.update(trail, evidence).await,
-            Operation::Scan => self.scan(trail, evidence).await,
-            Operation::ReadModifyWrite => self.read_modify_write(trail, evidence).await,
+        let (phase, outcome) = match self.core.mix.next(&mut self.random) {
+            Operation::Insert => (Phase::Insert, self.insert(trail, evidence).await),
+            Operation::Read => (Phase::Read, self.read(trail, evidence).await),
+            Operation::Update => (Phase::Update, self.update(trail, evidence).await),
+            Operation::Scan => (Phase::Scan, self.scan(trail, evidence).await),
+            // Up to its update, which says so itself.
+            Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(trail, evidence).await),
         };
-        if outcome.is_err() {
+        outcome.map_err(|failure| {
             self.look_who_is_who();
-        }
-        outcome
+            failure.during(phase.name())
+        })
     }
 }
 
@@ -134,6 +135,7 @@ impl<C: Client<Session: Records>> Ycsb<C> {
             if outcome.is_ok() {
                 outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
                 trail.lap(Phase::Update, session.traffic());
+                outcome = outcome.map_err(of_update);
             }
             return self.writer.settle(session, outcome);
         }
@@ -144,11 +146,11 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         let outcome = session.read_record(&key, fields).await;
         trail.lap(Phase::Read, session.traffic());
         self.reader.settle(session, outcome)?;
-        let mut session = self.writer.take(evidence).await?;
+        let mut session = self.writer.take(evidence).await.map_err(of_update)?;
         trail.change(session.traffic());
         let outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
         trail.lap(Phase::Update, session.traffic());
-        self.writer.settle(session, outcome)
+        self.writer.settle(session, outcome).map_err(of_update)
     }
 
     fn next_key(&mut self) -> Key {
@@ -166,4 +168,8 @@ impl<C: Client<Session: Records>> Ycsb<C> {
     fn look_who_is_who(&mut self) {
         self.one_server = self.client.is_one_server(self.reads_from, Target::Writer);
     }
+}
+
+fn of_update(failure: Failure) -> Failure {
+    failure.during(Phase::Update.name())
 }
