@@ -19,6 +19,7 @@ pub mod origin;
 pub mod process;
 pub mod record;
 pub mod runtime;
+pub mod serve;
 pub mod transport;
 pub mod wire;
 pub mod workload;

@@ -1,17 +1,49 @@
 //! This process as the machine sees it: how it ends, what it holds.
 
 use crate::border::Answer;
-use crate::error::{Class, Failure};
+use crate::error::{Class, Failure, Result};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::Write;
+use std::process::ExitCode;
 
 /// Exit status after a fatal error in what was asked.
-pub const EXIT_USAGE: u8 = 2;
+const EXIT_USAGE: u8 = 2;
+
+/// Do what standard input asks for, until it ends; an error is the last answer.
+pub fn follow(work: impl FnOnce() -> Result<()>) -> ExitCode {
+    die_with_parent();
+    match work() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say(&Answer::Error(failure));
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+/// Standard input's lines, but empty ones.
+pub fn lines() -> impl Iterator<Item = String> {
+    std::io::stdin().lines().map_while(std::result::Result::ok).filter(|line| !line.trim().is_empty())
+}
+
+/// A line of standard input.
+///
+/// # Errors
+/// `plan`. serde's message names the field and the column, and quotes no value of ours but an unknown word.
+pub fn parse<T: DeserializeOwned>(line: &str) -> Result<T> {
+    serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))
+}
+
+/// Why a line cannot be followed, as a failure of class `plan`.
+pub fn wrong(what: &str) -> Failure {
+    Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
+}
 
 /// Ask the kernel to end this process when the thread that started it dies: a `kill -9` of the parent leaves nobody to
 /// say so. Standard input's end says it as well; whichever is seen first counts.
-pub fn die_with_parent() {
+fn die_with_parent() {
     // Refused only where prctl is forbidden; the end of standard input still ends us there.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }

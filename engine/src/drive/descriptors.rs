@@ -1,8 +1,8 @@
 //! How many connections this process can hold.
 
-use super::wrong;
 use crate::border::{Kind, Plan, Service};
 use crate::error::Result;
+use crate::process::wrong;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What is open beside connections: standard streams, an epoll and a timer a thread, CA files, lookups of names.

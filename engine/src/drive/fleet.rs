@@ -3,9 +3,10 @@
 use super::crew::{self, Assignment, Employment, Post};
 use super::schedule::Schedule;
 use super::seat::{Order, Window};
-use super::{tpcc, wrong, ycsb};
+use super::{tpcc, ycsb};
 use crate::border::{self, ArmReady, Decrypted, HttpAnswer, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use crate::error::{Class, Failure, Result};
+use crate::process::wrong;
 use crate::record::SliceLog;
 use crate::runtime::Executor;
 use crate::wire::Service;

@@ -16,8 +16,8 @@ pub use worker::work;
 
 use crate::border::{Answer, Arm, Command, Kind, Plan, Service, Workload};
 use crate::calibrate;
-use crate::error::{Class, Failure, Result};
-use crate::process;
+use crate::error::Result;
+use crate::process::{self, parse, wrong};
 use crate::wire;
 use fleet::Fleet;
 use std::process::ExitCode;
@@ -25,17 +25,10 @@ use std::sync::mpsc::Receiver;
 
 /// Read commands from standard input until its end, and answer them on standard output.
 pub fn run() -> ExitCode {
-    process::die_with_parent();
-    match follow(&input::lines()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            process::say(&Answer::Error(failure));
-            ExitCode::from(process::EXIT_USAGE)
-        }
-    }
+    process::follow(|| answer(&input::lines()))
 }
 
-fn follow(lines: &Receiver<String>) -> Result<()> {
+fn answer(lines: &Receiver<String>) -> Result<()> {
     let Some(plan) = lines.recv().ok() else { return Ok(()) };
     let mut fleet = Fleet::start(expect_plan(&plan)?, calibrate::quick())?;
     process::say(&Answer::Ready(fleet.ready()));
@@ -88,13 +81,4 @@ fn check_arm(arm: &Arm, workloads: &[Workload]) -> Result<()> {
             arm.service.protocol()
         ))),
     }
-}
-
-fn parse(line: &str) -> Result<Command> {
-    // serde's message names the field and the column, and quotes no value of ours but an unknown word.
-    serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))
-}
-
-fn wrong(what: &str) -> Failure {
-    Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
 }

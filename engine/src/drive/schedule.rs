@@ -3,6 +3,7 @@
 
 use crate::border::{Arrivals, Pace};
 use crate::error::Result;
+use crate::process::wrong;
 use crate::workload::Random;
 
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -34,7 +35,7 @@ impl Schedule {
         match pace.arrivals {
             Arrivals::Constant => Ok(Schedule::Constant { gap_ns }),
             Arrivals::Poisson if (lasts_ns as f64 / gap_ns).min(operations as f64) > MOST_DRAWN => {
-                Err(super::wrong("a slice has at most 10 million operations with arrivals 'poisson'"))
+                Err(wrong("a slice has at most 10 million operations with arrivals 'poisson'"))
             }
             Arrivals::Poisson => {
                 let random = Random::for_stream(seed ^ DOMAIN, slice);

@@ -1,8 +1,8 @@
 //! What of a plan's workloads of TPC-C can be refused before any server is asked.
 
-use super::wrong;
 use crate::border::{Kind, Plan, TpccPhase, Workload};
 use crate::error::Result;
+use crate::process::wrong;
 
 /// More would be 10 GB of data for each hundred of them, and no number of a unit overflows.
 const MOST_WAREHOUSES: u32 = 100_000;

@@ -1,8 +1,8 @@
 //! What a plan's workloads of YCSB share across threads, slices and arms.
 
-use super::wrong;
 use crate::border::{Kind, Plan, Service, Statements, Workload};
 use crate::error::Result;
+use crate::process::wrong;
 use crate::workload::ycsb::{Core, Sequence, Shared};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::error::{Failure, Result};
 use crate::record::Trail;
 use crate::runtime::Reactor;
+use crate::serve::Server;
 use crate::transport::{Address, Stream, TlsServer, Transport};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,8 +35,16 @@ pub struct Site {
     pub shared: Arc<Shared>,
 }
 
-/// Serve a client to its end, of whose errors nobody has to know: it was told itself.
-pub async fn converse(client: Stream, reactor: Rc<Reactor>, site: Arc<Site>, counters: Arc<Counters>) {
+impl Server for Arc<Site> {
+    type Counters = Counters;
+
+    /// Of its errors nobody has to know: the client was told itself.
+    async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
+        converse(stream, reactor, self, counters).await;
+    }
+}
+
+async fn converse(client: Stream, reactor: Rc<Reactor>, site: Arc<Site>, counters: Arc<Counters>) {
     reactor.set_deadline(clock::now() + PATIENCE);
     let server = match Stream::connect(&reactor, &site.server, &mut Trail::default()).await {
         Ok(server) => server,

@@ -1,6 +1,7 @@
 //! What was done.
 
 use super::session::Tally;
+use crate::serve;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -23,10 +24,6 @@ pub struct ListenerCounters {
 }
 
 impl Counters {
-    pub fn connection(&self) {
-        self.change(|counters| counters.connections += 1);
-    }
-
     pub fn handshake(&self, version: &'static str) {
         self.change(|counters| *counters.tls.entry(version).or_default() += 1);
     }
@@ -41,12 +38,20 @@ impl Counters {
         self.add(Tally { errors: 1, ..Tally::default() });
     }
 
-    pub fn read(&self) -> ListenerCounters {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn change(&self, how: impl FnOnce(&mut ListenerCounters)) {
         how(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl serve::Counters for Counters {
+    type Told = ListenerCounters;
+
+    fn connection(&self) {
+        self.change(|counters| counters.connections += 1);
+    }
+
+    fn read(&self) -> ListenerCounters {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -1,18 +1,15 @@
 //! `costof-engine gateway`: stands before a MySQL server and encrypts columns of its answers.
 //!
-//! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`listener`] takes
-//! clients, [`conversation`] moves the bytes of one of them and its server, [`session`] decides what becomes of each packet,
-//! and [`fence`] which statements pass.
-//!
-//! Every thread has its own socket for each listener, its own executor and its own counters: sessions share their rules, and
-//! look at a number with each command to see whether they are still the same.
+//! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`conversation`]
+//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`fence`] which
+//! statements pass. Threads share the rules: a session looks at a number with each command to see whether they are still the
+//! same.
 
 mod check;
 mod conversation;
 mod counters;
 mod fence;
 mod inbox;
-mod listener;
 mod messages;
 mod plan;
 pub mod rules;
@@ -30,27 +27,20 @@ use std::sync::Arc;
 
 /// Serve what standard input asks for, until it ends.
 pub fn run() -> ExitCode {
-    process::die_with_parent();
-    match serve() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            process::say(&Answer::Error(failure));
-            ExitCode::from(process::EXIT_USAGE)
-        }
-    }
+    process::follow(serve)
 }
 
 fn serve() -> Result<()> {
-    let mut lines = std::io::stdin().lines().map_while(std::result::Result::ok).filter(|line| !line.trim().is_empty());
+    let mut lines = process::lines();
     let Some(line) = lines.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
     process::allow_many_connections();
     let gateway = Arc::new(Gateway::open(&plan)?);
     reload_on_hangup(gateway.clone())?;
-    let (listeners, warnings) = (gateway.addresses(), gateway.warnings());
+    let (listeners, warnings) = (gateway.addresses().to_vec(), gateway.warnings());
     process::say(&Answer::Ready(Ready { listeners, warnings }));
     for line in lines {
-        match Command::parse(&line)? {
+        match process::parse(&line)? {
             Command::Counters {} => process::say(&Answer::Counters(gateway.counters())),
             Command::Reload {} => process::say(&Answer::Reloaded(gateway.reload())),
         }

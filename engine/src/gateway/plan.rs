@@ -2,7 +2,9 @@
 
 use super::counters::ListenerCounters;
 use crate::border::Transport;
-use crate::error::{Class, Failure, Result};
+use crate::error::Result;
+use crate::process::{self, wrong};
+use crate::serve::{AllCounters, TlsFiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,14 +35,6 @@ pub struct ListenerPlan {
     pub server_transport: Transport,
 }
 
-/// PEM files; one may be both.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsFiles {
-    pub certificate_file: PathBuf,
-    pub key_file: PathBuf,
-}
-
 /// A later line.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -53,9 +47,8 @@ pub enum Command {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Ready(Ready),
-    Counters(AllCounters),
+    Counters(AllCounters<ListenerCounters>),
     Reloaded(BTreeMap<SocketAddr, Option<String>>),
-    Error(Failure),
 }
 
 /// Connections are being taken on all of these, in the plan's order, with the ports that were free.
@@ -66,19 +59,11 @@ pub struct Ready {
     pub warnings: Vec<String>,
 }
 
-/// Since the start.
-#[derive(Debug, Serialize)]
-pub struct AllCounters {
-    /// User and system time of this process.
-    pub cpu_ns: u64,
-    pub listeners: BTreeMap<SocketAddr, ListenerCounters>,
-}
-
 impl Plan {
     /// # Errors
     /// `plan`.
     pub fn parse(line: &str) -> Result<Plan> {
-        let plan: Plan = serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))?;
+        let plan: Plan = process::parse(line)?;
         if plan.threads == 0 {
             return Err(wrong("threads is at least 1"));
         }
@@ -96,18 +81,6 @@ impl Plan {
     }
 }
 
-impl Command {
-    /// # Errors
-    /// `plan`.
-    pub fn parse(line: &str) -> Result<Command> {
-        serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))
-    }
-}
-
 fn plain() -> Transport {
     Transport::Plain {}
-}
-
-fn wrong(what: &str) -> Failure {
-    Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
 }

@@ -6,6 +6,7 @@ use super::response;
 use crate::clock;
 use crate::error::Result;
 use crate::runtime::Reactor;
+use crate::serve::Server;
 use crate::transport::{Stream, TlsServer};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,17 +17,25 @@ const LINGER: u64 = 1_000_000_000;
 /// And how much.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// Serve a connection to its end, of whose errors nobody has to know: the client sees them itself.
-pub async fn converse(stream: Stream, reactor: Rc<Reactor>, tls: Option<Arc<TlsServer>>, counters: Arc<Counters>) {
-    let stream = match tls {
-        None => stream,
-        Some(server) => {
-            let Ok((stream, made)) = stream.secure_as_server(&server).await else { return };
-            counters.handshake(&made);
-            stream
-        }
-    };
-    let _ = answer_all(stream, &reactor, &counters).await;
+/// A listener's; plain without TLS settings.
+#[derive(Clone)]
+pub struct Site(pub Option<Arc<TlsServer>>);
+
+impl Server for Site {
+    type Counters = Counters;
+
+    /// Of its errors nobody has to know: the client sees them itself.
+    async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
+        let stream = match self.0 {
+            None => stream,
+            Some(server) => {
+                let Ok((stream, made)) = stream.secure_as_server(&server).await else { return };
+                counters.handshake(&made);
+                stream
+            }
+        };
+        let _ = answer_all(stream, &reactor, &counters).await;
+    }
 }
 
 async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) -> Result<()> {

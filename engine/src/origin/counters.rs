@@ -1,5 +1,6 @@
 //! What was served.
 
+use crate::serve;
 use crate::transport::Handshake;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,10 +32,6 @@ pub struct ListenerCounters {
 }
 
 impl Counters {
-    pub fn connection(&self) {
-        one_more(&self.connections);
-    }
-
     pub fn request(&self) {
         one_more(&self.requests);
     }
@@ -45,8 +42,16 @@ impl Counters {
         }
         *self.tls.lock().expect("nothing panics with it").entry(made.version).or_default() += 1;
     }
+}
 
-    pub fn read(&self) -> ListenerCounters {
+impl serve::Counters for Counters {
+    type Told = ListenerCounters;
+
+    fn connection(&self) {
+        one_more(&self.connections);
+    }
+
+    fn read(&self) -> ListenerCounters {
         ListenerCounters {
             connections: self.connections.load(Relaxed),
             requests: self.requests.load(Relaxed),

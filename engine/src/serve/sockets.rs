@@ -1,67 +1,15 @@
-//! Sockets that take connections.
+//! Sockets that listen.
 
-use super::SOCKET_FLAGS;
-use super::conversation::converse;
-use super::counters::Counters;
-use crate::clock;
-use crate::runtime::{Reactor, Watched};
-use crate::transport::{Stream, TlsServer};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, accept_with, bind, getsockname, ipproto, listen, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, ipproto, listen, socket_with, sockopt};
 use std::io;
 use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
 
+/// How sockets are made and taken.
+pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// Connections that the kernel completes before they are taken: a burst of clients is no reason to lose a SYN. The
 /// kernel's own bound, `net.core.somaxconn`, is 4096 as well.
 const BACKLOG: i32 = 4096;
-/// In nanoseconds; until then another connection may have ended and left its descriptor.
-const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
-
-/// One thread's share of a listener.
-pub struct Listener {
-    socket: OwnedFd,
-    tls: Option<Arc<TlsServer>>,
-    counters: Arc<Counters>,
-}
-
-impl Listener {
-    /// Of a socket of `sockets`; plain without TLS settings.
-    pub fn new(socket: OwnedFd, tls: Option<Arc<TlsServer>>) -> Self {
-        Listener { socket, tls, counters: Arc::default() }
-    }
-
-    /// What it will have served.
-    pub(super) fn counters(&self) -> Arc<Counters> {
-        self.counters.clone()
-    }
-
-    /// Take connections for ever; each is a task of its own.
-    pub async fn serve(self, reactor: Rc<Reactor>) {
-        let socket = Watched::new(&reactor, self.socket).expect("a socket can be watched");
-        loop {
-            socket.readable().await.expect("listening has no deadline");
-            match accept_with(&socket, SOCKET_FLAGS) {
-                Ok(accepted) => {
-                    self.counters.connection();
-                    // Where the kernel cannot watch one more, this connection ends, and the others go on.
-                    let Ok(watched) = Watched::new(&reactor, accepted) else { continue };
-                    let stream = Stream::accepted(watched);
-                    reactor.spawn(converse(stream, reactor.clone(), self.tls.clone(), self.counters.clone()));
-                }
-                Err(Errno::AGAIN) => socket.drained(),
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    reactor.sleep_until(clock::now() + OUT_OF_DESCRIPTORS_PAUSE).await;
-                }
-                // accept(2): what went wrong with this connection already is told here, and concerns no other.
-                Err(_) => {}
-            }
-        }
-    }
-}
-
 /// One listening socket for each thread, among which the kernel shares new connections out.
 ///
 /// # Errors
@@ -94,11 +42,13 @@ pub fn address(socket: &OwnedFd) -> io::Result<SocketAddr> {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SOCKET_FLAGS, Some(ipproto::TCP))?;
-    // Connections of an origin before us may still be in TIME_WAIT.
+    // Connections of a process before us may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, shared)?;
-    // Linux hands it on to the connections that are taken, which saves each a system call.
+    // Linux hands these on to the connections that are taken, which saves each two system calls. A client's machine that is
+    // gone without a word would hold its connection for ever.
     sockopt::set_tcp_nodelay(&socket, true)?;
+    sockopt::set_socket_keepalive(&socket, true)?;
     bind(&socket, &address)?;
     Ok(socket)
 }

@@ -3,8 +3,9 @@
 use crate::support::PATIENCE;
 use crate::support::authority::{Authority, Identity, VALID};
 use crate::support::counting::allocations;
-use costof_engine::origin::listener::{self, Listener};
+use costof_engine::origin::Site;
 use costof_engine::runtime::Executor;
+use costof_engine::serve::{Listener, sockets};
 use openssl::ssl::{SslConnector, SslMethod, SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -295,11 +296,11 @@ fn what_cannot_be_followed_is_one_fatal_line() {
 
 #[test]
 fn a_request_on_a_standing_connection_allocates_nothing() {
-    let socket = listener::sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
-    let address = listener::address(&socket).unwrap().to_string();
+    let socket = sockets::sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
+    let address = sockets::address(&socket).unwrap().to_string();
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
-    executor.spawn(Listener::new(socket, None).serve(reactor));
+    executor.spawn(Listener::new(socket, Site(None)).take_all(reactor));
     let answered = Arc::new(AtomicUsize::new(0));
     let count = answered.clone();
     let client = std::thread::spawn(move || {
