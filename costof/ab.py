@@ -11,24 +11,16 @@ from collections.abc import Sequence
 
 from hdrh.histogram import HdrHistogram
 
+from costof.histogram import merged
 from costof.instrument import HttpCounts, Phase, SliceAnswer
 from costof.result import AbFigures, AbTimes
 
 #: ab's line of the connection times, and the phase that it is.
 PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
-HIGHEST_NS = 60 * 10**9
 NS_PER_MS = 1e6
 CONNECTING = ("resolve", "refused", "unreachable", "plain_refused")
 RECEIVING = ("reset", "closed", "short_body", "protocol")
-
-
-def merged(phases: Sequence[Phase]) -> HdrHistogram:
-    """One histogram of the phase in all slices, nanoseconds."""
-    histogram = HdrHistogram(1, HIGHEST_NS, 3)
-    for phase in phases:
-        histogram.decode_and_add(phase.histogram)
-    return histogram
 
 
 def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[SliceAnswer]) -> AbFigures | None:
@@ -94,7 +86,7 @@ def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
     variance = max(0.0, squares - complete * mean**2) / max(1, complete - 1)
     highest = max(phase.max_ns for phase in phases)
     middle = complete // 2
-    found = _at_ranks(merged(phases), count, [middle - none, middle - none - (complete % 2 == 0)])
+    found = _at_ranks(_histogram(phases), count, [middle - none, middle - none - (complete % 2 == 0)])
     return AbTimes(
         min=(0 if none > 0 else min(phase.min_ns for phase in phases)) / NS_PER_MS,
         mean=mean / NS_PER_MS,
@@ -108,8 +100,12 @@ def _percentiles(phases: Sequence[Phase], complete: int) -> dict[str, float]:
     """The list ab prints: the time at rank n * p / 100 of the sorted ones, from 0; the last is the longest."""
     ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
     highest = max(phase.max_ns for phase in phases)
-    found = [*(min(each, highest) for each in _at_ranks(merged(phases), complete, ranks)), highest]
+    found = [*(min(each, highest) for each in _at_ranks(_histogram(phases), complete, ranks)), highest]
     return {str(percent): value / NS_PER_MS for percent, value in zip(PERCENTILES, found, strict=True)}
+
+
+def _histogram(phases: Sequence[Phase]) -> HdrHistogram:
+    return merged(phase.histogram for phase in phases)
 
 
 def _at_ranks(histogram: HdrHistogram, count: int, ranks: Sequence[int]) -> list[float]:

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from costof.ab import ab_figures, merged
+from costof.ab import ab_figures
 from costof.analysis.run_record import Run
 from costof.break_even import Rounds, break_even
 from costof.effects import FEWEST_ROUNDS, Comparisons, difference, estimate, needed_rounds, ratio, verdict
+from costof.histogram import merged
 from costof.plan import PlannedArm
 from costof.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
 from costof.rounds import in_unit
@@ -103,7 +104,9 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     highest = max(phase.max_ns for phase in phases)
 
     # All in one pass over the histogram: asked one by one, each would be a pass of its own.
-    found = merged(phases).get_percentile_to_value_dict([*PERCENTILES.values(), *QUANTILES])
+    found = merged(phase.histogram for phase in phases).get_percentile_to_value_dict(
+        [*PERCENTILES.values(), *QUANTILES]
+    )
 
     def at(percentile: float) -> float:
         # The histogram rounds to three digits; the largest is known exactly.

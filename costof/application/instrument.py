@@ -12,10 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from hdrh.histogram import HdrHistogram
+from costof.histogram import recorded
 
-HIGHEST_NS = 60 * 10**9
-SIGNIFICANT_DIGITS = 3
 PR_SET_PDEATHSIG = 1
 
 
@@ -35,16 +33,13 @@ class Recorder:
 
     def answer(self) -> dict[str, Any]:
         # Recorded after the slice, so that the histogram's cost is in no operation.
-        histogram = HdrHistogram(1, HIGHEST_NS, SIGNIFICANT_DIGITS)
-        for nanoseconds in self.times:
-            histogram.record_value(min(nanoseconds, HIGHEST_NS))
         return {
             "count": len(self.times),
             "sum_ns": sum(self.times),
             "sum_squares_ns2": float(sum(t * t for t in self.times)),
             "min_ns": min(self.times),
             "max_ns": max(self.times),
-            "histogram": histogram.encode().decode(),
+            "histogram": recorded(self.times).encode().decode(),
         }
 
 

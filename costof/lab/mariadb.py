@@ -238,6 +238,8 @@ class MariadbServer:
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
             f"--datadir={self._folder / 'data'}",
+            # Its own: a starting server removes '#sql' files from it, those of another server too.
+            f"--tmpdir={self._folder / 'temporary'}",
             f"--user={_os_user()}",
             *plugin_options(binary),
             *(f"--{name}={value}" for name, value in self._settings.items()),
@@ -248,7 +250,8 @@ class MariadbServer:
 
     def _bootstrap(self, binary: Path) -> None:
         """mariadb-install-db does the same and more, but needs a program of the client's package."""
-        (self._folder / "data").mkdir(mode=0o700)
+        for name in ("data", "temporary"):
+            (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"
         # A file of mode 0600 on its standard input: the password is in no command line and no environment.
         write_private(statements, self._bootstrap_statements(binary).encode())

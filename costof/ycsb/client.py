@@ -11,11 +11,11 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from costof.errors import CostofError, Problem
+from costof.histogram import LONGEST_NS, new_histogram
 from costof.instrument import Instrument, SliceAnswer, border_plan
 from costof.ycsb.job import Job
 
 ARM = "ycsb"
-HIGHEST_NS = 60 * 10**9
 #: Operations of the first slice for each worker, before anything is known of their speed.
 FIRST_OPERATIONS = 100
 
@@ -26,9 +26,9 @@ class Times:
 
     count: int = 0
     sum_ns: int = 0
-    min_ns: int = HIGHEST_NS
+    min_ns: int = LONGEST_NS
     max_ns: int = 0
-    histogram: HdrHistogram = field(default_factory=lambda: HdrHistogram(1, HIGHEST_NS, 3))
+    histogram: HdrHistogram = field(default_factory=new_histogram)
 
     def percentile_ns(self, percentile: float) -> float:
         """The histogram rounds up to three digits; the largest is known exactly."""

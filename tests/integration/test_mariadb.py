@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import ssl
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pymysql
 import pytest
@@ -59,6 +61,14 @@ def key_shown(server: MariadbServer) -> str:
         return {"secp256r1": "ecdsa-p256"}[key.curve.name]
     assert isinstance(key, rsa.RSAPublicKey)
     return f"rsa-{key.key_size}"
+
+
+def test_temporary_files_of_other_servers_are_left_alone() -> None:
+    """A starting MariaDB removes `#sql` files from its folder for temporary ones, whoever they belong to."""
+    with tempfile.NamedTemporaryFile(prefix="#sql-temptable-", suffix=".MAD", dir=tempfile.gettempdir()) as other:
+        with Lab() as lab, running_mariadb(lab) as server:
+            assert query(server, "SELECT 1") == "1"
+        assert Path(other.name).exists()
 
 
 def test_it_is_ready_in_a_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
-from costof.analysis import analyse
-from costof.lab.mongodb import MongodbLab
-from costof.ledger import Ledger
-from costof.plan import Options, resolve
 from costof.result import Result, Verdict
-from costof.services import open_service
-from costof.study import load_study
 
-from .conftest import SMALL, costof, costof_running, eventually, processes_of, slices_measured
+from .conftest import SMALL, costof
 
 pytestmark = [pytest.mark.servers, pytest.mark.quiet, pytest.mark.timeout(180)]
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
@@ -137,148 +128,3 @@ def test_no_secret_is_written(finished: Path) -> None:
         text = path.read_text()
         assert '"password": "<redacted>"' not in text, "the border's plan does not belong in the ledger"
         assert "password" not in text.replace("user and password", "")
-
-
-def test_factors_vary_what_they_say(tmp_path: Path) -> None:
-    settings = ["--set", "tls_version=1.2,1.3", "--set", "key=rsa-2048,ecdsa-p256", "--set", "verify=none"]
-    done = costof("run", STUDY, *SMALL, *settings, "--budget", "12s", "--out", "run", cwd=tmp_path)
-    assert done.status == 0, done.err
-    result = analyse(Ledger.open(tmp_path / "run"))
-    seen = {arm.name: next(e.facts for e in arm.evidence if e.view == "wire") for arm in result.arms}
-    assert seen["tls-1.2-rsa-2048"]["protocol"] == "TLSv1.2"
-    assert seen["tls-1.2-ecdsa-p256"]["key"] == "ecdsa-p256"
-    assert seen["tls-1.3-rsa-2048"]["protocol"] == "TLSv1.3"
-    assert seen["tls-1.3-ecdsa-p256"]["key"] == "ecdsa-p256"
-    assert seen["tls-1.3-ecdsa-p256"]["verified"] == "no"
-    app = {arm.name: next(e.facts for e in arm.evidence if e.view == "app") for arm in result.arms}
-    told = "TLS connections counted by the server"
-    assert "TLSv1.2" in app["tls-1.2-rsa-2048"][told]
-    assert "TLSv1.2" not in app["tls-1.3-rsa-2048"][told]
-    trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.tls"}
-    assert trips["tls-1.2-rsa-2048"] == pytest.approx(2)
-    assert trips["tls-1.3-rsa-2048"] == pytest.approx(1)
-    assert any("verify = none" in sentence.text for sentence in result.answer)
-
-
-def wait_for_slices(run: Path, count: int) -> None:
-    eventually("measuring", lambda: slices_measured(run) >= count)
-
-
-def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
-    run = tmp_path / "run"
-    with costof_running(run, temporary, STUDY, *SMALL, "--budget", "26s") as process:
-        wait_for_slices(run, 40)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 3
-    assert "Traceback" not in err
-    partial = Result.model_validate_json((run / "result.json").read_bytes())
-    assert partial.partial == "interrupted"
-    assert partial.rounds >= 2
-    assert not processes_of(temporary)
-    done = costof("run", "--resume", str(run), cwd=tmp_path)
-    assert done.status == 0, done.err
-    whole = analyse(Ledger.open(run))
-    assert whole.partial is None
-    assert whole.rounds > partial.rounds
-    assert whole.seed == partial.seed
-
-
-def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
-    run = tmp_path / "run"
-    with costof_running(run, temporary, STUDY, *SMALL) as process:
-        wait_for_slices(run, 2)
-        lab = processes_of(temporary)
-        assert sum(words[0].endswith("mongod") for words in lab.values()) == 3
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        eventually("the teardown", lambda: not processes_of(temporary), seconds=20)
-        eventually("the removal", lambda: not list((temporary).iterdir()), seconds=20)
-    assert costof("show", str(run), cwd=tmp_path).status in (0, 1)
-
-
-def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
-    run = tmp_path / "run"
-    with costof_running(run, temporary, STUDY, *SMALL, "--budget", "90s") as process:
-        wait_for_slices(run, 30)
-        members = processes_of(temporary)
-        secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
-        os.kill(secondary, signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 3
-    assert "Traceback" not in err
-    result = Result.model_validate_json((run / "result.json").read_bytes())
-    assert result.partial is not None
-    assert "secondary" in result.partial
-
-
-def test_every_member_knows_the_labs_users_before_they_log_in() -> None:
-    """A login that comes too early fails, and pymongo tries again only at its next heartbeat: the lab then hung."""
-    plan = resolve(load_study(STUDY), Options(profile="quick"))
-    with open_service(plan, None, None, "run") as service:
-        assert isinstance(service, MongodbLab)
-        for role in service.process_ids:
-            assert "Authentication failed" not in service.log(role)
-
-
-def test_two_runs_at_the_same_time_do_not_collide(tmp_path: Path, temporary: Path) -> None:
-    first, second = tmp_path / "a" / "run", tmp_path / "b" / "run"
-    first.parent.mkdir()
-    second.parent.mkdir()
-    with (
-        costof_running(first, temporary, STUDY, *SMALL, "--budget", "5s") as one,
-        costof_running(second, temporary, STUDY, *SMALL, "--budget", "5s") as two,
-    ):
-        for process in (one, two):
-            _, err = process.communicate(timeout=100)
-            assert process.returncode in (0, 1), err
-    assert slices_measured(first) >= 12
-    assert slices_measured(second) >= 12
-
-
-def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
-    return {"COSTOF_MONGOD": str(tmp_path / "nowhere")}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "told"),
-    [
-        (["run", "mongo-tls"], 2, "did you mean 'mongodb-tls'"),
-        (["run", STUDY, "--set", "transprt=tls"], 2, "did you mean 'transport'"),
-        (["run", STUDY, "--set", "key=rsa-1"], 2, "rsa-2048, rsa-4096, ecdsa-p256"),
-        (["run", STUDY, "--budget", "soon"], 2, "no duration"),
-        (["run", STUDY, "--profile", "slow"], 2, "quick, default, published"),
-        (["run", STUDY, "--no-such-option"], 2, "No such option"),
-        (["run"], 2, "which study?"),
-        (["run", STUDY, "--out", "/proc/costof/run"], 1, "choose another folder"),
-        (["run", STUDY, "--target", "mysql://h"], 2, "no target"),
-        (["show", "nowhere"], 2, "not the folder of a run"),
-    ],
-)
-def test_bad_input_ends_in_one_clear_line(tmp_path: Path, arguments: list[str], status: int, told: str) -> None:
-    done = costof(*arguments, cwd=tmp_path)
-    assert done.status == status
-    assert len(done.told) == 1
-    assert told in done.told[0]
-    assert not list(tmp_path.iterdir())
-
-
-def test_no_mongod_says_what_to_do(tmp_path: Path) -> None:
-    done = costof("run", STUDY, cwd=tmp_path, **environment_without_mongod(tmp_path))
-    assert done.status == 1
-    assert "COSTOF_MONGOD" in done.told[0]
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
-    done = costof("run", STUDY, "--dry-run", cwd=tmp_path)
-    assert done.status == 0
-    assert "write     the lab's own replica set" in done.out
-    assert not list(tmp_path.iterdir())
-
-
-def test_list_and_doctor(tmp_path: Path) -> None:
-    listed = costof("list", cwd=tmp_path)
-    assert listed.status == 0
-    assert "mongodb-tls" in listed.out
-    assert "costof-engine" in costof("doctor", cwd=tmp_path).out

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hdrh.histogram import HdrHistogram
 
+from costof.histogram import new_histogram
 from costof.instrument import HttpCounts, Phase, SliceAnswer
 from costof.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
 from costof.plan import Options, Plan, PlannedArm, resolve
@@ -71,7 +71,7 @@ def spread(mean_ms: float, count: int) -> Phase:
     values = [max(1, round(each)) for each in shape * mean_ms * 1e6]
     each, more = divmod(count, steps)
     counts = [each + (more if index == steps // 2 else 0) for index in range(steps)]
-    histogram = HdrHistogram(1, 60 * 10**9, 3)
+    histogram = new_histogram()
     for value, number in zip(values, counts, strict=True):
         histogram.record_value(value, number)
     return Phase(

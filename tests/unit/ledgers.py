@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hdrh.histogram import HdrHistogram
 
+from costof.histogram import new_histogram
 from costof.instrument import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 from costof.ledger import EndRecord, EnvironmentRecord, Ledger, ReadyRecord, SliceRecord
 from costof.plan import Plan, PlannedArm
@@ -31,7 +31,7 @@ Truth = Callable[[str, PlannedArm], dict[str, Spent]]
 
 def phase_of(milliseconds: float, round_trips: int, operations: int = OPERATIONS) -> Phase:
     nanoseconds = round(milliseconds * NS_PER_MS)
-    histogram = HdrHistogram(1, 60 * 10**9, 3)
+    histogram = new_histogram()
     histogram.record_value(max(1, nanoseconds), operations)
     return Phase(
         count=operations,

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Sequence
 
 import pytest
-from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costof.ab import PERCENTILES, ab_figures
+from costof.histogram import new_histogram
 from costof.instrument import SliceAnswer
 
 DIGITS = 2e-3
@@ -19,7 +19,7 @@ MS = 10**6
 
 
 def phase(values: Sequence[int]) -> dict[str, object]:
-    histogram = HdrHistogram(1, 60 * 10**9, 3)
+    histogram = new_histogram()
     for value in values:
         histogram.record_value(value)
     return {

@@ -1,0 +1,91 @@
+"""The command as it is typed: what it refuses, what it lists, and what it says is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costof.lab.lab import is_root
+
+from .conftest import SMALL, costof
+
+pytestmark = pytest.mark.servers
+
+
+def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
+    return {"COSTOF_MONGOD": str(tmp_path / "nowhere")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["run", "mongo-tls"], 2, "did you mean 'mongodb-tls'"),
+        (["run", "mongodb-tls", "--set", "transprt=tls"], 2, "did you mean 'transport'"),
+        (["run", "mongodb-tls", "--set", "key=rsa-1"], 2, "rsa-2048, rsa-4096, ecdsa-p256"),
+        (["run", "mongodb-tls", "--budget", "soon"], 2, "no duration"),
+        (["run", "mongodb-tls", "--profile", "slow"], 2, "quick, default, published"),
+        (["run", "mongodb-tls", "--no-such-option"], 2, "No such option"),
+        (["run"], 2, "which study?"),
+        (["run", "mongodb-tls", "--out", "/proc/costof/run"], 1, "choose another folder"),
+        (["run", "mongodb-tls", "--target", "mysql://h"], 2, "no target"),
+        (["show", "nowhere"], 2, "not the folder of a run"),
+    ],
+)
+def test_bad_input_ends_in_one_clear_line(tmp_path: Path, arguments: list[str], status: int, told: str) -> None:
+    done = costof(*arguments, cwd=tmp_path)
+    assert done.status == status
+    assert len(done.told) == 1
+    assert told in done.told[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_mongod_says_what_to_do(tmp_path: Path) -> None:
+    done = costof("run", "mongodb-tls", cwd=tmp_path, **environment_without_mongod(tmp_path))
+    assert done.status == 1
+    assert "COSTOF_MONGOD" in done.told[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
+    done = costof("run", "mongodb-tls", "--dry-run", cwd=tmp_path)
+    assert done.status == 0
+    assert "write     the lab's own replica set" in done.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_list_and_doctor(tmp_path: Path) -> None:
+    listed = costof("list", cwd=tmp_path)
+    assert listed.status == 0
+    assert "mongodb-tls" in listed.out
+    assert "costof-engine" in costof("doctor", cwd=tmp_path).out
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["distance=near"], "milliseconds"),
+        (["distance=-5"], "milliseconds"),
+        (["suite=rc4"], "dhe-rsa-aes256-sha"),
+        (["transport=ssh-rot13"], "ssh-aes256-ctr"),
+    ],
+)
+def test_a_factors_bad_level_ends_in_one_clear_line(tmp_path: Path, settings: list[str], told: str) -> None:
+    done = costof("run", "mysql-transport", *(word for text in settings for word in ("--set", text)), cwd=tmp_path)
+    assert done.status == 2
+    assert len(done.told) == 1
+    assert told in done.told[0]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not is_root(), reason="hosts and links need root")
+@pytest.mark.parametrize(
+    ("variable", "package"), [("COSTOF_MARIADBD", "mariadb-server-core"), ("COSTOF_SSHD", "openssh-server")]
+)
+def test_a_missing_program_says_what_to_install(tmp_path: Path, variable: str, package: str) -> None:
+    done = costof("run", "mysql-transport", *SMALL, cwd=tmp_path, **{variable: "/nonexistent"})
+    assert done.status == 1
+    assert len(done.told) == 1
+    assert package in done.told[0]
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,106 @@
+"""Runs that are interrupted, killed, bereft of a server, or beside another: what they tell and what they leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from costof.analysis import analyse
+from costof.lab.lab import is_root
+from costof.ledger import Ledger
+from costof.result import Result
+
+from .conftest import SMALL, costof, costof_running, descendants, eventually, processes_of, slices_measured
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(180)]
+needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root")
+
+
+def wait_for_slices(run: Path, count: int) -> None:
+    eventually("measuring", lambda: slices_measured(run) >= count, seconds=90)
+
+
+def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "14s") as process:
+        wait_for_slices(run, 40)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "Traceback" not in err
+    partial = Result.model_validate_json((run / "result.json").read_bytes())
+    assert partial.partial == "interrupted"
+    assert partial.rounds >= 2
+    assert not processes_of(temporary)
+    done = costof("run", "--resume", str(run), cwd=tmp_path)
+    assert done.status == 0, done.err
+    whole = analyse(Ledger.open(run))
+    assert whole.partial is None
+    assert whole.rounds > partial.rounds
+    assert whole.seed == partial.seed
+
+
+def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with costof_running(run, temporary, "mongodb-tls", *SMALL) as process:
+        wait_for_slices(run, 2)
+        lab = processes_of(temporary)
+        assert sum(words[0].endswith("mongod") for words in lab.values()) == 3
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        eventually("the teardown", lambda: not processes_of(temporary), seconds=20)
+        eventually("the removal", lambda: not list((temporary).iterdir()), seconds=20)
+    assert costof("show", str(run), cwd=tmp_path).status in (0, 1)
+
+
+def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "90s") as process:
+        wait_for_slices(run, 30)
+        members = processes_of(temporary)
+        secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
+        os.kill(secondary, signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "Traceback" not in err
+    result = Result.model_validate_json((run / "result.json").read_bytes())
+    assert result.partial is not None
+    assert "secondary" in result.partial
+
+
+def test_two_runs_at_the_same_time_do_not_collide(tmp_path: Path, temporary: Path) -> None:
+    first, second = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    first.parent.mkdir()
+    second.parent.mkdir()
+    with (
+        costof_running(first, temporary, "mongodb-tls", *SMALL, "--budget", "5s") as one,
+        costof_running(second, temporary, "mongodb-tls", *SMALL, "--budget", "5s") as two,
+    ):
+        for process in (one, two):
+            _, err = process.communicate(timeout=100)
+            assert process.returncode in (0, 1), err
+    assert slices_measured(first) >= 12
+    assert slices_measured(second) >= 12
+
+
+@needs_root
+def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    settings = [*SMALL, "--set", "distance=lan", "--budget", "12s"]
+    with costof_running(run, temporary, "mysql-transport", *settings) as process:
+        wait_for_slices(run, 20)
+        tunnels = [
+            pid for pid, words in descendants(process.pid).items() if words[0].endswith("/ssh") and "-N" in words
+        ]
+        assert len(tunnels) == 1
+        os.kill(tunnels[0], signal.SIGKILL)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 3, err
+    result = Result.model_validate_json((run / "result.json").read_bytes())
+    errors = {arm.name: arm.error for arm in result.arms}
+    assert errors["ssh-aes256-ctr"]
+    assert errors["tls"] is None
+    assert result.rounds > 3
