@@ -22,12 +22,12 @@ demo: setup
 
 test: setup
 	@scripts/system-packages tests
-	@cd engine && cargo test --quiet --release
-	@$(BIN)/python -m pytest -m 'not quiet' -n 2 --dist loadfile
+	@cd engine && cargo test --quiet
+	@$(BIN)/python -m pytest -m 'not quiet' -n 3 --dist loadfile
 	@$(BIN)/python -m pytest -m quiet
 
 lint: setup
-	@cd engine && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings
+	@cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: setup

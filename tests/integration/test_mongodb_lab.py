@@ -69,3 +69,22 @@ def test_every_member_knows_the_labs_users_before_they_log_in() -> None:
     with MongodbLab(plan) as lab:
         for role in lab.process_ids:
             assert "Authentication failed" not in lab.log(role)
+
+
+def test_what_tls_negotiates_is_what_was_asked_for() -> None:
+    plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=rsa-2048,ecdsa-p256", "verify=full,none")
+    with MongodbLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        for arm in [arm for arm in plan.arms if arm.levels["transport"] == "tls"]:
+            lab.arrange(arm)
+            version = f"TLSv{arm.levels['tls_version']}"
+            server = engines.server(arm)
+            before = lab.counters(server)
+            answer = engines.slice(arm, "connect", 5)
+            evidence, moved = answer.evidence, lab.counters(server).since(before)
+            assert (evidence["protocol"], evidence["key"]) == (version, arm.levels["key"])
+            assert evidence["verified"] == (arm.levels["verify"] == "full")
+            assert answer.phases["tls"].round_trips == 5 * {"TLSv1.2": 2, "TLSv1.3": 1}[version]
+            # The member's own count, in which there may be connections of others.
+            assert moved.tls_connections is not None
+            assert moved.tls_connections[version] >= 5

@@ -82,6 +82,16 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, MysqlLab, En
     assert len(seen) == 4 + 2 * 3
 
 
+def test_a_larger_key_costs_more(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
+    plan, lab, engines = every_level
+    quickest_ns = {}
+    for key in ("rsa-2048", "rsa-4096"):
+        arm = next(a for a in plan.arms if (a.levels.get("suite"), a.levels.get("key")) == ("modern", key))
+        lab.arrange(arm)
+        quickest_ns[key] = engines.slice(arm, "connect", 50).phases["tls"].min_ns
+    assert quickest_ns["rsa-4096"] > 1.5 * quickest_ns["rsa-2048"]
+
+
 def test_every_tunnel_has_the_cipher_of_its_arm(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
     plan, lab, _ = every_level
     for level, cipher in CIPHER_OF.items():

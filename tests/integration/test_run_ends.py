@@ -25,8 +25,8 @@ def wait_for_slices(run: Path, count: int) -> None:
 
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "14s") as process:
-        wait_for_slices(run, 40)
+    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "8s") as process:
+        wait_for_slices(run, 30)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 3
@@ -69,21 +69,6 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
     result = Result.model_validate_json((run / "result.json").read_bytes())
     assert result.partial is not None
     assert "secondary" in result.partial
-
-
-def test_two_runs_at_the_same_time_do_not_collide(tmp_path: Path, temporary: Path) -> None:
-    first, second = tmp_path / "a" / "run", tmp_path / "b" / "run"
-    first.parent.mkdir()
-    second.parent.mkdir()
-    with (
-        costof_running(first, temporary, "mongodb-tls", *SMALL, "--budget", "5s") as one,
-        costof_running(second, temporary, "mongodb-tls", *SMALL, "--budget", "5s") as two,
-    ):
-        for process in (one, two):
-            _, err = process.communicate(timeout=100)
-            assert process.returncode in (0, 1), err
-    assert slices_measured(first) >= 12
-    assert slices_measured(second) >= 12
 
 
 @needs_root
