@@ -20,12 +20,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benches import oha
-from benches.table import Measured, print_table
+from benches.table import OURS, Turn, alternate, print_table
 from costof.errors import CostofError
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import Authority
@@ -40,8 +40,6 @@ REQUESTS_OF_H2LOAD = {"plain": 100_000, "tls": 3_000}
 CLOSE = "Connection: close"
 SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections"}
 
-Turn = tuple[float, float, float]
-"""Requests a second, microseconds of client CPU a request, cores that the server used."""
 Count = tuple[int, float]
 """Requests that succeeded, and the seconds that they took."""
 
@@ -77,7 +75,7 @@ class Peer:
             sys.exit(f"{self.name} ended with status {child.returncode}: {text.strip()[-300:]}")
         requests, seconds = self.read(text)
         used = process_cpu_seconds(nginx.pid) - server
-        return requests / seconds, (usage.ru_utime + usage.ru_stime) * 1e6 / requests, used / seconds
+        return Turn.of(requests, seconds, usage.ru_utime + usage.ru_stime, used)
 
 
 def main() -> None:
@@ -90,9 +88,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, _nginx(program, Path(folder)) as nginx, engine() as wire:
         ready = wire.plan(_border_plan(nginx))
         assert all(arm.error is None for arm in ready.arms), ready
-        peers = _peers()
-        measured = [row for arm in SETTINGS for row in _of_arm(nginx, wire, arm, peers)]
-    print_table("nginx: requests over standing and over new connections", measured, "costof-engine")
+        peers, measured = _peers(), []
+        for arm, setting in SETTINGS.items():
+            clients = {OURS: partial(_engine, nginx, wire, arm)}
+            clients |= {peer.name: partial(peer.turn, nginx, arm) for peer in peers}
+            measured.append(alternate(setting, clients, TURNS))
+    print_table("nginx: requests over standing and over new connections", measured)
 
 
 def _peers() -> list[Peer]:
@@ -109,25 +110,12 @@ def _peers() -> list[Peer]:
     return found
 
 
-def _of_arm(nginx: Nginx, wire: Instrument, arm: str, peers: list[Peer]) -> list[Measured]:
-    turns: dict[str, list[Turn]] = {}
-    for _ in range(TURNS):
-        turns.setdefault("costof-engine", []).append(_engine(nginx, wire, arm))
-        for peer in peers:
-            turns.setdefault(peer.name, []).append(peer.turn(nginx, arm))
-    return [
-        Measured(SETTINGS[arm], client, *(median(column) for column in zip(*each, strict=True)))
-        for client, each in turns.items()
-    ]
-
-
 def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Turn:
     server = process_cpu_seconds(nginx.pid)
     answer = wire.slice(1, arm, "request", 100_000_000, SECONDS)
     assert not answer.errors, answer.errors
-    seconds = answer.elapsed_ns / 1e9
     used = process_cpu_seconds(nginx.pid) - server
-    return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+    return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
 
 
 def _border_plan(nginx: Nginx) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from statistics import median
+from functools import partial
 from typing import Any
 
-from benches.table import Measured, print_table
+from benches.table import OURS, Turn, alternate, print_table
 from costof.application.mongodb import PymongoDriver
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.mongodb import service
@@ -39,16 +39,13 @@ def main() -> None:
         measured = []
         for arm in arms:
             for connections in CONNECTIONS:
-                turns = [
-                    (_engine(lab, wire, arm.name, connections), _pymongo(lab, border, arm.name, connections))
-                    for _ in range(TURNS)
-                ]
+                clients = {
+                    OURS: partial(_engine, lab, wire, arm.name, connections),
+                    "pymongo": partial(_pymongo, lab, border, arm.name, connections),
+                }
                 setting = f"{arm.name}, {connections} connection{'s' if connections > 1 else ''}"
-                measured += [
-                    _middle(setting, "costof-engine", [t[0] for t in turns]),
-                    _middle(setting, "pymongo", [t[1] for t in turns]),
-                ]
-    print_table("find_one by key, MongoDB replica set", measured, "costof-engine")
+                measured.append(alternate(setting, clients, TURNS))
+    print_table("find_one by key, MongoDB replica set", measured)
     costs = ", ".join(f"{name} {nanoseconds:.0f} ns" for name, nanoseconds in ready.self_cost_ns.items())
     sys.stdout.write(f"The engine's own cost for an operation: {costs}\n\n")
 
@@ -63,28 +60,22 @@ def _load(wire: Instrument, arm: str) -> None:
     wire.slice(0, arm, "load", RECORDS, 600)
 
 
-def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> tuple[float, float, float]:
+def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Turn:
     before = lab.cpu_seconds()
     answer = wire.slice(1, arm, f"find{connections}", 10_000_000, SECONDS)
-    seconds = answer.elapsed_ns / 1e9
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
     assert not answer.errors, answer.errors
-    return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+    return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
 
 
-def _pymongo(lab: Service, border: dict[str, Any], arm: str, connections: int) -> tuple[float, float, float]:
+def _pymongo(lab: Service, border: dict[str, Any], arm: str, connections: int) -> Turn:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
     done = subprocess.run(argv, input=json.dumps(border), capture_output=True, text=True, check=True)
-    operations, seconds, cpu = (float(word) for word in done.stdout.split())
+    operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
-    return operations / seconds, cpu * 1e6 / operations, used / seconds
-
-
-def _middle(setting: str, client: str, turns: list[tuple[float, float, float]]) -> Measured:
-    rate, cpu, server = (median(column) for column in zip(*turns, strict=True))
-    return Measured(setting, client, rate, cpu, server)
+    return Turn.of(int(operations), float(seconds), float(cpu), used)
 
 
 def pymongo_client(border: dict[str, Any], arm_name: str, connections: int) -> None:

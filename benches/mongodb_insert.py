@@ -19,16 +19,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pymongo
 from bson.binary import Binary
 
 from benches.go_program import GO_YCSB
-from benches.table import Measured, print_table
+from benches.table import OURS, Turn, alternate, print_table
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.mongodb import service
 from costof.plan import Options, resolve
@@ -36,17 +35,14 @@ from costof.service import Service
 from costof.study import load_study
 from costof.ycsb import key_name
 
-TURNS = 5
-SECONDS = 2.0
+TURNS = 9
+SECONDS = 1.0
 WORKERS = (1, 8)
 FIELDS = 10
 FIELD_LENGTH = 100
 FIELD_NAMES = [f"field{field}" for field in range(FIELDS)]
 PRINTABLE = bytes(32 + byte % 95 for byte in range(256))
-GO_YCSB_RECORDS = 20_000
-
-Turn = tuple[float, float, float]
-"""Inserts a second, microseconds of client CPU an insert, cores that the primary used."""
+GO_YCSB_RECORDS = 10_000
 
 
 def main() -> None:
@@ -57,18 +53,13 @@ def main() -> None:
         endpoint = lab.endpoint(plan.arms[0])
         endpoint["service"] |= {"read_preference": "primary", "write_concern": 1}
         wire.plan(_border_plan(endpoint))
-        clients: dict[str, Callable[[int], Turn]] = {
-            "costof-engine": lambda workers: _engine(lab, wire, workers),
-            "pymongo": lambda workers: _pymongo(lab, endpoint, workers),
-        }
-        if go_ycsb:
-            clients["go-ycsb"] = lambda workers: _go_ycsb(lab, endpoint, go_ycsb, workers)
         measured = []
         for workers in WORKERS:
-            turns = [{name: client(workers) for name, client in clients.items()} for _ in range(TURNS)]
-            setting = f"{workers} worker{'s' if workers > 1 else ''}"
-            measured += [_middle(setting, name, [turn[name] for turn in turns]) for name in clients]
-    print_table("insert_one of 1 KB, MongoDB replica set, w:1", measured, "costof-engine")
+            clients = {OURS: partial(_engine, lab, wire, workers), "pymongo": partial(_pymongo, lab, endpoint, workers)}
+            if go_ycsb:
+                clients["go-ycsb"] = partial(_go_ycsb, lab, endpoint, go_ycsb, workers)
+            measured.append(alternate(f"{workers} worker{'s' if workers > 1 else ''}", clients, TURNS))
+    print_table("insert_one of 1 KB, MongoDB replica set, w:1", measured)
 
 
 def _border_plan(endpoint: dict[str, Any]) -> dict[str, Any]:
@@ -80,10 +71,9 @@ def _border_plan(endpoint: dict[str, Any]) -> dict[str, Any]:
 def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
     before = lab.cpu_seconds()
     answer = wire.slice(1, "plain", f"insert{workers}", 10_000_000, SECONDS)
-    seconds = answer.elapsed_ns / 1e9
     used = lab.cpu_seconds()["primary"] - before["primary"]
     assert not answer.errors, answer.errors
-    return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+    return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
 
 
 def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> Turn:
@@ -91,9 +81,9 @@ def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> Turn:
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers)]
     done = subprocess.run(argv, input=json.dumps(endpoint["service"]), capture_output=True, text=True, check=True)
-    operations, seconds, cpu = (float(word) for word in done.stdout.split())
+    operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["primary"] - before["primary"]
-    return operations / seconds, cpu * 1e6 / operations, used / seconds
+    return Turn.of(int(operations), float(seconds), float(cpu), used)
 
 
 def _go_ycsb(lab: Service, endpoint: dict[str, Any], program: Path, workers: int) -> Turn:
@@ -118,12 +108,7 @@ def _go_ycsb(lab: Service, endpoint: dict[str, Any], program: Path, workers: int
     assert told, done.stdout[-1000:]
     seconds, count = float(told[-1][0]), int(told[-1][1])
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return count / seconds, cpu * 1e6 / count, used / seconds
-
-
-def _middle(setting: str, client: str, turns: list[Turn]) -> Measured:
-    rate, cpu, server = (median(column) for column in zip(*turns, strict=True))
-    return Measured(setting, client, rate, cpu, server)
+    return Turn.of(count, seconds, cpu, used)
 
 
 def new_record(key: str) -> dict[str, Any]:

@@ -16,11 +16,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from benches.table import Measured, print_table
+from benches.table import OURS, Measured, Turn, alternate, print_table
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import write_private
 from costof.lab.mysql import MysqlLab
@@ -33,9 +33,6 @@ TURNS = 5
 SECONDS = 2
 CONNECTIONS = 500
 WORKERS = (1, 32)
-
-Turn = tuple[float, float, float]
-"""Operations a second, microseconds of client CPU an operation, cores that the server used."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,8 @@ class Bench:
         before = self.lab.cpu_seconds()
         answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
         assert not answer.errors, answer.errors
-        seconds = answer.elapsed_ns / 1e9
         used = self.lab.cpu_seconds()["server"] - before["server"]
-        return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+        return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Turn:
         """Another client, on the same host; `read` finds operations and seconds in what it prints."""
@@ -65,7 +61,7 @@ class Bench:
         operations, seconds = read(done.stdout)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         used = self.lab.cpu_seconds()["server"] - server
-        return operations / seconds, cpu * 1e6 / operations, used / seconds
+        return Turn.of(operations, seconds, cpu, used)
 
     def _to(self) -> tuple[dict[str, Any], str, str, str]:
         end = self.lab.endpoint(self.arm)
@@ -131,8 +127,8 @@ def main() -> None:
         with engine(lab.prefix(arms[0])) as wire:
             wire.plan(_border_plan(lab, arms))
             lab.prepare(arms[0], lambda arm: _load(wire, arm))
-            measured = [row for arm in arms for row in _of_arm(Bench(lab, wire, arm))]
-    print_table("MariaDB: connections with a query each, and point selects", measured, "costof-engine")
+            measured = [each for arm in arms for each in _of_arm(Bench(lab, wire, arm))]
+    print_table("MariaDB: connections with a query each, and point selects", measured)
 
 
 def _border_plan(lab: MysqlLab, arms: list[PlannedArm]) -> dict[str, Any]:
@@ -146,23 +142,12 @@ def _load(wire: Instrument, arm: PlannedArm) -> None:
 
 
 def _of_arm(bench: Bench) -> list[Measured]:
-    rows = _alternating(
-        f"{bench.arm.name}, connect and query",
-        lambda: bench.engine("connect", CONNECTIONS),
-        ("mariadb-slap", bench.slap),
-    )
+    connecting = {OURS: partial(bench.engine, "connect", CONNECTIONS), "mariadb-slap": partial(bench.slap)}
+    measured = [alternate(f"{bench.arm.name}, connect and query", connecting, TURNS)]
     for workers in WORKERS:
-        rows += _alternating(
-            f"{bench.arm.name}, point select, {workers}",
-            lambda n=workers: bench.engine(f"query{n}", 10_000_000),
-            ("sysbench", lambda n=workers: bench.sysbench(n)),
-        )
-    return rows
-
-
-def _alternating(setting: str, ours: Callable[[], Turn], theirs: tuple[str, Callable[[], Turn]]) -> list[Measured]:
-    turns = [(ours(), theirs[1]()) for _ in range(TURNS)]
-    columns = (("costof-engine", [t[0] for t in turns]), (theirs[0], [t[1] for t in turns]))
-    return [
-        Measured(setting, client, *(median(column) for column in zip(*each, strict=True))) for client, each in columns
-    ]
+        selecting = {
+            OURS: partial(bench.engine, f"query{workers}", 10_000_000),
+            "sysbench": partial(bench.sysbench, workers),
+        }
+        measured.append(alternate(f"{bench.arm.name}, point select, {workers}", selecting, TURNS))
+    return measured

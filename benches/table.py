@@ -1,39 +1,65 @@
-"""What a bench prints."""
+"""Clients that take turns in one setting, and what a bench prints of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
+OURS = "costof-engine"
 
-@dataclass(frozen=True)
-class Measured:
-    """One client in one setting. `cpu_us` is its user and system time for an operation; `server_cores` what the server
-    used meanwhile, in cores."""
 
-    setting: str
-    client: str
+class Turn(NamedTuple):
+    """What a client did in one turn. `cpu_us` is its user and system time for an operation; `server_cores` what the
+    server used meanwhile, in cores."""
+
     operations_per_second: float
     cpu_us: float
     server_cores: float
 
+    @classmethod
+    def of(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Turn:
+        """From what was counted: operations, the time they took, and the CPU time of client and server."""
+        return cls(operations / seconds, cpu_seconds * 1e6 / operations, server_seconds / seconds)
 
-def print_table(title: str, measured: list[Measured], ours: str) -> None:
-    """A row for each client and setting, with our CPU for an operation over the peer's."""
+
+@dataclass(frozen=True)
+class Measured:
+    """All clients in one setting: their turns by name, in the order in which they alternated."""
+
+    setting: str
+    turns: Mapping[str, list[Turn]]
+
+
+def alternate(setting: str, clients: Mapping[str, Callable[[], Turn]], turns: int) -> Measured:
+    """Let each client take its turn, then each again."""
+    taken: dict[str, list[Turn]] = {name: [] for name in clients}
+    for _ in range(turns):
+        for name, take in clients.items():
+            taken[name].append(take())
+    return Measured(setting, taken)
+
+
+def print_table(title: str, measured: list[Measured]) -> None:
+    """A row for each client and setting: medians, and the median over turns of our CPU for an operation over the peer's
+    in the same turn, for the speed of a shared machine changes from turn to turn."""
     table = Table(title=title, title_justify="left", box=None)
-    for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{ours} uses"):
+    for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):
         table.add_column(heading, justify="left" if heading in ("setting", "client") else "right")
-    for row in measured:
-        peer = next(r for r in measured if r.setting == row.setting and r.client == ours)
-        share = "" if row.client == ours else f"{peer.cpu_us / row.cpu_us:.2f} of its CPU"
-        table.add_row(
-            row.setting,
-            row.client,
-            f"{row.operations_per_second:,.0f}",
-            f"{row.cpu_us:.1f}",
-            f"{row.server_cores:.2f}",
-            share,
-        )
+    for each in measured:
+        for client, turns in each.turns.items():
+            middle = Turn(*(median(column) for column in zip(*turns, strict=True)))
+            share = median(ours.cpu_us / peer.cpu_us for ours, peer in zip(each.turns[OURS], turns, strict=True))
+            table.add_row(
+                each.setting,
+                client,
+                f"{middle.operations_per_second:,.0f}",
+                f"{middle.cpu_us:.1f}",
+                f"{middle.server_cores:.2f}",
+                "" if client == OURS else f"{share:.2f} of its CPU",
+            )
     Console(highlight=False, width=110).print(table)

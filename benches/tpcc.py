@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pymysql
 
 from benches.go_program import GO_TPC
-from benches.table import Measured, print_table
+from benches.table import OURS, Turn, alternate, print_table
 from costof import tpcc
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import Authority
@@ -35,9 +34,6 @@ WAREHOUSES = 1
 THEIR_DATABASE = f"{DATABASE}_gotpc"
 #: database/sql's number of SERIALIZABLE.
 SERIALIZABLE = 6
-
-Turn = tuple[float, float, float]
-"""Transactions a second, microseconds of client CPU a transaction, cores that the server used."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +49,8 @@ class Bench:
         before = self._server_seconds()
         answer = self.wire.slice(1, "arm", "run", 10**9, SECONDS)
         assert not answer.errors, answer.errors
-        seconds = answer.elapsed_ns / 1e9
         used = self._server_seconds() - before
-        return answer.operations / seconds, answer.cpu_ns["client"] / 1e3 / answer.operations, used / seconds
+        return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
 
     def go_tpc(self) -> Turn:
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self._server_seconds()
@@ -68,7 +63,7 @@ class Bench:
         assert done, told
         seconds, count = max(each[0] for each in done), sum(each[1] for each in done)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return count / seconds, cpu * 1e6 / count, used / seconds
+        return Turn.of(count, seconds, cpu, used)
 
     def say(self, action: str, *options: str) -> str:
         """What go-tpc prints."""
@@ -116,14 +111,10 @@ def main() -> None:
         return
     with _bench(their_program) as bench:
         bench.load()
-        turns = [(bench.engine(), bench.go_tpc()) for _ in range(TURNS)]
+        setting = f"serializable, {WAREHOUSES} warehouse, {TERMINALS} terminals"
+        measured = alternate(setting, {OURS: bench.engine, "go-tpc": bench.go_tpc}, TURNS)
         bench.check()
-    columns = (("costof-engine", [turn[0] for turn in turns]), ("go-tpc", [turn[1] for turn in turns]))
-    setting = f"serializable, {WAREHOUSES} warehouse, {TERMINALS} terminals"
-    measured = [
-        Measured(setting, client, *(median(column) for column in zip(*each, strict=True))) for client, each in columns
-    ]
-    print_table("MariaDB: TPC-C's transactions", measured, "costof-engine")
+    print_table("MariaDB: TPC-C's transactions", [measured])
 
 
 @contextmanager
