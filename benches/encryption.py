@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from costof.column_encryption import Envelope, KeyRing, RowFormat
+from costof.effects import ratio
 from costof.instrument import Instrument, border_plan, engine, engine_path
 from costof.lab.mysql import MysqlLab
 from costof.panel import LOAD
@@ -27,9 +28,9 @@ from costof.study import load_study
 
 VECTORS = Path(__file__).parent.parent / "tests" / "vectors" / "column-encryption.json"
 RECORDS = 1000
-TURNS = 12
+TURNS = 60
 NAMES = ("without", "with")
-SECONDS = 1
+SECONDS = 0.25
 PYTHON_VALUES = 5000
 
 
@@ -81,10 +82,12 @@ def print_driver() -> None:
         wire.plan(_border_plan(lab, arm))
         lab.prepare(arm, lambda _: _load(wire))
         turns = [_turn(wire, turn) for turn in range(TURNS)]
-    without, with_keys = (median(turn[name] for turn in turns) for name in NAMES)
+    without, with_keys = ([turn[name] for turn in turns] for name in NAMES)
+    added = ratio(without, with_keys)
+    assert added is not None, "somebody used no CPU"
     Console(highlight=False, width=110).print(
-        f"A point select on a direct connection: {without:.2f} us of client CPU without master keys, "
-        f"{with_keys:.2f} us with them ({with_keys / without - 1:+.1%})"
+        f"A point select on a direct connection: {median(without):.2f} us of client CPU without master keys, "
+        f"{median(with_keys):.2f} us with them ({added.value - 1:+.1%} [{added.low - 1:+.1%}, {added.high - 1:+.1%}])"
     )
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from costof.effects import ratio
+
 OURS = "costof-engine"
 
 
@@ -45,21 +47,26 @@ def alternate(setting: str, clients: Mapping[str, Callable[[], Turn]], turns: in
 
 
 def print_table(title: str, measured: list[Measured]) -> None:
-    """A row for each client and setting: medians, and the median over turns of our CPU for an operation over the peer's
-    in the same turn, for the speed of a shared machine changes from turn to turn."""
+    """A row for each client and setting: medians, and our CPU for an operation over the peer's with its 95 % interval,
+    paired by turn as a run pairs by round: the speed of a shared machine changes from turn to turn."""
     table = Table(title=title, title_justify="left", box=None)
     for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):
         table.add_column(heading, justify="left" if heading in ("setting", "client") else "right")
     for each in measured:
         for client, turns in each.turns.items():
             middle = Turn(*(median(column) for column in zip(*turns, strict=True)))
-            share = median(ours.cpu_us / peer.cpu_us for ours, peer in zip(each.turns[OURS], turns, strict=True))
             table.add_row(
                 each.setting,
                 client,
                 f"{middle.operations_per_second:,.0f}",
                 f"{middle.cpu_us:.1f}",
                 f"{middle.server_cores:.2f}",
-                "" if client == OURS else f"{share:.2f} of its CPU",
+                "" if client == OURS else _share(each.turns[OURS], turns),
             )
-    Console(highlight=False, width=110).print(table)
+    Console(highlight=False, width=120).print(table)
+
+
+def _share(ours: list[Turn], theirs: list[Turn]) -> str:
+    share = ratio([turn.cpu_us for turn in theirs], [turn.cpu_us for turn in ours])
+    assert share is not None, "somebody used no CPU"
+    return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}] of its CPU"
