@@ -25,7 +25,7 @@ def healthy(standalone: Start) -> Standalone:
 
 def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
     trust = ["--tls-ca", str(ca_file)] if ca_file else []
-    return costof("run", "mongodb-tls", *SMALL, "--budget", "6s", "--target", url, *trust, *more, cwd=folder)
+    return costof("run", "mongodb-tls", *SMALL, "--budget", "14s", "--target", url, *trust, *more, cwd=folder)
 
 
 def only_run(folder: Path) -> Path:

@@ -25,7 +25,7 @@ def wait_for_slices(run: Path, count: int) -> None:
 
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "8s") as process:
+    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "18s") as process:
         wait_for_slices(run, 30)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -74,7 +74,7 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
 @needs_root
 def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    settings = [*SMALL, "--set", "distance=lan", "--budget", "12s"]
+    settings = [*SMALL, "--set", "distance=lan", "--budget", "20s"]
     with costof_running(run, temporary, "mysql-transport", *settings) as process:
         wait_for_slices(run, 20)
         tunnels = [
