@@ -21,7 +21,7 @@ STUDY = "mongodb-tls"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A quick run that went through, with two TLS arms."""
     folder = tmp_path_factory.mktemp("quick")
-    done = costof("run", STUDY, *SMALL, "--budget", "25s", "--seed", "1", "--out", "run", cwd=folder)
+    done = costof("run", STUDY, *SMALL, "--budget", "20s", "--seed", "1", "--out", "run", cwd=folder)
     assert done.status == 0, done.err
     return folder / "run"
 
