@@ -85,9 +85,9 @@ def print_driver() -> None:
     without, with_keys = ([turn[name] for turn in turns] for name in NAMES)
     added = ratio(without, with_keys)
     assert added is not None, "somebody used no CPU"
-    Console(highlight=False, width=110).print(
+    sys.stdout.write(
         f"A point select on a direct connection: {median(without):.2f} us of client CPU without master keys, "
-        f"{median(with_keys):.2f} us with them ({added.value - 1:+.1%} [{added.low - 1:+.1%}, {added.high - 1:+.1%}])"
+        f"{median(with_keys):.2f} us with them ({added.value - 1:+.1%} [{added.low - 1:+.1%}, {added.high - 1:+.1%}])\n"
     )
 
 

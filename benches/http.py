@@ -113,9 +113,8 @@ def _peers() -> list[Peer]:
 def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Turn:
     server = process_cpu_seconds(nginx.pid)
     answer = wire.slice(1, arm, "request", 100_000_000, SECONDS)
-    assert not answer.errors, answer.errors
     used = process_cpu_seconds(nginx.pid) - server
-    return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
+    return Turn.of_slice(answer, used)
 
 
 def _border_plan(nginx: Nginx) -> dict[str, Any]:

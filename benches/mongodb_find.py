@@ -64,8 +64,7 @@ def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Turn:
     before = lab.cpu_seconds()
     answer = wire.slice(1, arm, f"find{connections}", 10_000_000, SECONDS)
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
-    assert not answer.errors, answer.errors
-    return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
+    return Turn.of_slice(answer, used)
 
 
 def _pymongo(lab: Service, border: dict[str, Any], arm: str, connections: int) -> Turn:

@@ -72,8 +72,7 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
     before = lab.cpu_seconds()
     answer = wire.slice(1, "plain", f"insert{workers}", 10_000_000, SECONDS)
     used = lab.cpu_seconds()["primary"] - before["primary"]
-    assert not answer.errors, answer.errors
-    return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
+    return Turn.of_slice(answer, used)
 
 
 def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> Turn:

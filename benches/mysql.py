@@ -46,9 +46,8 @@ class Bench:
     def engine(self, workload: str, operations: int) -> Turn:
         before = self.lab.cpu_seconds()
         answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
-        assert not answer.errors, answer.errors
         used = self.lab.cpu_seconds()["server"] - before["server"]
-        return Turn.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, used)
+        return Turn.of_slice(answer, used)
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Turn:
         """Another client, on the same host; `read` finds operations and seconds in what it prints."""

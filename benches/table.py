@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from costof.effects import ratio
+from costof.instrument import SliceAnswer
 
 OURS = "costof-engine"
 
@@ -27,6 +28,12 @@ class Turn(NamedTuple):
     def of(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Turn:
         """From what was counted: operations, the time they took, and the CPU time of client and server."""
         return cls(operations / seconds, cpu_seconds * 1e6 / operations, server_seconds / seconds)
+
+    @classmethod
+    def of_slice(cls, answer: SliceAnswer, server_seconds: float) -> Turn:
+        """The engine's, in which nothing may have failed."""
+        assert not answer.errors, answer.errors
+        return cls.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds)
 
 
 @dataclass(frozen=True)
