@@ -23,7 +23,7 @@ demo: setup
 test: setup
 	@scripts/system-packages tests
 	@cd engine && cargo test --quiet
-	@$(BIN)/python -m pytest -m 'not quiet' -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -m 'not quiet' -n 2 --dist loadfile --no-loadscope-reorder
 	@$(BIN)/python -m pytest -m quiet
 
 lint: setup

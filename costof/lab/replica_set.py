@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,6 +71,7 @@ class ReplicaSet:
         self._prefix = prefix
         self._admins: dict[str, Client] = {}
         self._threads = ThreadPoolExecutor(len(self.members), thread_name_prefix=name)
+        self._settling: Future[None] | None = None
 
     @property
     def primary(self) -> Member:
@@ -117,7 +118,8 @@ class ReplicaSet:
             self._lab.spawn(self.process_name(member.name), member.role, argv, host=member.host)
 
     def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
-        """Make one set of the members, each with a copy of the users; heartbeats are its own from then on.
+        """Make one set of the members, each with a copy of the users. It takes clients from then on; `settled` waits for
+        the heartbeats and time-outs that it is measured with.
 
         Raises `LAB_FAILED`.
         """
@@ -147,12 +149,27 @@ class ReplicaSet:
             self._make_users(primary)
             self._log_in()
             self._lab.wait_until("the first copy to the members", self._members_follow, STARTING_SECONDS)
-            self.reconfigure(partial(self._settle, heartbeat_ms))
+            # It is answered at the next of the slow heartbeats: time in which data can be loaded.
+            self._settling = self._threads.submit(self._reconfigure, partial(self._settle, heartbeat_ms))
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
 
+    def settled(self) -> None:
+        """Wait until the members have the configuration that `form` ends with. Raises `LAB_FAILED`."""
+        if self._settling is None:
+            return
+        try:
+            self._settling.result()
+        except PyMongoError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
+        self._settling = None
+
     def reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Change the configuration that the members have. Raises PyMongoError."""
+        """Change the configuration that the members have. Raises PyMongoError, `LAB_FAILED`."""
+        self.settled()
+        self._reconfigure(change)
+
+    def _reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
         admin = self.admin(self.primary.name).admin
         configuration = admin.command("replSetGetConfig")["config"]
         change(configuration)
@@ -175,10 +192,11 @@ class ReplicaSet:
         return dict(zip([member.name for member in asked], self._threads.map(ask, asked), strict=True))
 
     def write_everywhere(self) -> None:
-        """A write that every member has acknowledged: whoever answers from here on has all before it.
+        """A write that every member has acknowledged: whoever answers from here on has all before it, settled.
 
         Raises `LAB_FAILED`.
         """
+        self.settled()
         everywhere = pymongo.WriteConcern(w=len(self.members), wtimeout=120_000)
         marker = self.admin(self.primary.name)[self._database].get_collection("costof", write_concern=everywhere)
         try:

@@ -17,13 +17,14 @@ from tests.lab_programs import PROGRAMS, Standing, alive, eventually, listening_
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 
-@pytest.fixture(params=sorted(PROGRAMS))
+@pytest.fixture(scope="module", params=sorted(PROGRAMS))
 def program(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def standing(program: str) -> Iterator[Standing]:
+    """One for all tests that leave it standing."""
     with PROGRAMS[program]() as standing:
         yield standing
 

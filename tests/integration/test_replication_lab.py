@@ -290,7 +290,7 @@ def test_nothing_is_left_after_kill_9() -> None:
 
 @pytest.mark.quiet
 def test_a_set_of_fifteen_forms(record_property: pytest.FixtureRequest) -> None:
-    plan = plan_for("nodes=15", "sync=star", "write_concern=1")
+    plan = plan_for("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
     started = time.monotonic()
     with ReplicationLab(plan) as lab:
         record_property("ready_seconds", time.monotonic() - started)  # type: ignore[operator]

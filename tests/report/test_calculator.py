@@ -27,6 +27,12 @@ LOADS = [
     Load(44.648, 10, 100, 0.05, bandwidth_mbit=10),
     Load(3.5, 2, 0, 0),
 ]
+# The text as it is rendered, of rows that take any place on the page.
+READ_OUTPUTS = """
+return Array.from(document.querySelectorAll("#calculator-outputs tbody tr"))
+    .filter(row => row.checkVisibility())
+    .map(row => [row.dataset.protection, Array.from(row.cells).slice(1).map(cell => cell.innerText)]);
+"""
 FIELDS = ("round_trip_ms", "operations", "connections_per_second", "price", "bandwidth_mbit")
 
 
@@ -69,14 +75,8 @@ def put_load(page: Chrome, load: Load) -> None:
 
 def outputs(page: Chrome) -> dict[str, list[str]]:
     """Protection -> figures as they are read, of the rows that are seen."""
-    rows = page.find_elements(By.CSS_SELECTOR, "#calculator-outputs tbody tr")
-    return {
-        row.get_attribute("data-protection") or "": [
-            " ".join((cell.text or "").split()) for cell in row.find_elements(By.TAG_NAME, "td")
-        ]
-        for row in rows
-        if row.is_displayed()
-    }
+    rows: list[tuple[str, list[str]]] = page.execute_script(READ_OUTPUTS)
+    return {protection: [" ".join(figure.split()) for figure in figures] for protection, figures in rows}
 
 
 def computed(result: Result, load: Load) -> dict[str, list[str]]:
