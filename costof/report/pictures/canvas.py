@@ -163,9 +163,16 @@ def tick(value: float) -> str:
 
 
 def _svg(made: Figure, name: str, title: str, description: str) -> str:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     buffer = io.StringIO()
+    canvas = FigureCanvasSVG(made)  # type: ignore[no-untyped-call]
+    # Laid out here and once: to do it, saving would draw the whole figure and throw that away.
+    if layout := made.get_layout_engine():
+        layout.execute(made)
+        made.set_layout_engine("none")
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    made.savefig(buffer, format="svg", metadata=metadata)
+    canvas.print_svg(buffer, metadata=metadata)
     return _clean(buffer.getvalue(), name, title, description)
 
 
