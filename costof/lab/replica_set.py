@@ -118,8 +118,9 @@ class ReplicaSet:
             self._lab.spawn(self.process_name(member.name), member.role, argv, host=member.host)
 
     def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
-        """Make one set of the members, each with a copy of the users. It takes clients from then on; `settled` waits for
-        the heartbeats and time-outs that it is measured with.
+        """Make one set of the members, each with a copy of the users, which takes clients from then on.
+
+        `settled` waits for the heartbeats and time-outs that it is measured with.
 
         Raises `LAB_FAILED`.
         """

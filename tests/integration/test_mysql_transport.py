@@ -57,7 +57,7 @@ def result(finished: Path) -> Result:
 
 
 def median(result: Result, metric: str, arm: str) -> float:
-    """Of all operations. A round on a busy machine can be slower by a quarter, and moves the mean of two by an eighth."""
+    """Of all operations: one round on a busy machine can be a quarter slower, and moves a mean of so few rounds."""
     return next(v for v in result.values if (v.metric, v.arm) == (metric, arm)).percentiles["p50"]
 
 
