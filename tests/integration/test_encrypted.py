@@ -12,13 +12,14 @@ import pytest
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.column_encryption import Algorithm
+from costof.column_encryption import Algorithm, KeyRing, RowFormat
 from costof.instrument import border_plan, engine
 from costof.lab.certificates import write_private
 from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, USER, MariadbServer
 from costof.sbtest import TABLE, create_table
+from tests.binary_rows import binary_rows
 from tests.lab_programs import log_in, running_mariadb
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
@@ -188,6 +189,24 @@ def test_who_has_no_key_there_reads_ciphertext(site: Site) -> None:
     assert name[0] == Algorithm.AES_128_GCM.value
     assert "Łódź".encode() not in name
     assert null is None
+
+
+@pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
+def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, number: int) -> None:
+    """Byte by byte, as the binary protocol writes numbers and times: no driver's reading of them lies between."""
+    statement = "SELECT * FROM every_type ORDER BY whole IS NULL"
+    with site.reader(site.server.port) as connection:
+        direct_fields, direct = binary_rows(connection, statement)
+    with site.reader(PORT + number) as connection:
+        fields, (sealed, nulls) = binary_rows(connection, statement)
+    assert direct[1] == nulls == [None] * len(TYPES)
+    key_ring = KeyRing({"app": KEY})
+    opened = []
+    for field, value in zip(fields, sealed, strict=True):
+        associated = field.envelope.associated_data(RowFormat.BINARY, field.names)
+        opened.append(key_ring.opener(field.envelope).open(associated, value))
+    assert opened == direct[0]
+    assert [field.type_code for field in fields] == [field.type_code for field in direct_fields]
 
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])

@@ -166,13 +166,13 @@ def _svg(made: Figure, name: str, title: str, description: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
-    canvas = FigureCanvasSVG(made)  # type: ignore[no-untyped-call]
+    canvas = FigureCanvasSVG(made)
     # Laid out here and once: to do it, saving would draw the whole figure and throw that away.
     if layout := made.get_layout_engine():
         layout.execute(made)
         made.set_layout_engine("none")
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    canvas.print_svg(buffer, metadata=metadata)
+    canvas.print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
     return _clean(buffer.getvalue(), name, title, description)
 
 
