@@ -20,6 +20,8 @@ from costof.result import Estimate, Verdict
 
 CONFIDENCE = 0.95
 TRIMMED = 0.15
+#: One round alone has no interval, and is in no figure.
+ROUNDS_OF_AN_INTERVAL = 2
 #: Below this the trimmed interval has too few degrees of freedom to say anything.
 FEWEST_ROUNDS = 5
 #: Values that differ by less than this share of their size differ by rounding alone, and have no spread to estimate.
@@ -35,7 +37,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     from scipy import stats
     from scipy.stats import mstats
 
-    if len(values) < 2:
+    if len(values) < ROUNDS_OF_AN_INTERVAL:
         raise ValueError("an interval over rounds needs at least two")
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"not a number among {list(values)}")

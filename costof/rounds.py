@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from costof.effects import half_width, ratio
+from costof.effects import ROUNDS_OF_AN_INTERVAL, half_width, ratio
 from costof.instrument import Phase, SliceAnswer
 from costof.plan import Plan
 from costof.study import Metric
@@ -161,13 +161,15 @@ def precision(plan: Plan, samples: Samples) -> float | None:
 def enough(
     plan: Plan, rounds_done: int, elapsed_seconds: float, reached: Sequence[float | None], longest_round: float
 ) -> bool:
-    """The stop rule: the most rounds, the budget (a round that would end after it is not begun), or, once the fewest
-    rounds are there, the asked precision in each of the last `STEADY_ROUNDS` rounds.
+    """The stop rule: the most rounds, the budget (a round that would end after it is not begun, but the second is), or,
+    once the fewest rounds are there, the asked precision in each of the last `STEADY_ROUNDS` rounds.
 
     `reached` is the precision after each round so far. A run that stopped at the first lucky round would be sure of
     itself too often: its 95 % intervals held the truth in 92 % of simulated runs, and in 93 to 94 % with this rule.
     """
-    if rounds_done >= plan.most_rounds or elapsed_seconds + longest_round > plan.budget_seconds:
+    if rounds_done >= plan.most_rounds:
+        return True
+    if rounds_done >= ROUNDS_OF_AN_INTERVAL and elapsed_seconds + longest_round > plan.budget_seconds:
         return True
     lately = reached[-STEADY_ROUNDS:]
     steady = len(lately) == STEADY_ROUNDS and all(width is not None and width <= plan.precision for width in lately)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from costof.analysis.run_record import Run
-from costof.effects import FEWEST_ROUNDS, Comparisons, estimate, ratio, verdict
+from costof.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, Comparisons, estimate, ratio, verdict
 from costof.plan import Plan, PlannedArm
 from costof.result import Cure, Effect, Estimate, NoiseFloor, Verdict
 from costof.study import Cures, Study
@@ -53,7 +53,7 @@ def candidates(run: Run) -> list[Candidate]:
     for arm in run.plan.protected:
         changed = [name for name in {**reference.levels, **arm.levels} if _changed(name, reference, arm)]
         alone = len(changed) == 1 and changed[0] in cures.factors and changed[0] in arm.levels
-        if alone and len(_both(run, cures, reference, arm)) >= 2:
+        if alone and len(_both(run, cures, reference, arm)) >= ROUNDS_OF_AN_INTERVAL:
             found.append(Candidate(changed[0], arm.levels[changed[0]], arm, reference))
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from costof.effects import ROUNDS_OF_AN_INTERVAL
 from costof.ledger import (
     CautionRecord,
     EndRecord,
@@ -55,7 +56,7 @@ class Run:
 
     def has(self, metric: str, arm: PlannedArm) -> bool:
         """Whether there are enough rounds for an interval."""
-        return len(self.samples.of(metric, arm.name)) >= 2
+        return len(self.samples.of(metric, arm.name)) >= ROUNDS_OF_AN_INTERVAL
 
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """The rounds' pairs of an arm and its control, where they can be compared at all."""
@@ -63,7 +64,7 @@ class Run:
         if arm.baseline is None or not self.of(measured, arm.baseline):
             return None
         control, values = self.samples.pairs(metric, arm.baseline, arm.name)
-        return (control, values) if len(values) >= 2 else None
+        return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None
 
     @property
     def rounds(self) -> int:

@@ -9,7 +9,7 @@ any other: a burst is predicted as the control's on as many cores, plus clients 
 from __future__ import annotations
 
 from costof.analysis.run_record import Run
-from costof.effects import difference, estimate
+from costof.effects import ROUNDS_OF_AN_INTERVAL, difference, estimate
 from costof.plan import PlannedArm
 from costof.result import BurstCheck, CoresFor, Estimate, Sizing
 from costof.study import Sizing as Asked
@@ -34,17 +34,18 @@ def _comes(asked: Asked, arm: PlannedArm) -> bool:
 
 def _sizing(run: Run, asked: Asked, arm: PlannedArm) -> Sizing | None:
     used, plain = cpu_ms(run, asked, arm.name), cpu_ms(run, asked, arm.baseline or "")
-    if len(used) < 2:
+    if len(used) < ROUNDS_OF_AN_INTERVAL:
         return None
     cpu, common = estimate(list(used.values())), sorted(used.keys() & plain.keys())
     if cpu.low <= 0:
         return None  # The counter saw too little to say how many clients a core takes.
+    enough = len(common) >= ROUNDS_OF_AN_INTERVAL
     return Sizing(
         role=asked.role,
         arm=arm.name,
         label=arm.label,
         cpu_ms=cpu,
-        added_cpu_ms=difference([plain[n] for n in common], [used[n] for n in common]) if len(common) >= 2 else None,
+        added_cpu_ms=difference([plain[n] for n in common], [used[n] for n in common]) if enough else None,
         clients_per_core_second=_inverse(cpu),
         examples=[CoresFor(clients=n, seconds=s, cores=_times(cpu, n / s / 1e3)) for n, s in EXAMPLES],
         checks=[check for other in _other_cores(run, asked, arm) if (check := _check(run, asked, arm, other))],

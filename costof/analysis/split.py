@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from costof.analysis.cures import share_given_back
 from costof.analysis.run_record import Run
-from costof.effects import FEWEST_ROUNDS, difference, ratio
+from costof.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
 from costof.plan import PlannedArm
 from costof.result import Estimate, SplitPart, SplitStep
 from costof.study import Split
@@ -91,7 +91,7 @@ def _common(run: Run, names: Sequence[str], start: PlannedArm, end: PlannedArm) 
     """The rounds in which both arms have all of the metrics; none below what an interval needs."""
     each = [set(run.samples.rounds(name, arm.name)) for name in names for arm in (start, end)]
     found = sorted(set.intersection(*each))
-    return found if len(found) >= 2 else []
+    return found if len(found) >= ROUNDS_OF_AN_INTERVAL else []
 
 
 def _at(run: Run, name: str, arm: PlannedArm, numbers: Sequence[int]) -> list[float]:

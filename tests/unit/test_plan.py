@@ -148,6 +148,8 @@ def test_the_stop_rule(study: Study) -> None:
     assert not enough(plan, 10, 10.0, good[:2], 1.0)
     assert enough(plan, 10, 49.5, bad, 1.0), "the next round would end after the budget"
     assert enough(plan, plan.most_rounds, 10.0, bad, 1.0)
+    assert not enough(plan, 1, 49.5, bad, 49.5), "one round alone would be a run that tells nothing"
+    assert enough(plan, 2, 49.5, bad, 1.0)
 
 
 @pytest.fixture
