@@ -22,10 +22,12 @@ demo: setup
 
 test: setup
 	@scripts/system-packages tests
-	@$(MAKE) --no-print-directory --jobs 2 test-on-servers test-elsewhere
+	@echo "tests on servers, and beside them the engine's and all others: each lot is printed when it is done"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync test-on-servers test-elsewhere
+	@echo "tests that measure, one after the other"
 	@$(BIN)/python -m pytest -m quiet
 
-# They wait for servers a third of their time; the slowest files stand first.
+# They wait for servers a third of their time. The slowest files stand first.
 test-on-servers:
 	@$(BIN)/python -m pytest -m 'servers and not quiet' -n 2 --dist loadfile --no-loadscope-reorder
 
