@@ -1,4 +1,8 @@
-"""The command line: `costof list | run | show | report | compare | ab | ycsb | gateway | doctor`."""
+"""The command line: `costof list | run | show | report | compare | ab | ycsb | gateway | doctor`.
+
+What measures and what analyses is imported by the commands that do: half of the time of a `costof --help` would be
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,24 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
 from costof import __version__
-from costof.analysis import analyse, read_run
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError, Problem
-from costof.experiment import Before
-from costof.experiment import run as carry_out
 from costof.ledger import Ledger
 from costof.plan import Options, Plan, resolve
 from costof.progress import Bar
 from costof.redact import redact_url
-from costof.result import Result
 from costof.services import open_service
 from costof.study import load_study, study_names
 from costof.ycsb.command import ycsb
+
+if TYPE_CHECKING:
+    from costof.experiment import Before
+    from costof.result import Result
 
 RESULT = "result.json"
 MOST_CONCURRENT = 20_000
@@ -95,7 +100,7 @@ def run(
     else:
         told, plainly = (redact_url(url) if url else None for url in (target, plain_target))
         options = Options(profile, settings, budget, precision, seed, told, plainly)
-        plan, before = resolve(load_study(study), options), Before()
+        plan, before = resolve(load_study(study), options), None
         if dry_run:
             _print_plan(plan, target, plain_target, tls_ca)
             return
@@ -112,6 +117,8 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
 def show(folder: Path, as_json: bool) -> None:
     """Print the answer of an earlier run."""
+    from costof.analysis import analyse
+
     ledger = Ledger.open(folder)
     _print(analyse(ledger), ledger, as_json)
 
@@ -131,6 +138,7 @@ def report(folder: Path) -> None:
 @click.argument("second", type=click.Path(path_type=Path))
 def compare(first: Path, second: Path) -> None:
     """Did a cost change between two runs of one study?"""
+    from costof.analysis import analyse
     from costof.compare import compare_runs
     from costof.report.comparison import render_comparison
 
@@ -218,6 +226,9 @@ def doctor() -> None:
 
 def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple[Ledger, Before]:
     """An earlier run to go on with. Its plan stands: options that would change it are refused."""
+    from costof.analysis import read_run
+    from costof.experiment import Before
+
     if settings or study is not None:
         raise CostofError(Problem.RESUME_DIFFERS, options="the study and --set")
     ledger = Ledger.open(folder)
@@ -226,20 +237,23 @@ def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple
 
 
 def _measure(
-    plan: Plan, ledger: Ledger, before: Before, target: str | None, plain_target: str | None, tls_ca: Path | None
+    plan: Plan, ledger: Ledger, before: Before | None, target: str | None, plain_target: str | None, tls_ca: Path | None
 ) -> None:
+    from costof.experiment import run as carry_out
+
     try:
         service = open_service(plan, target, tls_ca, ledger.folder.name, plain_target)
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             carry_out(plan, service, ledger, bar, before)
     except CostofError:
-        if before.rounds == 0:
+        if before is None or before.rounds == 0:
             ledger.discard()
         raise
 
 
 def _write(ledger: Ledger) -> Result:
     """`result.json` and the reports, beside the ledger they come from."""
+    from costof.analysis import analyse
     from costof.report import write_reports
 
     result = analyse(ledger)
