@@ -1,19 +1,35 @@
-"""`make bench`: every benchmark, one table each. Speed is told as a ratio against a peer, never asserted."""
+"""`make bench`: every benchmark, one table each. Speed is told as a ratio against a peer, never asserted.
+
+`python benches/run.py mongodb_insert tpcc` runs these alone.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import click
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benches import encryption, gateway, http, mongodb_find, mongodb_insert, mysql, tpcc
 from costof.awake import cores_awake
 
-BENCHES = [mongodb_find, mongodb_insert, mysql, tpcc, encryption, gateway, http]
+BENCHES = {
+    bench.__name__.rpartition(".")[2]: bench
+    for bench in (mongodb_find, mongodb_insert, mysql, tpcc, encryption, gateway, http)
+}
 
-if __name__ == "__main__":
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
+def run(names: tuple[str, ...]) -> None:
+    """All of them, or the named ones."""
     # As in a run: what a sleeping core costs is no client's.
     with cores_awake():
-        for bench in BENCHES:
-            bench.main()
+        for name in names or BENCHES:
+            BENCHES[name].main()
+
+
+if __name__ == "__main__":
+    run()
