@@ -1,4 +1,5 @@
-"""The engine against pymongo and go-ycsb: inserts of YCSB's records, one at a time, by one worker and by eight, w:1.
+"""The engine against pymongo and go-ycsb: inserts of YCSB's records, one at a time, by one worker and by eight, w:1;
+and the loader, which fills a run's table in batches, against pymongo's `insert_many` in the same ones.
 
 All write to the primary of the same replica set, into a collection each; their turns alternate, and the medians are
 told. pymongo runs a thread for each worker on one client. All make a record as they send it, as YCSB's loader does: its
@@ -30,6 +31,7 @@ from benches.go_program import GO_YCSB
 from benches.table import OURS, Turn, alternate, print_table
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.mongodb import service
+from costof.panel import LOAD, LOAD_WORKERS, load_workload
 from costof.plan import Options, resolve
 from costof.service import Service
 from costof.study import load_study
@@ -38,6 +40,9 @@ from costof.ycsb import key_name
 TURNS = 9
 SECONDS = 1.0
 WORKERS = (1, 8)
+# The engine's own (`workload/load.rs`), and a load that takes it half a second.
+BATCH = 100
+LOAD_RECORDS = 30_000
 FIELDS = 10
 FIELD_LENGTH = 100
 FIELD_NAMES = [f"field{field}" for field in range(FIELDS)]
@@ -49,7 +54,7 @@ def main() -> None:
     """Measure and print."""
     go_ycsb = GO_YCSB.path()
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
-    with service(plan) as lab, engine() as wire:
+    with service(plan) as lab, engine() as wire, engine() as loader:
         endpoint = lab.endpoint(plan.arms[0])
         endpoint["service"] |= {"read_preference": "primary", "write_concern": 1}
         wire.plan(_border_plan(endpoint))
@@ -59,7 +64,13 @@ def main() -> None:
             if go_ycsb:
                 clients["go-ycsb"] = partial(_go_ycsb, lab, endpoint, go_ycsb, workers)
             measured.append(alternate(f"{workers} worker{'s' if workers > 1 else ''}", clients, TURNS))
-    print_table("insert_one of 1 KB, MongoDB replica set, w:1", measured)
+        loader.plan(border_plan([{"name": "plain", **endpoint}], [load_workload()], records=LOAD_RECORDS))
+        clients = {
+            OURS: partial(_loader, lab, endpoint, loader),
+            "pymongo": partial(_pymongo, lab, endpoint, LOAD_WORKERS, BATCH),
+        }
+        measured.append(alternate(f"batches of {BATCH}, {LOAD_WORKERS} workers", clients, TURNS))
+    print_table("inserts of 1 KB, MongoDB replica set, w:1", measured)
 
 
 def _border_plan(endpoint: dict[str, Any]) -> dict[str, Any]:
@@ -75,10 +86,20 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
     return Turn.of_slice(answer, used)
 
 
-def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int) -> Turn:
+def _loader(lab: Service, endpoint: dict[str, Any], loader: Instrument) -> Turn:
+    """Into a table that is empty each time, as a run's is."""
+    with _client(endpoint["service"], 1) as client:
+        client[endpoint["service"]["database"]].drop_collection(endpoint["service"]["collection"])
+    before = lab.cpu_seconds()
+    answer = loader.slice(1, "plain", LOAD, LOAD_RECORDS, 60)
+    assert (answer.operations, answer.errors) == (LOAD_RECORDS, [])
+    return Turn.of_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
+
+
+def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int, batch: int = 1) -> Turn:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
-    argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers)]
+    argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers), str(batch)]
     done = subprocess.run(argv, input=json.dumps(endpoint["service"]), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["primary"] - before["primary"]
@@ -117,9 +138,8 @@ def new_record(key: str) -> dict[str, Any]:
     return {"_id": key, **dict(zip(FIELD_NAMES, fields, strict=True))}
 
 
-def pymongo_client(settings: dict[str, Any], workers: int) -> None:
-    """`workers` threads calling `insert_one` for `SECONDS`; connecting is outside the measured time."""
-    client: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient(
+def _client(settings: dict[str, Any], workers: int) -> pymongo.MongoClient[dict[str, Any]]:
+    return pymongo.MongoClient(
         "mongodb://" + ",".join(settings["addresses"]),
         replicaSet=settings["replica_set"],
         username=settings["username"],
@@ -129,6 +149,12 @@ def pymongo_client(settings: dict[str, Any], workers: int) -> None:
         # As YCSB's binding and the engine: an insert is sent once.
         retryWrites=False,
     )
+
+
+def pymongo_client(settings: dict[str, Any], workers: int, batch: int) -> None:
+    """`workers` threads calling `insert_one`, or `insert_many` of a batch, for `SECONDS`; connecting is outside the
+    measured time."""
+    client = _client(settings, workers)
     collection = client[settings["database"]][f"pymongo_{secrets.token_hex(8)}"]
     counts = [0] * workers
     start = threading.Barrier(workers + 1)
@@ -139,8 +165,11 @@ def pymongo_client(settings: dict[str, Any], workers: int) -> None:
         collection.insert_one(new_record(f"warm{index}"))
         start.wait()
         while time.monotonic() < deadline[0]:
-            collection.insert_one(new_record(key_name(next(records))))
-            counts[index] += 1
+            if batch == 1:
+                collection.insert_one(new_record(key_name(next(records))))
+            else:
+                collection.insert_many([new_record(key_name(next(records))) for _ in range(batch)])
+            counts[index] += batch
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(workers)]
     for thread in threads:
@@ -156,4 +185,4 @@ def pymongo_client(settings: dict[str, Any], workers: int) -> None:
 
 
 if __name__ == "__main__":
-    pymongo_client(json.load(sys.stdin), int(sys.argv[1]))
+    pymongo_client(json.load(sys.stdin), int(sys.argv[1]), int(sys.argv[2]))
