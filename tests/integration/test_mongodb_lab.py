@@ -40,7 +40,7 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
             # The driver of an application, too, follows what the members say of each other.
             phases = one_application_query(plan, lab, arm)
             total = phases["connect_and_first_operation"]
-            assert total.min_ns / 1e6 >= (3 * FAR_MS if far else 0), arm.name
+            assert (total.min_ns / 1e6 >= 3 * FAR_MS) == far, arm.name
 
 
 def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[str, Any]:
@@ -49,8 +49,9 @@ def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[
         border = border_plan([asked], [{"name": "connect", "kind": "connect", "workers": 1}], records=plan.records)
         (ready,) = driver.plan(border).arms
         assert ready.error is None
-        answer = driver.slice(1, arm.name, "connect", 2, 10)
-        assert (answer.operations, answer.errors) == (2, [])
+        # The quickest of so many is near where the client is, on a busy machine too.
+        answer = driver.slice(1, arm.name, "connect", 6, 10)
+        assert (answer.operations, answer.errors) == (6, [])
         return dict(answer.phases)
 
 

@@ -17,7 +17,7 @@ from costof.result import Result, Verdict
 from costof.services import open_service
 from costof.study import load_study
 
-from .conftest import alive, costof, costof_running, descendants, eventually, slices_measured
+from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices
 
 pytestmark = [
     pytest.mark.servers,
@@ -146,17 +146,13 @@ def test_a_thread_among_five_is_as_fast_as_one_alone(tmp_path: Path) -> None:
             f"query_{n}@far": plan.slices[f"query_{n}@far"].model_copy(update={"operations": n}) for n in (1, 8, 32)
         }
         slices = {**plan.slices, **queries, "connect@far": far}
-        sized = plan.model_copy(update={"slices": slices, "fewest_rounds": 3, "most_rounds": 3})
+        sized = plan.model_copy(update={"slices": slices, "fewest_rounds": 4, "most_rounds": 4})
         ledger = Ledger.create(sized, tmp_path / f"run{workers}")
         carry_out(sized, open_service(sized, None, None, "run"), ledger, Silent())
         values = analyse(ledger).values
         rates[workers] = {v.arm: v.percentiles["p50"] for v in values if v.metric == "wire.connections_per_second"}
     for arm in ("plain", "tls"):
-        assert rates[5][arm] == pytest.approx(rates[1][arm], rel=0.1)
-
-
-def wait_for_slices(run: Path, count: int) -> None:
-    eventually("measuring", lambda: slices_measured(run) >= count, seconds=90)
+        assert rates[5][arm] == pytest.approx(rates[1][arm], rel=0.05)
 
 
 def namespaces() -> set[str]:

@@ -180,7 +180,7 @@ def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatc
         with resynchronising(lab, "3-secondary-1"):
             judged = lab.judge(arm, before, lab.observe(arm), answer)
             assert judged.mismatch is not None
-            assert judged.mismatch.startswith("secondary-1 cannot be asked: in STARTUP")
+            assert judged.mismatch.startswith("secondary-1 cannot be asked: in STARTUP2")
             # Its set is not lost: slices go on being taken, and thrown out.
             assert lab.lost_arm(arm) is None
             assert "in STARTUP2" in (take_slice(lab, arm, attempts=1).mismatch or "")
@@ -209,6 +209,14 @@ def resynchronising(lab: ReplicationLab, name: str) -> Iterator[None]:
         f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **system
     ) as by:
         eventually("initial sync", lambda: _state(by) == "STARTUP2")
+        # The others know by their heartbeats, and it is they who are asked.
+        primary = replica_set.admin(replica_set.primary.name).admin
+
+        def known() -> bool:
+            members = primary.command("replSetGetStatus")["members"]
+            return {each["name"]: each["stateStr"] for each in members}[member.address] == "STARTUP2"
+
+        eventually("the others' notice", known)
         yield
         by.admin.command("configureFailPoint", "initialSyncHangBeforeCopyingDatabases", mode="off")
 

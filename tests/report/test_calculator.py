@@ -44,7 +44,7 @@ def result() -> Result:
 @pytest.fixture(scope="module")
 def path(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "report.html"
-    written.write_text(render_html(result, pictures={}), encoding="utf-8")
+    written.write_text(render_html(result), encoding="utf-8")
     return written
 
 
@@ -192,9 +192,7 @@ def test_without_a_script_the_page_says_so_and_has_the_table(path: Path, result:
             assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
 
 
-def test_no_sideways_scrolling_on_a_phone(result: Result, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(render_html(result), encoding="utf-8")
+def test_no_sideways_scrolling_on_a_phone(path: Path, tmp_path: Path) -> None:
     with browser(tmp_path) as driver:
         metrics = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

@@ -145,7 +145,7 @@ def with_verdict(verdict: Verdict) -> Result:
     ],
 )
 def test_every_verdict_is_said_in_words(verdict: Verdict, chip: str, words: str) -> None:
-    text = render_html(with_verdict(verdict), pictures={})
+    text = render_html(with_verdict(verdict))
     chips = re.findall(r'<span class="chip (\w+)"><span[^>]*>.</span> (.*?)</span>', text)
     assert set(chips) == {(chip, words)}
 
@@ -185,7 +185,7 @@ def test_without_published_figures_twin_or_cpu() -> None:
 def test_arm_in_error_stands_with_its_reason() -> None:
     result = make_result()
     arms = [*result.arms, make_arm("tls-4096", error="tls_certificate_name: the certificate is for another name")]
-    text = render_html(result.model_copy(update={"arms": arms}), pictures={})
+    text = render_html(result.model_copy(update={"arms": arms}))
     assert "arm in error" in text
     assert text.count("tls_certificate_name: the certificate is for another name") == 2, "in the answer and in evidence"
 

@@ -127,7 +127,7 @@ def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
     evil = "</script><script>alert('x')</script>"
     extras = [extra.model_copy(update={"label": evil, "protection": evil}) for extra in result.cost_model.extras]
     model = result.cost_model.model_copy(update={"extras": extras})
-    text = render_html(result.model_copy(update={"cost_model": model, "question": EVIL}), pictures={})
+    text = render_html(result.model_copy(update={"cost_model": model, "question": EVIL}))
     assert len(re.findall(r"<script\b", text)) == 2
     assert not Page(text).wrong
 
@@ -248,7 +248,7 @@ def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
 
 
 def test_a_run_without_a_cost_model_has_no_calculator() -> None:
-    text = render_html(transport().model_copy(update={"cost_model": None}), pictures={})
+    text = render_html(transport().model_copy(update={"cost_model": None}))
     assert "<script" not in text
     assert "Near and far" not in text
     assert "<caption>On the wire, us-us</caption>" in text
