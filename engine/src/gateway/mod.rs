@@ -8,13 +8,13 @@
 mod check;
 mod conversation;
 mod counters;
-mod fence;
 mod inbox;
 mod messages;
 mod plan;
 pub mod rules;
 pub mod session;
 mod site;
+pub mod sql;
 
 use crate::error::{Class, Failure, Result};
 use crate::process;

@@ -21,6 +21,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Of a thread, in bytes: a statement nested as deep as the gateway reads it takes some megabytes. Untouched pages cost nothing.
+pub const STACK: usize = 32 << 20;
+
 /// What becomes of a listener's connections; each thread has a clone.
 pub trait Server: Clone + Send + 'static {
     /// Of one thread.
@@ -123,5 +126,5 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
         // Listeners never end, so it is an error that did.
         panic!("a thread that serves ended: {outcome:?}");
     };
-    std::thread::Builder::new().name(name.into()).spawn(work).expect("a thread can be started");
+    std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }

@@ -14,6 +14,8 @@ pub struct File {
     #[serde(default)]
     pub expressions: Expressions,
     #[serde(default)]
+    pub predicates: Predicates,
+    #[serde(default)]
     pub unknown_clients: UnknownClients,
     #[serde(default)]
     pub default_role: DefaultRole,
@@ -26,17 +28,28 @@ pub struct File {
     pub check: Option<Check>,
 }
 
-/// What is done with a column that is computed.
+/// What is done with an output that an expression makes of protected columns, where their rules let one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expressions {
-    /// As a rule's.
+    /// The statement is an error.
     #[default]
-    Encrypt,
-    /// Its result set is an error.
     Refuse,
-    /// It goes as it is.
-    Plain,
+    /// It is encrypted, by the file's algorithm.
+    Encrypt,
+}
+
+/// Where a protected column may stand in a statement, beside its outputs, IS NULL and being stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Predicates {
+    /// Nowhere.
+    Refuse,
+    /// Compared for equality with what the client gives, or with another protected column of its type.
+    #[default]
+    Equality,
+    /// Anywhere.
+    Allow,
 }
 
 /// What becomes of clients that do not say that they decrypt.
@@ -82,6 +95,7 @@ pub struct Column {
     pub table: String,
     pub column: String,
     pub algorithm: Option<Algorithm>,
+    pub predicates: Option<Predicates>,
 }
 
 /// An account that may read what tables and columns there are.

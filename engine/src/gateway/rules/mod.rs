@@ -5,8 +5,8 @@ mod file;
 mod pattern;
 mod reading;
 
-pub use catalogue::{Catalogue, Entry};
-pub use file::{Check, Expressions, UnknownClients};
+pub use catalogue::{Catalogue, Column, ColumnFacts, Facts, Protection, Table};
+pub use file::{Check, Expressions, Predicates, UnknownClients};
 pub use pattern::Pattern;
 
 use crate::encryption::{Algorithm, MasterKey};
@@ -20,14 +20,14 @@ use std::sync::Arc;
 pub struct Rules {
     /// Of computed columns, and of rules that do not say another.
     pub algorithm: Algorithm,
-    /// What is done with computed columns.
+    /// What is done with computed outputs.
     pub expressions: Expressions,
     /// What becomes of clients that do not say that they decrypt.
     pub unknown_clients: UnknownClients,
-    /// Who may see what tables there are.
+    /// Who may see what tables there are. None only where there is nothing to guard.
     pub check: Option<Check>,
-    /// The server's tables, where they could be asked for.
-    pub catalogue: Option<Catalogue>,
+    /// The server's tables, as they were told last.
+    pub catalogue: Catalogue,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
     columns: Vec<ColumnRule>,
@@ -60,6 +60,7 @@ pub struct ColumnRule {
     table: Pattern,
     column: Pattern,
     algorithm: Algorithm,
+    predicates: Predicates,
 }
 
 impl Rules {
@@ -82,15 +83,11 @@ impl Rules {
         }
     }
 
-    /// How a column is encrypted; None, where no rule means it. The first rule that does counts.
-    pub fn algorithm_of(&self, database: &[u8], table: &[u8], column: &[u8]) -> Option<Algorithm> {
-        self.columns.iter().find(|rule| rule.matches(database, table, column)).map(|rule| rule.algorithm)
-    }
-
-    /// Whether a table may hold what a rule means; without a database, a table of this name in any.
-    pub fn may_mean(&self, database: Option<&[u8]>, table: &[u8]) -> bool {
-        let is_here = |rule: &ColumnRule| database.is_none_or(|database| rule.database.matches(database));
-        self.columns.iter().any(|rule| is_here(rule) && rule.table.matches(table))
+    /// How a column is encrypted, and where it may stand; None, where no rule means it. The first rule that does counts.
+    pub fn rule_for(&self, database: &str, table: &str, column: &str) -> Option<(Algorithm, Predicates)> {
+        let [database, table, column] = [database, table, column].map(str::as_bytes);
+        let rule = self.columns.iter().find(|rule| rule.matches(database, table, column))?;
+        Some((rule.algorithm, rule.predicates))
     }
 
     /// The rules, for whoever compares them with what there is.

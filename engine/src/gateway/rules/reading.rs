@@ -1,7 +1,7 @@
 //! From a file to rules: everything that could be meant wrong is refused, with its place and without its secrets.
 
 use super::file::{Account, Column, DefaultRole, File, RoleName};
-use super::{ColumnRule, NamedKey, Pattern, Role, Rules};
+use super::{ColumnRule, NamedKey, Pattern, Predicates, Role, Rules};
 use crate::border::Secret;
 use crate::encryption::{Algorithm, MasterKey};
 use crate::error::{Class, Failure, Result};
@@ -71,19 +71,25 @@ fn understand(text: &str) -> Understood<Rules> {
     let file: File = toml::from_str(text)
         .map_err(|error| Fault { at: error.span().map(|span| span.start), why: without_secrets(error.message()) })?;
     let keys = keys(file.master_keys)?;
-    let algorithm = file.algorithm;
+    let (algorithm, predicates) = (file.algorithm, file.predicates);
+    if let Some(first) = file.columns.first()
+        && file.check.is_none()
+    {
+        let why = "rules for [[columns]] need [check]: an account that sees which tables, views and keys there are";
+        return Err(Fault::new(first.span(), why.into()));
+    }
     Ok(Rules {
         algorithm,
         expressions: file.expressions,
         unknown_clients: file.unknown_clients,
         check: file.check,
-        catalogue: None,
+        catalogue: super::Catalogue::default(),
         accounts: accounts(file.accounts, &keys)?,
         default_role: match file.default_role {
             DefaultRole::Opaque => Role::Opaque,
             DefaultRole::Plaintext => Role::Plaintext,
         },
-        columns: file.columns.into_iter().map(|column| rule(column, algorithm)).collect::<Understood<_>>()?,
+        columns: file.columns.into_iter().map(|column| rule(column, algorithm, predicates)).collect::<Understood<_>>()?,
     })
 }
 
@@ -135,15 +141,16 @@ fn role_of(
     }
 }
 
-fn rule(written: Spanned<Column>, of_the_file: Algorithm) -> Understood<ColumnRule> {
+fn rule(written: Spanned<Column>, of_the_file: Algorithm, predicates_of_the_file: Predicates) -> Understood<ColumnRule> {
     let at = written.span();
-    let Column { database, table, column, algorithm } = written.into_inner();
+    let Column { database, table, column, algorithm, predicates } = written.into_inner();
     let empty = || Fault::new(at.clone(), "database, table and column are names or patterns, '*' for any".into());
     Ok(ColumnRule {
         database: Pattern::new(&database).ok_or_else(empty)?,
         table: Pattern::new(&table).ok_or_else(empty)?,
         column: Pattern::new(&column).ok_or_else(empty)?,
         algorithm: algorithm.unwrap_or(of_the_file),
+        predicates: predicates.unwrap_or(predicates_of_the_file),
     })
 }
 

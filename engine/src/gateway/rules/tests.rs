@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+const CHECK: &str = "[check]\nusername = 'catalogue'\npassword = ''\n";
 const KEY: &str = "00112233445566778899aabbccddeeff";
 
 fn file(text: &str, mode: u32) -> PathBuf {
@@ -39,12 +40,11 @@ fn documented() -> Rules {
 fn the_documented_example() {
     let rules = documented();
     assert!(rules.guard());
-    assert_eq!(rules.algorithm_of(b"tpcc", b"CUSTOMER", b"c_last"), Some(Algorithm::Aes128Cbc));
-    assert_eq!(rules.algorithm_of(b"tpcc", b"orders", b"c_last"), None);
+    let rule = Some((Algorithm::Aes128Cbc, Predicates::Allow));
+    assert_eq!(rules.rule_for("tpcc", "CUSTOMER", "c_last"), rule);
+    assert_eq!(rules.rule_for("tpcc", "orders", "c_last"), None);
     assert!(matches!(rules.role(b"shop"), Role::Ciphertext(key) if key.name == "app"));
     assert!(matches!(rules.role(b"Shop"), Role::Opaque), "accounts are told apart by case");
-    assert!(rules.may_mean(None, b"customer") && rules.may_mean(Some(b"TPCC"), b"customer"));
-    assert!(!rules.may_mean(Some(b"other"), b"customer") && !rules.may_mean(None, b"item"));
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn the_first_rule_that_means_a_column_counts() {
     let rule = |column: &str, algorithm: &str| {
         format!("[[columns]]\ndatabase='*'\ntable='*'\ncolumn='{column}'\nalgorithm='{algorithm}'\n")
     };
-    let rules = read(&(rule("price", "sm4-gcm") + &rule("*", "aes-128-ecb"))).unwrap();
-    assert_eq!(rules.algorithm_of(b"d", b"t", b"Price"), Some(Algorithm::Sm4Gcm));
-    assert_eq!(rules.algorithm_of(b"d", b"t", b"name"), Some(Algorithm::Aes128Ecb));
+    let rules = read(&(CHECK.to_owned() + &rule("price", "sm4-gcm") + &rule("*", "aes-128-ecb"))).unwrap();
+    assert_eq!(rules.rule_for("d", "t", "Price").unwrap().0, Algorithm::Sm4Gcm);
+    assert_eq!(rules.rule_for("d", "t", "name"), Some((Algorithm::Aes128Ecb, Predicates::Equality)));
 }
 
 #[test]
@@ -84,7 +84,9 @@ fn what_is_wrong_is_said_with_its_place() {
         (account("role = 'opaque'\n[[accounts]]\nname = 'shop'\nrole = 'opaque'"), 7, "there twice"),
         (account("role = 'admin'"), 6, "unknown variant `admin`"),
         (column.into(), 1, "missing field `column`"),
-        (format!("{column}column = ''"), 1, "names or patterns"),
+        (format!("{column}column = 'c'"), 1, "need [check]"),
+        (format!("{column}column = 'c'\npredicates = 'some'"), 5, "unknown variant `some`"),
+        (format!("{column}column = ''\n{CHECK}"), 1, "names or patterns"),
         (format!("{column}column = 'c'\nalgorithm = 'rot13'"), 5, "unknown variant `rot13`"),
     ] {
         let told = read(&text).unwrap_err();
@@ -103,20 +105,107 @@ fn a_file_that_others_may_read_is_refused_and_so_is_none() {
     }
 }
 
+fn column(names: [&str; 3], table_type: &str, generation: &str) -> ColumnFacts {
+    ColumnFacts {
+        names: names.map(str::to_owned),
+        table_type: table_type.into(),
+        data_type: "varchar".into(),
+        generation: generation.into(),
+        ..ColumnFacts::default()
+    }
+}
+
+fn table(names: [&str; 3]) -> ColumnFacts {
+    column(names, "BASE TABLE", "")
+}
+
 #[test]
 fn a_rule_for_no_column_is_found() {
-    let entry = |table: &str, column: &str, is_view| Entry {
-        database: b"tpcc".into(),
-        table: table.into(),
-        column: column.into(),
-        is_view,
-    };
-    let entries = [entry("customer", "c_last", false), entry("names", "last", true)];
+    let facts = |column| Facts { columns: vec![column], ..Facts::default() };
     let rules = documented();
-    assert_eq!(rules.unknown_column(&entries), None);
-    let told = rules.unknown_column(&entries[1..]).unwrap();
+    assert_eq!(rules.unknown_column(&facts(table(["tpcc", "customer", "c_last"]))), None);
+    let told = rules.unknown_column(&facts(table(["tpcc", "names", "last"]))).unwrap();
     assert!(told.starts_with("unknown rule column: tpcc.customer.c_*"), "{told}");
-    let catalogue = Catalogue::new(&entries);
-    assert!(catalogue.is_table(b"tpcc", b"customer") && !catalogue.is_table(b"tpcc", b"Customer"));
-    assert!(catalogue.has_view(b"NAMES") && !catalogue.has_view(b"customer") && !catalogue.is_table(b"tpcc", b"names"));
+}
+
+fn guarding(rule: &str, facts: &Facts) -> Catalogue {
+    let [database, table, column]: [&str; 3] = rule.split('.').collect::<Vec<_>>().try_into().unwrap();
+    let rule = format!("[[columns]]\ndatabase = '{database}'\ntable = '{table}'\ncolumn = '{column}'");
+    Catalogue::new(facts, &Rules::of(&format!("{CHECK}{rule}")))
+}
+
+fn is_protected(catalogue: &Catalogue, names: [&str; 3]) -> bool {
+    let [database, table, column] = names.map(str::as_bytes);
+    catalogue.protection_of(database, table, column).is_some()
+}
+
+/// Through any number of steps, in both directions of a key.
+#[test]
+fn what_holds_the_same_values_is_protected_too() {
+    let texts = |texts: [&str; 3]| texts.map(str::to_owned);
+    let facts = Facts {
+        names_have_case: true,
+        columns: vec![
+            table(["d", "people", "name"]),
+            table(["d", "people", "city"]),
+            column(["d", "people", "initial"], "BASE TABLE", "left(`name`,1)"),
+            column(["d", "people", "upper_initial"], "BASE TABLE", "upper(`initial`)"),
+            column(["d", "people", "city_code"], "BASE TABLE", "left(`city`,3)"),
+            table(["d", "orders", "person"]),
+            table(["d", "orders", "tied"]),
+            table(["d", "orders", "free"]),
+            column(["d", "orders", "odd"], "BASE TABLE", "concat(`free`, 'x"),
+        ],
+        references: vec![["d", "orders", "person", "d", "people", "upper_initial"].map(str::to_owned)],
+        ties: vec![texts(["d", "orders", "`tied` <> `person`"])],
+        ..Facts::default()
+    };
+    for rule in ["d.people.name", "d.orders.tied"] {
+        let catalogue = guarding(rule, &facts);
+        let protected = |table, column| is_protected(&catalogue, ["d", table, column]);
+        assert_eq!(protected("people", "name"), rule == "d.people.name", "a source of what is tied is not tied itself");
+        assert!(protected("people", "upper_initial") && protected("orders", "person") && protected("orders", "tied"));
+        assert!(!protected("people", "city") && !protected("people", "city_code") && !protected("orders", "free"));
+        // What it is generated from cannot be read: of anything.
+        assert!(protected("orders", "odd"));
+    }
+}
+
+#[test]
+fn names_are_found_as_the_server_tells_them_apart() {
+    let columns = vec![table(["Db", "People", "Name"])];
+    let cased = guarding("db.people.name", &Facts { names_have_case: true, columns: columns.clone(), ..Facts::default() });
+    let folding = guarding("db.people.name", &Facts { names_have_case: false, columns, ..Facts::default() });
+    assert!(cased.table("Db", "People").is_some() && cased.table("db", "people").is_none());
+    assert!(folding.table("db", "PEOPLE").is_some());
+    assert!(is_protected(&cased, ["Db", "People", "NAME"]), "columns are told apart by no server");
+}
+
+#[test]
+fn views_are_read_and_what_cannot_be_is_refused() {
+    let view = |name: &str, definition: &str| ["d", name, definition].map(str::to_owned);
+    let facts = Facts {
+        columns: vec![
+            table(["d", "people", "name"]),
+            table(["d", "people", "city"]),
+            column(["d", "outer_v", "a"], "VIEW", ""),
+            column(["d", "outer_v", "b"], "VIEW", ""),
+            column(["d", "inner_v", "x"], "VIEW", ""),
+            column(["d", "inner_v", "y"], "VIEW", ""),
+            column(["d", "odd_v", "x"], "VIEW", ""),
+            column(["d", "ring_v", "x"], "VIEW", ""),
+        ],
+        views: vec![
+            view("outer_v", "select `v`.`y` AS `a`,`v`.`x` AS `b` from `d`.`inner_v` `v`"),
+            view("inner_v", "select `d`.`people`.`name` AS `x`,`d`.`people`.`city` AS `y` from `d`.`people`"),
+            view("odd_v", "select sleep(1) AS `x`"),
+            view("ring_v", "select `r`.`x` AS `x` from `d`.`ring_v` `r`"),
+        ],
+        ..Facts::default()
+    };
+    let catalogue = guarding("d.people.name", &facts);
+    assert!(is_protected(&catalogue, ["d", "outer_v", "b"]) && !is_protected(&catalogue, ["d", "outer_v", "a"]));
+    let refused = |view| catalogue.table("d", view).unwrap().refused;
+    assert!(refused("odd_v") && refused("ring_v") && !refused("outer_v"));
+    assert_eq!(catalogue.warnings(&facts).len(), 2);
 }

@@ -1,0 +1,661 @@
+//! Values and conditions.
+
+use super::Parser;
+use crate::gateway::sql::Refusal;
+use crate::gateway::sql::lexer::{Sign, Token};
+use crate::gateway::sql::tree::{
+    Argument, ArgumentValue, Binary, Bound, Call, Column, Expr, Frame, Logic, Over, Truth, Type, Unary, Window,
+};
+use crate::gateway::sql::words::{self, Function, Kind, Unit};
+
+/// Operators of one kind side by side, beside AND and OR: each is a level of the tree.
+const LONGEST_CHAIN: u16 = 32;
+
+/// How strongly operators bind, from the loosest (MySQL Reference Manual, "Operator Precedence").
+fn binary(token: &Token<'_>) -> Option<(u8, Binary)> {
+    let Token::Sign(sign) = token else {
+        return match token {
+            Token::Word(word) if word.eq_ignore_ascii_case("DIV") => Some((5, Binary::IntegerDivide)),
+            Token::Word(word) if word.eq_ignore_ascii_case("MOD") => Some((5, Binary::Modulo)),
+            _ => None,
+        };
+    };
+    Some(match sign {
+        Sign::Bar => (1, Binary::BitOr),
+        Sign::Ampersand => (2, Binary::BitAnd),
+        Sign::ShiftLeft => (3, Binary::ShiftLeft),
+        Sign::ShiftRight => (3, Binary::ShiftRight),
+        Sign::Plus => (4, Binary::Add),
+        Sign::Minus => (4, Binary::Subtract),
+        Sign::Star => (5, Binary::Multiply),
+        Sign::Slash => (5, Binary::Divide),
+        Sign::Percent => (5, Binary::Modulo),
+        Sign::Caret => (6, Binary::BitXor),
+        _ => return None,
+    })
+}
+
+fn comparison(token: &Token<'_>) -> Option<Binary> {
+    let Token::Sign(sign) = token else { return None };
+    Some(match sign {
+        Sign::Equal => Binary::Equal,
+        Sign::NullSafeEqual => Binary::NullSafeEqual,
+        Sign::NotEqual => Binary::NotEqual,
+        Sign::Less => Binary::Less,
+        Sign::LessOrEqual => Binary::LessOrEqual,
+        Sign::Greater => Binary::Greater,
+        Sign::GreaterOrEqual => Binary::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+impl<'a> Parser<'a> {
+    /// Any value.
+    pub(super) fn expr(&mut self) -> Result<Expr<'a>, Refusal> {
+        self.nested(|parser| {
+            let mut operands = vec![parser.exclusive()?];
+            while parser.take_word("OR")? {
+                operands.push(parser.exclusive()?);
+            }
+            Ok(chain(Logic::Or, operands))
+        })
+    }
+
+    fn exclusive(&mut self) -> Result<Expr<'a>, Refusal> {
+        let mut left = self.conjunction()?;
+        let mut length = 0;
+        while self.take_word("XOR")? {
+            lengthen(&mut length)?;
+            left = of_two(Binary::Xor, left, self.conjunction()?);
+        }
+        Ok(left)
+    }
+
+    fn conjunction(&mut self) -> Result<Expr<'a>, Refusal> {
+        let mut operands = vec![self.negation()?];
+        while self.take_word("AND")? || self.take_if(Sign::And)? {
+            operands.push(self.negation()?);
+        }
+        Ok(chain(Logic::And, operands))
+    }
+
+    fn negation(&mut self) -> Result<Expr<'a>, Refusal> {
+        if !self.take_word("NOT")? {
+            return self.comparison();
+        }
+        let operand = self.nested(Self::negation)?;
+        Ok(Expr::Unary { operator: Unary::Not, operand: operand.into() })
+    }
+
+    fn comparison(&mut self) -> Result<Expr<'a>, Refusal> {
+        let mut left = self.predicate()?;
+        let mut length = 0;
+        loop {
+            if self.take_word("IS")? {
+                let is_not = self.take_word("NOT")?;
+                left = Expr::Is { operand: left.into(), is_not, what: self.truth()? };
+            } else if let Some(operator) = comparison(&self.next) {
+                self.take()?;
+                left = match self.is("ALL") || self.is("ANY") || self.is("SOME") {
+                    true => {
+                        let is_all = self.is("ALL");
+                        self.take()?;
+                        let query = self.query_in_parentheses()?.into();
+                        Expr::Quantified { operand: left.into(), operator, is_all, query }
+                    }
+                    false => of_two(operator, left, self.predicate()?),
+                };
+            } else {
+                return Ok(left);
+            }
+            lengthen(&mut length)?;
+        }
+    }
+
+    fn truth(&mut self) -> Result<Truth, Refusal> {
+        for (word, truth) in [
+            ("NULL", Truth::Null),
+            ("TRUE", Truth::True),
+            ("FALSE", Truth::False),
+            ("UNKNOWN", Truth::Unknown),
+        ] {
+            if self.take_word(word)? {
+                return Ok(truth);
+            }
+        }
+        Err(self.unexpected())
+    }
+
+    fn predicate(&mut self) -> Result<Expr<'a>, Refusal> {
+        let operand = self.operation(1)?;
+        let is_not = self.is("NOT") && self.take_word("NOT")?;
+        if self.take_word("IN")? {
+            return self.in_list(operand, is_not);
+        }
+        if self.take_word("BETWEEN")? {
+            let low = self.operation(1)?.into();
+            self.expect_word("AND")?;
+            let high = self.nested(Self::predicate)?.into();
+            return Ok(Expr::Between { operand: operand.into(), is_not, low, high });
+        }
+        if self.take_word("LIKE")? {
+            let pattern = self.simple()?.into();
+            let escape = if self.take_word("ESCAPE")? { Some(self.simple()?.into()) } else { None };
+            return Ok(Expr::Like { operand: operand.into(), is_not, pattern, escape });
+        }
+        if self.take_word("REGEXP")? || self.take_word("RLIKE")? {
+            let matched = of_two(Binary::Regexp, operand, self.operation(1)?);
+            return Ok(match is_not {
+                true => Expr::Unary { operator: Unary::Not, operand: matched.into() },
+                false => matched,
+            });
+        }
+        if is_not { Err(self.unexpected()) } else { Ok(operand) }
+    }
+
+    fn in_list(&mut self, operand: Expr<'a>, is_not: bool) -> Result<Expr<'a>, Refusal> {
+        let operand = operand.into();
+        if self.opens_query() {
+            let query = self.query_in_parentheses()?.into();
+            return Ok(Expr::InQuery { operand, is_not, query });
+        }
+        let list = self.list_in_parentheses(Self::expr)?;
+        Ok(Expr::In { operand, is_not, list })
+    }
+
+    /// Operators that bind at least so strongly.
+    fn operation(&mut self, least: u8) -> Result<Expr<'a>, Refusal> {
+        let mut left = self.simple()?;
+        let mut length = 0;
+        while let Some((strength, operator)) = binary(&self.next)
+            && strength >= least
+        {
+            self.take()?;
+            lengthen(&mut length)?;
+            if self.is("INTERVAL") && matches!(operator, Binary::Add | Binary::Subtract) {
+                let (amount, unit) = self.interval()?;
+                let is_minus = operator == Binary::Subtract;
+                left = Expr::AddInterval { operand: left.into(), is_minus, amount: amount.into(), unit };
+            } else {
+                left = of_two(operator, left, self.operation(strength + 1)?);
+            }
+        }
+        Ok(left)
+    }
+
+    fn interval(&mut self) -> Result<(Expr<'a>, Unit), Refusal> {
+        self.expect_word("INTERVAL")?;
+        let amount = self.expr()?;
+        Ok((amount, self.unit()?))
+    }
+
+    fn unit(&mut self) -> Result<Unit, Refusal> {
+        let unit = match self.next {
+            Token::Word(word) => words::unit(word),
+            _ => None,
+        };
+        let unit = unit.ok_or_else(|| self.unexpected())?;
+        self.take()?;
+        Ok(unit)
+    }
+
+    /// What no operator stands in, but for those before one value.
+    fn simple(&mut self) -> Result<Expr<'a>, Refusal> {
+        let operator = match &self.next {
+            Token::Sign(Sign::Minus) => Some(Unary::Minus),
+            Token::Sign(Sign::Plus) => Some(Unary::Plus),
+            Token::Sign(Sign::Tilde) => Some(Unary::Invert),
+            Token::Word(word) if word.eq_ignore_ascii_case("BINARY") => Some(Unary::Binary),
+            _ => None,
+        };
+        let mut value = match operator {
+            Some(operator) => {
+                self.take()?;
+                Expr::Unary { operator, operand: self.nested(Self::simple)?.into() }
+            }
+            None => self.primary()?,
+        };
+        while self.take_word("COLLATE")? {
+            let collation = self.collation()?;
+            self.deepen(1)?;
+            value = Expr::Collate { operand: value.into(), collation };
+            self.depth -= 1;
+        }
+        Ok(value)
+    }
+
+    fn collation(&mut self) -> Result<&'a str, Refusal> {
+        const LONGEST: usize = 64;
+        match self.take()? {
+            Token::Word(word) if word.len() <= LONGEST && !word.contains('$') => Ok(word),
+            _ => Err(Refusal::of("collation of this form")),
+        }
+    }
+
+    /// A value without an operator.
+    pub(super) fn primary(&mut self) -> Result<Expr<'a>, Refusal> {
+        match &self.next {
+            Token::Word(word) => {
+                let word = *word;
+                self.worded(word)
+            }
+            Token::Sign(Sign::Open) => self.parentheses(),
+            Token::Name(_) => Ok(Expr::Column(self.column()?)),
+            Token::Parameter => {
+                let number = self.parameters;
+                self.parameters = number.checked_add(1).ok_or(Refusal::of("statement with so many parameters"))?;
+                debug_assert!(number < super::MOST_PARAMETERS);
+                self.take()?;
+                Ok(Expr::Parameter(number))
+            }
+            Token::Variable(name) => {
+                let name = *name;
+                self.take()?;
+                self.variable(name).map(Expr::Variable)
+            }
+            Token::Number(_) | Token::Text(_) | Token::Bytes { .. } => self.literal(),
+            Token::Sign(_) | Token::End => Err(self.unexpected()),
+        }
+    }
+
+    fn literal(&mut self) -> Result<Expr<'a>, Refusal> {
+        Ok(match self.take()? {
+            Token::Number(digits) => Expr::Number(digits),
+            Token::Text(text) => Expr::Text(text),
+            Token::Bytes { charset, bytes } => Expr::Bytes { charset, bytes },
+            _ => return Err(Refusal::of("statement without a value where one must be")),
+        })
+    }
+
+    /// `@@[session. | global. | local.]name`, behind the first word. What it is globally is as harmless.
+    fn variable(&mut self, first: &'a str) -> Result<&'static str, Refusal> {
+        let is_scope = ["session", "global", "local"].iter().any(|scope| first.eq_ignore_ascii_case(scope));
+        let name = match is_scope && self.take_if(Sign::Dot)? {
+            true => match self.take()? {
+                Token::Word(word) => word,
+                _ => return Err(Refusal::of("variable of this form")),
+            },
+            false => first,
+        };
+        words::variable(name).ok_or_else(|| Refusal::word("variable", name))
+    }
+
+    fn parentheses(&mut self) -> Result<Expr<'a>, Refusal> {
+        if self.opens_query() {
+            return Ok(Expr::Query(self.query_in_parentheses()?.into()));
+        }
+        let mut values = self.list_in_parentheses(Self::expr)?;
+        match values.len() {
+            1 => Ok(values.remove(0)),
+            _ => Ok(Expr::Row(values)),
+        }
+    }
+
+    fn worded(&mut self, word: &'a str) -> Result<Expr<'a>, Refusal> {
+        let is = |known: &str| word.eq_ignore_ascii_case(known);
+        if self.is_call() {
+            return match () {
+                () if is("CAST") => self.cast(),
+                () if is("CONVERT") => self.convert(),
+                () if is("VALUES") || is("VALUE") => self.inserted(),
+                () if is("EXISTS") => {
+                    self.take()?;
+                    Ok(Expr::Exists(self.query_in_parentheses()?.into()))
+                }
+                () if is("MATCH") => self.full_text(),
+                () if is("ROW") => {
+                    self.take()?;
+                    self.list_in_parentheses(Self::expr).map(Expr::Row)
+                }
+                () if is("CASE") => self.case(),
+                () => self.call(word),
+            };
+        }
+        match () {
+            () if is("NULL") => self.take().map(|_| Expr::Null),
+            () if is("TRUE") => self.take().map(|_| Expr::Boolean(true)),
+            () if is("FALSE") => self.take().map(|_| Expr::Boolean(false)),
+            () if is("CASE") => self.case(),
+            () if is("DEFAULT") => self.take().map(|_| Expr::Default),
+            () if is("MATCH") => self.full_text(),
+            () => match WITHOUT_PARENTHESES.iter().find(|name| is(name)) {
+                Some(name) => {
+                    self.take()?;
+                    let function = words::function_named(name).ok_or(Refusal::of("function"))?;
+                    Ok(Expr::Call(bare(function)))
+                }
+                None => self.named(word),
+            },
+        }
+    }
+
+    /// A column, or `DATE '…'`.
+    fn named(&mut self, word: &'a str) -> Result<Expr<'a>, Refusal> {
+        let first = self.name()?;
+        let kind = ["DATE", "TIME", "TIMESTAMP"].into_iter().find(|kind| word.eq_ignore_ascii_case(kind));
+        match (kind, &self.next) {
+            (Some(kind), Token::Text(_)) => match self.take()? {
+                Token::Text(text) => Ok(Expr::Temporal { kind, text }),
+                _ => Err(self.unexpected()),
+            },
+            _ => Ok(Expr::Column(self.column_from(first)?)),
+        }
+    }
+
+    /// `CASE [operand] WHEN … THEN … [ELSE …] END`
+    fn case(&mut self) -> Result<Expr<'a>, Refusal> {
+        self.take()?;
+        let operand = if self.is("WHEN") { None } else { Some(self.expr()?.into()) };
+        let mut branches = Vec::new();
+        while self.take_word("WHEN")? {
+            let when = self.expr()?;
+            self.expect_word("THEN")?;
+            branches.push((when, self.expr()?));
+        }
+        let otherwise = if self.take_word("ELSE")? { Some(self.expr()?.into()) } else { None };
+        self.expect_word("END")?;
+        if branches.is_empty() { Err(self.unexpected()) } else { Ok(Expr::Case { operand, branches, otherwise }) }
+    }
+
+    fn cast(&mut self) -> Result<Expr<'a>, Refusal> {
+        self.take()?;
+        self.expect(Sign::Open)?;
+        let operand = self.expr()?.into();
+        self.expect_word("AS")?;
+        let to = self.cast_type()?;
+        self.expect(Sign::Close)?;
+        Ok(Expr::Cast { operand, to })
+    }
+
+    /// `CONVERT(value, type)` or `CONVERT(value USING charset)`
+    fn convert(&mut self) -> Result<Expr<'a>, Refusal> {
+        self.take()?;
+        self.expect(Sign::Open)?;
+        let operand = self.expr()?.into();
+        let converted = match self.take_word("USING")? {
+            true => Expr::Convert { operand, charset: self.charset()? },
+            false => {
+                self.expect(Sign::Comma)?;
+                Expr::Cast { operand, to: self.cast_type()? }
+            }
+        };
+        self.expect(Sign::Close)?;
+        Ok(converted)
+    }
+
+    fn charset(&mut self) -> Result<&'static str, Refusal> {
+        let known = ["utf8mb4", "utf8", "utf8mb3", "binary", "latin1", "ascii"];
+        let charset = known.into_iter().find(|charset| self.is(charset)).ok_or_else(|| self.unexpected())?;
+        self.take()?;
+        Ok(charset)
+    }
+
+    fn cast_type(&mut self) -> Result<Type, Refusal> {
+        let known = [
+            "BINARY", "CHAR", "VARCHAR", "DATE", "DATETIME", "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "INT", "JSON",
+            "NCHAR", "SIGNED", "TIME", "UNSIGNED", "YEAR",
+        ];
+        let name = known.into_iter().find(|name| self.is(name)).ok_or_else(|| self.unexpected())?;
+        self.take()?;
+        if matches!(name, "SIGNED" | "UNSIGNED") && (self.take_word("INTEGER")? || self.take_word("INT")?) {}
+        let small = |number: u64| u32::try_from(number).map_err(|_| Refusal::of("type of this size"));
+        let (mut length, mut decimals, mut charset) = (None, None, None);
+        if self.take_if(Sign::Open)? {
+            length = Some(small(self.integer()?)?);
+            if self.take_if(Sign::Comma)? {
+                decimals = Some(small(self.integer()?)?);
+            }
+            self.expect(Sign::Close)?;
+        }
+        if matches!(name, "CHAR" | "VARCHAR") && (self.take_words(&["CHARACTER", "SET"])? || self.take_word("CHARSET")?)
+        {
+            charset = Some(self.charset()?);
+        }
+        Ok(Type { name, length, decimals, charset })
+    }
+
+    /// `VALUES(column)`
+    fn inserted(&mut self) -> Result<Expr<'a>, Refusal> {
+        self.take()?;
+        self.expect(Sign::Open)?;
+        let column: Column<'a> = self.column()?;
+        self.expect(Sign::Close)?;
+        Ok(Expr::Inserted(column))
+    }
+
+    /// `MATCH (columns) AGAINST (value [IN … MODE])`
+    fn full_text(&mut self) -> Result<Expr<'a>, Refusal> {
+        self.take()?;
+        let columns = self.list_in_parentheses(|parser| Ok(Expr::Column(parser.column()?)))?;
+        self.expect_word("AGAINST")?;
+        self.expect(Sign::Open)?;
+        let against = self.operation(1)?.into();
+        let mode = match self.take_word("IN")? {
+            true if self.take_word("BOOLEAN")? => " IN BOOLEAN MODE",
+            true => {
+                self.expect_word("NATURAL")?;
+                self.expect_word("LANGUAGE")?;
+                " IN NATURAL LANGUAGE MODE"
+            }
+            false => "",
+        };
+        if !mode.is_empty() {
+            self.expect_word("MODE")?;
+        }
+        self.expect(Sign::Close)?;
+        Ok(Expr::Match { columns, against, mode })
+    }
+
+    fn call(&mut self, word: &'a str) -> Result<Expr<'a>, Refusal> {
+        let function = words::function_named(word).ok_or_else(|| Refusal::word("function", word))?;
+        self.take()?;
+        self.expect(Sign::Open)?;
+        let mut call = bare(function);
+        if !self.is_sign(Sign::Close) {
+            self.arguments(&mut call)?;
+        }
+        self.expect(Sign::Close)?;
+        if self.take_word("OVER")? {
+            call.over = Some(match self.is_sign(Sign::Open) {
+                true => Over::Window(self.window()?),
+                false => Over::Name(self.name()?),
+            });
+        }
+        let is_misused = match function.kind {
+            Kind::Scalar => call.over.is_some(),
+            Kind::Window => call.over.is_none(),
+            Kind::Count | Kind::Combine | Kind::Aggregate => false,
+        };
+        if is_misused {
+            return Err(Refusal::word("such use of the function", function.name));
+        }
+        Ok(Expr::Call(call))
+    }
+
+    fn arguments(&mut self, call: &mut Call<'a>) -> Result<(), Refusal> {
+        let name = call.function.name;
+        match call.function.kind {
+            Kind::Count if self.is_sign(Sign::Star) => {
+                self.take()?;
+                call.has_star = true;
+                return Ok(());
+            }
+            Kind::Count | Kind::Combine | Kind::Aggregate => call.is_distinct = self.take_word("DISTINCT")?,
+            Kind::Scalar | Kind::Window => {}
+        }
+        match name {
+            "TRIM" => return self.trim(call),
+            "EXTRACT" | "TIMESTAMPADD" | "TIMESTAMPDIFF" => {
+                let unit = self.unit()?;
+                push(call, "", ArgumentValue::Unit(unit));
+                let before = if name == "EXTRACT" { " FROM " } else { ", " };
+                match before {
+                    ", " => self.expect(Sign::Comma)?,
+                    _ => self.expect_word("FROM")?,
+                }
+                let value = self.expr()?;
+                push(call, before, ArgumentValue::Expr(value));
+            }
+            // Its second part is behind IN, which would be an operator in a value.
+            "POSITION" => {
+                let value = self.operation(1)?;
+                push(call, "", ArgumentValue::Expr(value));
+                self.expect_word("IN")?;
+                let value = self.expr()?;
+                push(call, " IN ", ArgumentValue::Expr(value));
+                return Ok(());
+            }
+            _ => {
+                let value = self.expr()?;
+                push(call, "", ArgumentValue::Expr(value));
+            }
+        }
+        self.more_arguments(call)
+    }
+
+    fn more_arguments(&mut self, call: &mut Call<'a>) -> Result<(), Refusal> {
+        let name = call.function.name;
+        let takes_words = matches!(name, "SUBSTRING" | "SUBSTR" | "MID");
+        loop {
+            let before = if self.take_if(Sign::Comma)? {
+                ", "
+            } else if takes_words && self.take_word("FROM")? {
+                " FROM "
+            } else if takes_words && self.take_word("FOR")? {
+                " FOR "
+            } else {
+                break;
+            };
+            let is_date = matches!(name, "DATE_ADD" | "DATE_SUB" | "ADDDATE" | "SUBDATE");
+            let value = match is_date && self.is("INTERVAL") {
+                true => {
+                    let (amount, unit) = self.interval()?;
+                    ArgumentValue::Interval(amount, unit)
+                }
+                false => ArgumentValue::Expr(self.expr()?),
+            };
+            push(call, before, value);
+        }
+        if name == "GROUP_CONCAT" {
+            call.order = self.order()?;
+            if self.take_word("SEPARATOR")? {
+                call.separator = match self.take()? {
+                    Token::Text(text) => Some(text),
+                    _ => return Err(Refusal::of("separator of this form")),
+                };
+            }
+        }
+        if name == "CHAR" && self.take_word("USING")? {
+            return Err(Refusal::of("CHAR with a character set; use CONVERT"));
+        }
+        Ok(())
+    }
+
+    /// `TRIM([{LEADING | TRAILING | BOTH} [what] FROM] text)`
+    fn trim(&mut self, call: &mut Call<'a>) -> Result<(), Refusal> {
+        let side = ["LEADING", "TRAILING", "BOTH"].into_iter().find(|side| self.is(side));
+        if let Some(side) = side {
+            self.take()?;
+            push(call, "", ArgumentValue::Word(side));
+        }
+        if side.is_none() || !self.is("FROM") {
+            let value = self.expr()?;
+            push(call, if side.is_some() { " " } else { "" }, ArgumentValue::Expr(value));
+        }
+        if self.take_word("FROM")? {
+            let value = self.expr()?;
+            push(call, " FROM ", ArgumentValue::Expr(value));
+        } else if side.is_some() {
+            return Err(self.unexpected());
+        }
+        Ok(())
+    }
+
+    /// `([name] [PARTITION BY …] [ORDER BY …] [frame])`
+    pub(super) fn window(&mut self) -> Result<Window<'a>, Refusal> {
+        self.expect(Sign::Open)?;
+        let mut window = Window::default();
+        if self.is_name() && !self.is("ROWS") && !self.is("RANGE") {
+            window.base = Some(self.name()?);
+        }
+        if self.take_words(&["PARTITION", "BY"])? {
+            window.partition = self.list(Self::expr)?;
+        }
+        window.order = self.order()?;
+        for unit in ["ROWS", "RANGE"] {
+            if self.take_word(unit)? {
+                window.frame = Some(self.frame(unit)?);
+            }
+        }
+        self.expect(Sign::Close)?;
+        Ok(window)
+    }
+
+    fn frame(&mut self, unit: &'static str) -> Result<Frame, Refusal> {
+        if !self.take_word("BETWEEN")? {
+            return Ok(Frame { unit, start: self.bound()?, end: None });
+        }
+        let start = self.bound()?;
+        self.expect_word("AND")?;
+        Ok(Frame { unit, start, end: Some(self.bound()?) })
+    }
+
+    fn bound(&mut self) -> Result<Bound, Refusal> {
+        if self.take_words(&["CURRENT", "ROW"])? {
+            return Ok(Bound::CurrentRow);
+        }
+        let rows = if self.take_word("UNBOUNDED")? { None } else { Some(self.integer()?) };
+        let precedes = self.take_word("PRECEDING")?;
+        if !precedes {
+            self.expect_word("FOLLOWING")?;
+        }
+        Ok(match (rows, precedes) {
+            (None, true) => Bound::UnboundedPreceding,
+            (None, false) => Bound::UnboundedFollowing,
+            (Some(rows), true) => Bound::Preceding(rows),
+            (Some(rows), false) => Bound::Following(rows),
+        })
+    }
+}
+
+/// Functions that may be called without parentheses.
+const WITHOUT_PARENTHESES: [&str; 9] = [
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "UTC_DATE",
+    "UTC_TIME",
+    "UTC_TIMESTAMP",
+];
+
+fn bare(function: &'static Function) -> Call<'static> {
+    Call {
+        function,
+        arguments: Vec::new(),
+        has_star: false,
+        is_distinct: false,
+        order: Vec::new(),
+        separator: None,
+        over: None,
+    }
+}
+
+fn push<'a>(call: &mut Call<'a>, before: &'static str, value: ArgumentValue<'a>) {
+    call.arguments.push(Argument { before, value });
+}
+
+fn chain(operator: Logic, mut operands: Vec<Expr<'_>>) -> Expr<'_> {
+    if operands.len() == 1 { operands.remove(0) } else { Expr::Chain { operator, operands } }
+}
+
+fn of_two<'a>(operator: Binary, left: Expr<'a>, right: Expr<'a>) -> Expr<'a> {
+    Expr::Binary { operator, left: left.into(), right: right.into() }
+}
+
+fn lengthen(chain: &mut u16) -> Result<(), Refusal> {
+    *chain += 1;
+    if *chain > LONGEST_CHAIN { Err(Refusal::of("chain of so many operators")) } else { Ok(()) }
+}
