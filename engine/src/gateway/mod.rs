@@ -5,14 +5,17 @@
 //! statements pass. Threads share the rules: a session looks at a number with each command to see whether they are still the
 //! same.
 
+mod admission;
 mod check;
 mod conversation;
 mod counters;
 mod fence;
 mod inbox;
+mod limits;
 mod messages;
 mod plan;
 pub mod rules;
+mod server_errors;
 pub mod session;
 mod site;
 
