@@ -63,15 +63,16 @@ async fn converse(client: Stream, reactor: Rc<Reactor>, site: Arc<Site>, counter
         }
         Err(complaint) => {
             counters.error();
-            refuse(client, &complaint);
+            refuse(client, &complaint).await;
         }
     }
 }
 
-fn refuse(client: Stream, why: &Complaint) {
+async fn refuse(mut client: Stream, why: &Complaint) {
     let mut packet = Vec::new();
     why.append(0, false, &mut packet);
-    client.close_with(&packet);
+    let _ = client.send(&packet).await;
+    client.close();
 }
 
 /// Both connections.

@@ -11,7 +11,7 @@ mod conversation;
 mod counters;
 mod fence;
 mod inbox;
-mod limits;
+pub mod limits;
 mod messages;
 mod plan;
 pub mod rules;
