@@ -1,20 +1,19 @@
 //! One client's connection and the server's behind it, from the first packet to the last.
 
+use super::admission::{Admission, Place};
 use super::counters::Counters;
 use super::inbox::Inbox;
+use super::limits::nanoseconds;
 use super::messages::Complaint;
-use super::session::{Progress, Session, Shared, Tally};
+use super::session::{Progress, Session, Shared, Tally, Waiting};
 use crate::clock;
-use crate::error::{Failure, Result};
+use crate::error::{Class, Failure, Result};
 use crate::record::Trail;
 use crate::runtime::Reactor;
 use crate::serve::Server;
 use crate::transport::{Address, Stream, TlsServer, Transport};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// How long a login may take, in nanoseconds; both servers' own default.
-const PATIENCE: u64 = 10_000_000_000;
 
 /// Bytes that are enough for most commands, and for a good part of most answers; what is larger grows them.
 const FROM_CLIENT: usize = 4 * 1024;
@@ -33,6 +32,8 @@ pub struct Site {
     pub transport: Transport,
     /// The rules.
     pub shared: Arc<Shared>,
+    /// Who may come in.
+    pub admission: Arc<Admission>,
 }
 
 impl Server for Arc<Site> {
@@ -45,18 +46,26 @@ impl Server for Arc<Site> {
 }
 
 async fn converse(client: Stream, reactor: Rc<Reactor>, site: Arc<Site>, counters: Arc<Counters>) {
-    reactor.set_deadline(clock::now() + PATIENCE);
-    let server = match Stream::connect(&reactor, &site.server, &mut Trail::default()).await {
-        Ok(server) => server,
-        Err(failure) => {
-            counters.error();
-            refuse(client, &Complaint::unreachable(&failure)).await;
-            return;
+    reactor.set_deadline(clock::now() + nanoseconds(site.shared.limits.login_seconds));
+    // One that is gone already has no address any more.
+    let Some(address) = client.peer() else { return };
+    let opened = match site.admission.enter(address) {
+        Ok(place) => {
+            let server = Stream::connect(&reactor, &site.server, &mut Trail::default()).await;
+            server.map(|server| (place, server)).map_err(|failure| Complaint::unreachable(&failure))
         }
+        Err(complaint) => Err(complaint),
     };
-    let ends = Ends { client, server };
-    let conversation = Conversation::new(reactor, site, counters);
-    conversation.hold(ends).await;
+    match opened {
+        Ok((place, server)) => {
+            let conversation = Conversation::new(reactor, site, counters, place);
+            conversation.hold(Ends { client, server }).await;
+        }
+        Err(complaint) => {
+            counters.error();
+            refuse(client, &complaint).await;
+        }
+    }
 }
 
 async fn refuse(mut client: Stream, why: &Complaint) {
@@ -83,6 +92,9 @@ struct Conversation {
     to_client: Vec<u8>,
     to_server: Vec<u8>,
     is_logged_in: bool,
+    place: Place,
+    /// What it was waiting for when it last began to.
+    waiting: Waiting,
 }
 
 /// Whether a conversation goes on.
@@ -97,7 +109,7 @@ enum Turn {
 }
 
 impl Conversation {
-    fn new(reactor: Rc<Reactor>, site: Arc<Site>, counters: Arc<Counters>) -> Self {
+    fn new(reactor: Rc<Reactor>, site: Arc<Site>, counters: Arc<Counters>, place: Place) -> Self {
         let session = Session::new(site.shared.clone(), site.tls.is_some());
         Conversation {
             reactor,
@@ -109,6 +121,8 @@ impl Conversation {
             to_client: Vec::new(),
             to_server: Vec::new(),
             is_logged_in: false,
+            place,
+            waiting: Waiting::Server,
         }
     }
 
@@ -132,14 +146,21 @@ impl Conversation {
             }
         }
         if let Err(failure) = outcome {
-            // A login that took too long is told so; a client that is gone is not there to be told anything.
-            self.session.fail(&Complaint::broken(&failure), &mut self.to_client);
-            self.account();
-            let _ = ends.client.send(&self.to_client).await;
+            self.complain(&failure);
         }
         self.account();
-        ends.client.close();
+        // A client that takes nothing is not waited for, and one that is gone is not there to be told anything.
+        ends.client.close_with(&self.to_client);
         ends.server.close();
+    }
+
+    /// A session that took too long is told so.
+    fn complain(&mut self, failure: &Failure) {
+        if failure.class == Class::Timeout && self.waiting != Waiting::Server {
+            self.session.late(self.waiting, &mut self.to_client);
+        } else {
+            self.session.fail(&Complaint::broken(failure), &mut self.to_client);
+        }
     }
 
     /// The server first: what it says is for a client that waits.
@@ -155,17 +176,24 @@ impl Conversation {
             Ok(None) => return Ok(Turn::Idle),
             Ok(Some(0)) | Err(_) => {
                 self.session.server_lost(&mut self.to_client);
-                ends.client.send(&self.to_client).await?;
+                let patience = self.patience();
+                ends.client.send_within(&self.to_client, patience).await?;
+                self.to_client.clear();
                 return Ok(Turn::Over);
             }
             Ok(Some(received)) => received,
         };
         self.from_server.received(received);
-        let progress = self.session.from_server(self.from_server.come(), &mut self.to_client);
+        let progress = self.session.from_server(self.from_server.come(), &mut self.to_client, &mut self.to_server);
         // Counted before it is sent: a client that has its answer may ask for the counters at once.
         self.look_at_session();
-        send(&mut ends.client, &self.from_server, progress, &mut self.to_client).await?;
+        let patience = self.patience();
+        send(&mut ends.client, &self.from_server, progress, &mut self.to_client, patience).await?;
         self.from_server.done(progress.taken);
+        if !self.to_server.is_empty() {
+            ends.server.send(&self.to_server).await?;
+            self.to_server.clear();
+        }
         Ok(Turn::Worked)
     }
 
@@ -196,21 +224,51 @@ impl Conversation {
         }
         let progress = self.session.from_client(self.from_client.come(), &mut self.to_server, &mut self.to_client);
         self.look_at_session();
-        let sent = send(&mut ends.server, &self.from_client, progress, &mut self.to_server).await;
+        let patience = self.patience();
+        let sent = send(&mut ends.server, &self.from_client, progress, &mut self.to_server, patience).await;
         self.from_client.done(progress.taken);
         if !self.to_client.is_empty() {
-            ends.client.send(&self.to_client).await?;
+            ends.client.send_within(&self.to_client, patience).await?;
             self.to_client.clear();
         }
-        // A server that is gone may have said why: what it said last is still to be received.
-        Ok(sent.is_ok() && progress.taken > 0)
+        match sent {
+            // One that takes nothing for so long says nothing either.
+            Err(failure) if failure.class == Class::Timeout => Err(failure),
+            // A server that is gone may have said why: what it said last is still to be received.
+            sent => Ok(sent.is_ok() && progress.taken > 0),
+        }
     }
 
-    async fn wait(&self, ends: &Ends) -> Result<()> {
+    async fn wait(&mut self, ends: &Ends) -> Result<()> {
+        self.limit_wait();
         let Ends { client, server } = ends;
         let listens = self.session.listens_to_client();
         let holds = || !server.is_quiet() || client.is_over() || listens && !client.is_quiet();
         Stream::wait_for(client, server, holds).await
+    }
+
+    /// The clock is looked at where something else is waited for than before: once or twice a command, and never for
+    /// sessions without a guard.
+    fn limit_wait(&mut self) {
+        if !self.is_logged_in || !self.session.is_guarded() && self.waiting == Waiting::Server {
+            return;
+        }
+        let waiting = match self.session.is_guarded() {
+            true => self.session.waiting(!self.from_client.come().is_empty()),
+            false => Waiting::Server,
+        };
+        if self.waiting != waiting {
+            self.waiting = waiting;
+            let patience = waiting.patience(&self.site.shared.limits);
+            self.reactor.set_deadline(patience.map_or(u64::MAX, |patience| clock::now().saturating_add(patience)));
+        }
+    }
+
+    /// In which an end must take something of what it is sent, in nanoseconds; None where that is not limited, or the
+    /// login's end limits it.
+    fn patience(&self) -> Option<u64> {
+        let is_limited = self.is_logged_in && self.session.is_guarded();
+        is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
     }
 
     /// The client's side first, so that it can be told what is wrong with the server's.
@@ -244,6 +302,7 @@ impl Conversation {
     fn look_at_session(&mut self) {
         if !self.is_logged_in && self.session.is_logged_in() {
             self.is_logged_in = true;
+            self.place.logged_in();
             self.reactor.set_deadline(u64::MAX);
         }
         self.account();
@@ -258,11 +317,17 @@ impl Conversation {
 }
 
 /// Send what goes on, from where it lies.
-async fn send(to: &mut Stream, from: &Inbox, progress: Progress, written: &mut Vec<u8>) -> Result<()> {
+async fn send(
+    to: &mut Stream,
+    from: &Inbox,
+    progress: Progress,
+    written: &mut Vec<u8>,
+    patience: Option<u64>,
+) -> Result<()> {
     let sent = match progress.passed {
         0 if written.is_empty() => Ok(()),
-        0 => to.send(written).await,
-        passed => to.send(&from.come()[..passed]).await,
+        0 => to.send_within(written, patience).await,
+        passed => to.send_within(&from.come()[..passed], patience).await,
     };
     written.clear();
     // What a long row has made larger is given back.

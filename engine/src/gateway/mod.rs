@@ -5,13 +5,16 @@
 //! statements pass. Threads share the rules: a session looks at a number with each command to see whether they are still the
 //! same.
 
+mod admission;
 mod check;
 mod conversation;
 mod counters;
 mod inbox;
+pub mod limits;
 mod messages;
 mod plan;
 pub mod rules;
+mod server_errors;
 pub mod session;
 mod site;
 pub mod sql;

@@ -1,6 +1,7 @@
 //! What goes in and out of `costof-engine gateway`.
 
 use super::counters::ListenerCounters;
+use super::limits::Limits;
 use crate::border::Transport;
 use crate::error::Result;
 use crate::process::{self, wrong};
@@ -33,6 +34,9 @@ pub struct ListenerPlan {
     /// To the server.
     #[serde(default = "plain")]
     pub server_transport: Transport,
+    /// Those that are not named have their defaults.
+    #[serde(default)]
+    pub limits: Limits,
 }
 
 /// A later line.

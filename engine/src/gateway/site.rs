@@ -1,5 +1,6 @@
 //! What is being served.
 
+use super::admission::Admission;
 use super::check::{UNCHECKED, check};
 use super::conversation::Site;
 use super::counters::{Counters, ListenerCounters};
@@ -83,9 +84,10 @@ impl Place {
 fn site(asked: &ListenerPlan) -> Result<Site> {
     let server = Address::parse(&asked.server, DEFAULT_PORT)?;
     let transport = Transport::for_many(&asked.server_transport)?;
-    let shared = Arc::new(Shared::new(read(asked, &server, &transport)?));
+    let shared = Arc::new(Shared::new(read(asked, &server, &transport)?, asked.limits));
+    let admission = Arc::new(Admission::new(asked.limits));
     let tls = asked.tls.as_ref().map(TlsFiles::open).transpose()?;
-    Ok(Site { tls, server, transport, shared })
+    Ok(Site { tls, server, transport, shared, admission })
 }
 
 fn read(asked: &ListenerPlan, server: &Address, transport: &Transport) -> Result<Rules> {

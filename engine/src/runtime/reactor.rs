@@ -228,6 +228,18 @@ impl Source {
     }
 }
 
+/// While it lives, another deadline holds for the task that made it.
+pub struct Within<'a> {
+    reactor: &'a Reactor,
+    before: u64,
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        self.reactor.set_deadline(self.before);
+    }
+}
+
 /// A descriptor whose readiness is known. Registered once, edge-triggered; closed when dropped.
 pub struct Watched {
     fd: OwnedFd,
@@ -271,6 +283,13 @@ impl Watched {
     /// A write found no room: wait for the next edge.
     pub fn filled(&self) {
         self.source.writable.set(false);
+    }
+
+    /// For the present task's next wait, a deadline in so many nanoseconds holds in place of its own.
+    pub fn within(&self, patience: u64) -> Within<'_> {
+        let before = self.reactor.deadline();
+        self.reactor.set_deadline(clock::now().saturating_add(patience));
+        Within { reactor: &self.reactor, before }
     }
 
     /// # Errors

@@ -18,7 +18,7 @@ use crate::runtime::{Reactor, Watched, resolve::resolve};
 use openssl::ssl::{ErrorCode, SslStream};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -152,11 +152,25 @@ impl Stream {
     ///
     /// # Errors
     /// Those of a broken connection; `timeout`.
-    pub async fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.send_within(bytes, None).await
+    }
+
+    /// As `send`, to an end that takes something within so many nanoseconds, again and again; without them the task's own
+    /// deadline holds, which otherwise does not.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub async fn send_within(&mut self, mut bytes: &[u8], patience: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
-            match self.layer.write(bytes)? {
-                Attempt::Done(sent) => bytes = &bytes[sent..],
-                wait => self.wait(wait).await?,
+            match (self.layer.write(bytes)?, patience) {
+                (Attempt::Done(sent), _) => bytes = &bytes[sent..],
+                (wait, None) => self.wait(wait).await?,
+                (wait, Some(patience)) => {
+                    let within = self.tcp().watched().within(patience);
+                    self.wait(wait).await?;
+                    drop(within);
+                }
             }
         }
         Ok(())
@@ -184,6 +198,12 @@ impl Stream {
             Attempt::Done(received) => Ok(Some(received)),
             Attempt::WantsReadable | Attempt::WantsWritable => Ok(None),
         }
+    }
+
+    /// The other side's address; None once it is gone.
+    pub fn peer(&self) -> Option<IpAddr> {
+        let address = rustix::net::getpeername(self.tcp().watched()).ok()?;
+        SocketAddr::try_from(address?).ok().map(|address| address.ip())
     }
 
     /// Whether the other side has ended or broken it, as far as this thread has been told; what it sent before may still be

@@ -7,6 +7,7 @@ use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{PATIENCE, mysql_service, open_mysql, tls};
 use costof_engine::border::{Statements, Transport, Verify};
+use costof_engine::gateway::limits::Limits;
 use costof_engine::gateway::rules::Rules;
 use costof_engine::gateway::session::{Session, Shared};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
@@ -26,18 +27,18 @@ const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'u'\nrole = 'plaintext'\n\
     [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
     [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
-const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
-const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
-const QUERY: &[u8] = b"\x03SELECT name FROM people";
+pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
+pub const QUERY: &[u8] = b"\x03SELECT name FROM people";
 
-fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
     packet[3] = sequence;
     packet.extend_from_slice(payload);
     packet
 }
 
-fn greeting() -> Vec<u8> {
+pub fn greeting() -> Vec<u8> {
     let mut payload = Vec::new();
     let (nonce, plugin) = (Some(&b"abcdefghijkl\0"[..]), Some(&b"mysql_native_password"[..]));
     let capabilities = CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL;
@@ -50,21 +51,34 @@ fn definition() -> Vec<u8> {
     [b"\x03def\x01d\x01p\x06people\x01n\x04name\x0c\x2d\0\x50\0\0\0\xfd".as_slice(), &[0; 5]].concat()
 }
 
-fn beginning() -> Vec<u8> {
+/// What a server says that does as the gateway tells it.
+pub fn pinned_answers() -> Vec<u8> {
+    let mut payloads = vec![b"\x08".to_vec()];
+    payloads.resize(1 + 8, definition()[4..].to_vec());
+    let values = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+    payloads.push(values.iter().flat_map(|value| [&[value.len() as u8], value.as_bytes()].concat()).collect());
+    payloads.push(END.to_vec());
+    let numbered = payloads.iter().zip(1..).map(|(payload, sequence)| packet(sequence, payload));
+    [packet(1, OK), packet(1, OK)].into_iter().chain(numbered).collect::<Vec<_>>().concat()
+}
+
+pub fn beginning() -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
 }
 
 /// What a server does once it has accepted a login and read a command.
 #[derive(Clone)]
-enum Then {
+pub enum Then {
     /// Says this and is gone.
     Goes(Vec<u8>),
     /// Says this, a byte at a time, and waits for the client's end, which it tells.
     Stutters(Vec<u8>),
+    /// Says rows as long as somebody takes them.
+    Floods,
 }
 
 /// Serve until the process ends; the address, and a word for each connection whose client has ended it.
-fn scripted(then: Then) -> (String, Receiver<()>) {
+pub fn scripted(then: Then) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (ended, ends) = channel();
@@ -86,7 +100,14 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<()> {
     stream.write_all(&greeting())?;
     receive(&mut stream)?;
     stream.write_all(&packet(2, OK))?;
-    receive(&mut stream)?;
+    let (_, command) = receive(&mut stream)?;
+    if command.starts_with(b"\x03SET NAMES") {
+        // Those that the gateway sends of its own.
+        receive(&mut stream)?;
+        receive(&mut stream)?;
+        stream.write_all(&pinned_answers())?;
+        receive(&mut stream)?;
+    }
     match then {
         Then::Goes(bytes) => stream.write_all(bytes),
         Then::Stutters(bytes) => {
@@ -95,10 +116,17 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<()> {
             }
             stream.read_to_end(&mut Vec::new()).map(drop)
         }
+        Then::Floods => {
+            stream.write_all(&beginning())?;
+            for sequence in (0..=u8::MAX).cycle().skip(4) {
+                stream.write_all(&packet(sequence, b"\x05smith"))?;
+            }
+            Ok(())
+        }
     }
 }
 
-fn receive(stream: &mut impl Read) -> std::io::Result<(u8, Vec<u8>)> {
+pub fn receive(stream: &mut impl Read) -> std::io::Result<(u8, Vec<u8>)> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
     let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
@@ -106,9 +134,9 @@ fn receive(stream: &mut impl Read) -> std::io::Result<(u8, Vec<u8>)> {
     Ok((header[3], payload))
 }
 
-struct Gateway {
-    engine: Engine,
-    address: String,
+pub struct Gateway {
+    pub engine: Engine,
+    pub address: String,
 }
 
 impl Gateway {
@@ -116,7 +144,7 @@ impl Gateway {
         Self::start_with(test, json!({"address": "127.0.0.1:0", "server": server}))
     }
 
-    fn start_with(test: &str, mut listener: Value) -> Self {
+    pub fn start_with(test: &str, mut listener: Value) -> Self {
         listener["rules_file"] = json!(rules_file(test));
         let mut engine = process();
         let ready = engine.ask(&json!({"threads": 2, "listeners": [listener]}));
@@ -125,7 +153,7 @@ impl Gateway {
     }
 
     /// A client that has logged in.
-    fn client(&self, account: &str) -> TcpStream {
+    pub fn client(&self, account: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
         receive(&mut stream).unwrap();
@@ -141,13 +169,13 @@ impl Gateway {
         std::iter::from_fn(|| receive(&mut stream).ok()).collect()
     }
 
-    fn counter(&mut self, name: &str) -> u64 {
+    pub fn counter(&mut self, name: &str) -> u64 {
         let told = self.engine.ask(&json!({"counters": {}}));
         told["counters"]["listeners"][&self.address][name].as_u64().unwrap_or_else(|| panic!("{told}"))
     }
 }
 
-fn response(account: &str) -> Vec<u8> {
+pub fn response(account: &str) -> Vec<u8> {
     // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
     let mut payload = (1_u32 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24).to_le_bytes().to_vec();
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
@@ -303,20 +331,24 @@ fn a_command_that_was_seen_before_allocates_nothing() {
     let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();
     let prepared = (packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"), binary);
     for account in ["u", "shop"] {
-        let shared = Shared::new(Rules::read(&rules_file("allocation")).unwrap());
+        let shared = Shared::new(Rules::read(&rules_file("allocation")).unwrap(), Limits::default());
         let mut session = Session::new(shared.into(), false);
         let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
-        session.from_server(&greeting(), &mut to_client);
+        session.from_server(&greeting(), &mut to_client, &mut to_server);
         session.from_client(&response(account), &mut to_server, &mut to_client);
-        session.from_server(&packet(2, OK), &mut to_client);
+        session.from_server(&packet(2, OK), &mut to_client, &mut to_server);
+        if account == "shop" {
+            session.from_server(&pinned_answers(), &mut to_client, &mut to_server);
+        }
         session.from_client(&packet(0, &[b"\x16", &QUERY[1..]].concat()), &mut to_server, &mut to_client);
-        session.from_server(&packet(1, b"\x00\x07\0\0\0\0\0\0\0\0\0\0"), &mut to_client);
+        session.from_server(&packet(1, b"\x00\x07\0\0\0\0\0\0\0\0\0\0"), &mut to_client, &mut to_server);
         for (command, answer) in [&text, &prepared] {
             let mut ask = || {
                 to_client.clear();
                 to_server.clear();
                 session.from_client(command, &mut to_server, &mut to_client);
-                let progress = session.from_server(answer, &mut to_client);
+                to_server.clear();
+                let progress = session.from_server(answer, &mut to_client, &mut to_server);
                 assert_eq!((progress.passed == 0, to_client.is_empty()), (account == "shop", account == "u"));
             };
             ask();

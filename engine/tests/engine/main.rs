@@ -6,6 +6,7 @@ mod command_line;
 mod decryption;
 mod failures;
 mod gateway;
+mod gateway_limits;
 mod http;
 mod http_load;
 mod mysql;

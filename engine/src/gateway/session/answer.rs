@@ -95,6 +95,11 @@ impl Answer {
         self.expected = expected;
     }
 
+    /// The gateway itself has sent a query.
+    pub fn expect_result(&mut self) {
+        (self.expected, self.sequence) = (Expected::Result, 1);
+    }
+
     /// All of it has come.
     pub fn is_over(&self) -> bool {
         self.expected == Expected::Nothing

@@ -6,7 +6,7 @@ use super::{Phase, Session};
 use crate::encryption::RowFormat;
 use crate::error::{Failure, Result};
 use crate::gateway::fence::{self, Columns, Reading, Surroundings};
-use crate::gateway::messages::{Complaint, too_long};
+use crate::gateway::messages::{Complaint, append_short};
 use crate::wire::mysql::bytes::Reader;
 
 const QUIT: u8 = 0x01;
@@ -28,10 +28,20 @@ const SET_OPTION: u8 = 0x1B;
 const STMT_FETCH: u8 = 0x1C;
 const RESET_CONNECTION: u8 = 0x1F;
 
-/// The only option that there is: several statements in one command.
-const MULTI_STATEMENTS_ON: u16 = 0;
+/// The only option that there is: several statements in one command. On is 0.
+const MULTI_STATEMENTS_OFF: u16 = 1;
 /// Of what has no statement, or one that gives no rows.
 const SILENT: Reading = Reading { columns: Columns::Anything, tells_id: false };
+
+/// Of a name, in characters.
+const LONGEST_NAME: usize = 64;
+/// Before the name of a folder that MySQL 5.0 made; the name behind it is the database's as well.
+const OLD_NAME: &[u8] = b"#mysql50#";
+/// MariaDB's number for the statement that was prepared last.
+const LAST_PREPARED: u32 = u32::MAX;
+/// In bytes, of a packet that brings a part of a parameter: before the part, its command, statement and parameter.
+const BEFORE_LONG_DATA: usize = 1 + 4 + 2;
+const NO_STATISTICS: &[u8] = b"The gateway tells this account no statistics";
 
 /// The present command.
 #[derive(Debug, Default)]
@@ -42,6 +52,31 @@ pub struct Commands {
     continued: bool,
     /// Its answer is under way.
     is_asked: bool,
+    /// Which it is.
+    command: u8,
+    /// How many have begun.
+    number: u64,
+    /// It goes no further, and is answered with this.
+    instead: Option<Reply>,
+}
+
+/// The gateway's own answer.
+#[derive(Debug)]
+enum Reply {
+    Complaint(Complaint),
+    Words(&'static [u8]),
+    /// The command has none, or a later one has it.
+    Nothing,
+}
+
+impl Reply {
+    fn append(&self, sequence: u8, out: &mut Vec<u8>) {
+        match self {
+            Reply::Complaint(complaint) => complaint.append(sequence, true, out),
+            Reply::Words(words) => append_short(words, sequence, out),
+            Reply::Nothing => {}
+        }
+    }
 }
 
 impl Commands {
@@ -58,6 +93,16 @@ impl Commands {
     /// All of the answer has come.
     pub fn answered(&mut self) {
         self.is_asked = false;
+    }
+
+    /// The answer that is under way is to a wish for a new session.
+    pub fn resets(&self) -> bool {
+        self.is_asked && self.command == RESET_CONNECTION
+    }
+
+    /// How many have begun.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -82,6 +127,8 @@ fn answer_to(command: u8) -> Option<(Expected, RowFormat)> {
 enum Verdict {
     Goes(Reading),
     Refused(Complaint),
+    /// The gateway answers it.
+    Answered(Reply),
     /// Not all of it is there.
     Wait,
 }
@@ -90,12 +137,12 @@ impl Session {
     /// A packet of the client's, in turn; whether there may be more.
     pub(super) fn command(&mut self, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> Result<bool> {
         if self.commands.rest > 0 {
-            return Ok(self.send_on(0, flow));
+            return Ok(self.send_on(0, flow, to_client));
         }
         let Some(head) = flow.head() else { return Ok(false) };
         if self.commands.continued {
             self.check_command_sequence(&head, self.answer.sequence)?;
-            return Ok(self.send_on(head.size(), flow));
+            return Ok(self.send_on(head.size(), flow, to_client));
         }
         self.check_command_sequence(&head, 0)?;
         if let Some(complaint) = self.renew_rules()? {
@@ -105,11 +152,14 @@ impl Session {
         }
         let Some(&command) = head.payload.first() else { return Err(Failure::protocol("a command without a name")) };
         let Some((expected, format)) = answer_to(command) else {
-            return self.refuse(&head, &unknown(command), flow, to_client);
+            return Ok(self.answer_instead(&head, Reply::Complaint(unknown(command)), flow, to_client));
         };
         match self.verdict(command, &head)? {
             Verdict::Wait => return Ok(false),
-            Verdict::Refused(complaint) => return self.refuse(&head, &complaint, flow, to_client),
+            Verdict::Refused(complaint) => {
+                return Ok(self.answer_instead(&head, Reply::Complaint(complaint), flow, to_client));
+            }
+            Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
             Verdict::Goes(reading) => {
                 if let Some(guard) = &mut self.guard {
                     guard.begin(reading, format);
@@ -118,19 +168,30 @@ impl Session {
         }
         self.answer.expect(expected);
         self.commands.is_asked = expected != Expected::Nothing;
+        self.commands.command = command;
+        self.commands.number += 1;
         self.tally.commands += 1;
         if command == QUIT {
             self.phase = Phase::Quitting;
         }
-        Ok(self.send_on(head.size(), flow))
+        Ok(self.send_on(head.size(), flow, to_client))
     }
 
     /// A packet goes on to the server, or what was left of it, as far as it is there; whether there may be more.
-    fn send_on(&mut self, size: usize, flow: &mut Flow<'_>) -> bool {
+    fn send_on(&mut self, size: usize, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
         self.commands.rest += size;
         let here = self.commands.rest.min(flow.left());
-        flow.pass(here);
         self.commands.rest -= here;
+        match &self.commands.instead {
+            None => flow.pass(here),
+            Some(reply) => {
+                flow.drop(here);
+                if !self.commands.is_unfinished() {
+                    reply.append(self.answer.sequence, to_client);
+                    self.commands.instead = None;
+                }
+            }
+        }
         self.commands.rest == 0
     }
 
@@ -143,61 +204,125 @@ impl Session {
         Ok(())
     }
 
-    /// The session goes on without this command.
-    fn refuse(
-        &mut self,
-        head: &Head<'_>,
-        why: &Complaint,
-        flow: &mut Flow<'_>,
-        to_client: &mut Vec<u8>,
-    ) -> Result<bool> {
-        if head.length == CONTINUED {
-            return Err(too_long("a command"));
-        }
-        if !head.is_whole() {
-            return Ok(false);
-        }
-        flow.drop(head.size());
-        why.append(self.answer.sequence, true, to_client);
-        self.tally.refused += 1;
-        Ok(true)
+    /// The session goes on without this command; the client has its answer once all of it has come, however long it is.
+    fn answer_instead(&mut self, head: &Head<'_>, reply: Reply, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
+        self.tally.refused += u64::from(matches!(reply, Reply::Complaint(_)));
+        self.commands.number += 1;
+        self.commands.instead = Some(reply);
+        self.send_on(head.size(), flow, to_client)
     }
 
+    /// Without a wildcard for what goes on.
     fn verdict(&mut self, command: u8, head: &Head<'_>) -> Result<Verdict> {
-        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes(SILENT)) };
+        if self.guard.is_none() {
+            return Ok(Verdict::Goes(SILENT));
+        }
+        let is_short = head.payload.len() == 1 && head.is_whole();
         let mut reader = Reader::new(head.payload);
         reader.u8()?;
         Ok(match command {
-            QUERY | STMT_PREPARE if head.length == CONTINUED => return Err(too_long("a statement")),
-            QUERY | STMT_PREPARE if !head.is_whole() => Verdict::Wait,
-            QUERY | STMT_PREPARE => {
-                let backslash_escapes = self.answer.backslash_escapes();
-                let surroundings = Surroundings { rules: &self.rules, backslash_escapes };
-                match fence::read(reader.rest(), &surroundings) {
-                    Ok(reading) => Verdict::Goes(reading),
-                    Err(refusal) => Verdict::Refused(Complaint::fence(&refusal)),
+            QUIT | PING if is_short => Verdict::Goes(SILENT),
+            STATISTICS if is_short => Verdict::Answered(Reply::Words(NO_STATISTICS)),
+            RESET_CONNECTION if is_short => {
+                self.guard.iter_mut().for_each(|guard| guard.forget_all());
+                Verdict::Goes(SILENT)
+            }
+            PROCESS_KILL if head.length == 1 + 4 => Verdict::Goes(SILENT),
+            SET_OPTION if head.length == 1 + 2 && reader.u16()? == MULTI_STATEMENTS_OFF => Verdict::Goes(SILENT),
+            SET_OPTION => Verdict::Refused(Complaint::fence(&"second statement behind the first")),
+            INIT_DB => self.verdict_on_database(head),
+            QUERY | STMT_PREPARE => self.verdict_on_statement(command, head),
+            STMT_EXECUTE | STMT_SEND_LONG_DATA | STMT_CLOSE | STMT_RESET => {
+                let number = self.statement_number(reader.u32()?);
+                self.verdict_on_prepared(command, number, head)?
+            }
+            _ => Verdict::Refused(Complaint::fence(&"command of this kind")),
+        })
+    }
+
+    /// A database becomes the present one.
+    fn verdict_on_database(&mut self, head: &Head<'_>) -> Verdict {
+        let name = &head.payload[1..];
+        if !head.is_whole() || !is_plain_name(name) {
+            return Verdict::Refused(Complaint::fence(&"database's name of this form"));
+        }
+        self.next_database = Some(name.to_vec());
+        Verdict::Goes(SILENT)
+    }
+
+    fn verdict_on_statement(&mut self, command: u8, head: &Head<'_>) -> Verdict {
+        let limits = &self.shared.limits;
+        let Some(guard) = &mut self.guard else { return Verdict::Goes(SILENT) };
+        if head.length > 1 + limits.statement_bytes || head.length == CONTINUED {
+            return Verdict::Refused(Complaint::too_large("a statement", limits.statement_bytes));
+        }
+        if !head.is_whole() {
+            return Verdict::Wait;
+        }
+        if command == STMT_PREPARE {
+            guard.forget_last();
+            if guard.count() >= limits.prepared_statements {
+                return Verdict::Refused(Complaint::too_many_statements(limits.prepared_statements));
+            }
+        }
+        let backslash_escapes = self.answer.backslash_escapes();
+        let surroundings = Surroundings { rules: &self.rules, backslash_escapes };
+        match fence::read(&head.payload[1..], &surroundings) {
+            Ok(reading) => Verdict::Goes(reading),
+            Err(refusal) => Verdict::Refused(Complaint::fence(&refusal)),
+        }
+    }
+
+    /// As the server has it. Only MariaDB knows one that means the last one.
+    fn statement_number(&self, asked: u32) -> Option<u32> {
+        match (&self.guard, &self.greeting) {
+            (Some(guard), Some(greeting)) if asked == LAST_PREPARED && greeting.is_mariadb() => guard.last_prepared(),
+            _ => Some(asked),
+        }
+    }
+
+    fn verdict_on_prepared(&mut self, command: u8, number: Option<u32>, head: &Head<'_>) -> Result<Verdict> {
+        const FLAGS: usize = 1 + 4;
+        let most = self.shared.limits.long_data_bytes;
+        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes(SILENT)) };
+        let Some((number, reading)) = number.and_then(|number| Some((number, guard.prepared(number)?))) else {
+            return Ok(match command {
+                STMT_EXECUTE | STMT_RESET => Verdict::Refused(Complaint::unknown_statement()),
+                _ => Verdict::Answered(Reply::Nothing),
+            });
+        };
+        Ok(match command {
+            STMT_SEND_LONG_DATA => {
+                let data =
+                    if head.length < CONTINUED { head.length.saturating_sub(BEFORE_LONG_DATA) } else { usize::MAX };
+                // What does not fit is told when the statement is executed: there is no answer to this.
+                if guard.takes_long_data(number, data) <= most {
+                    Verdict::Goes(SILENT)
+                } else {
+                    Verdict::Answered(Reply::Nothing)
                 }
             }
-            STMT_EXECUTE => match (guard.prepared(reader.u32()?), reader.u8()?) {
-                (None, _) => Verdict::Refused(Complaint::unknown_statement()),
-                (Some(reading), NO_CURSOR) => Verdict::Goes(reading),
-                (Some(_), _) => Verdict::Refused(Complaint::fence(&"cursor")),
-            },
             STMT_CLOSE => {
-                guard.forget(reader.u32()?);
+                guard.forget(number);
                 Verdict::Goes(SILENT)
             }
-            RESET_CONNECTION => {
-                guard.forget_all();
+            STMT_RESET => {
+                guard.forget_long_data(number);
                 Verdict::Goes(SILENT)
             }
-            SET_OPTION if reader.u16()? == MULTI_STATEMENTS_ON => {
-                Verdict::Refused(Complaint::fence(&"second statement behind the first"))
+            _ => {
+                let cursor = *head.payload.get(FLAGS).ok_or_else(|| Failure::protocol("an execution without flags"))?;
+                if guard.takes_long_data(number, 0) > most {
+                    Verdict::Refused(Complaint::too_large("parameters that come by themselves", most))
+                } else if head.length == CONTINUED {
+                    Verdict::Refused(Complaint::too_large("a command", CONTINUED - 1))
+                } else if cursor != NO_CURSOR {
+                    Verdict::Refused(Complaint::fence(&"cursor"))
+                } else {
+                    guard.forget_long_data(number);
+                    Verdict::Goes(reading)
+                }
             }
-            FIELD_LIST | PROCESS_INFO | DEBUG | STMT_FETCH => {
-                Verdict::Refused(Complaint::fence(&"command of this kind"))
-            }
-            _ => Verdict::Goes(SILENT),
         })
     }
 }
@@ -209,4 +334,12 @@ fn unknown(command: u8) -> Complaint {
         CHANGE_USER => "the gateway cannot change the account of a session: connect again",
         _ => "the gateway does not know this command",
     })
+}
+
+/// Whether a server takes it for the name that it is.
+fn is_plain_name(name: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(name) else { return false };
+    let is_old = name.get(..OLD_NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD_NAME));
+    let fits = !text.is_empty() && text.chars().count() <= LONGEST_NAME && !text.ends_with(' ');
+    fits && !is_old && text.chars().all(|character| character != '\0' && character <= '\u{FFFF}')
 }

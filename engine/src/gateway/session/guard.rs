@@ -8,8 +8,9 @@ use super::{Tally, rows};
 use crate::encryption::RowFormat;
 use crate::error::Result;
 use crate::gateway::fence::{Columns, Reading};
-use crate::gateway::messages::{Complaint, append_bare_ok, append_blanked};
+use crate::gateway::messages::{Complaint, append_bare_eof, append_bare_ok, append_bare_prepared};
 use crate::gateway::rules::{Expressions, Role, Rules};
+use crate::gateway::server_errors::append_server_error;
 use crate::wire::mysql::packet::{self, HEADER};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -36,7 +37,9 @@ pub struct Guard {
     beginning: Vec<u8>,
     statements: HashMap<u32, Reading>,
     /// The one that was prepared last has a second number.
-    last_prepared: Option<Reading>,
+    last_prepared: Option<u32>,
+    /// Bytes of parameters that have come by themselves, by statement, since it was executed.
+    long_data: HashMap<u32, usize>,
 }
 
 /// What became of a packet.
@@ -71,6 +74,7 @@ impl Guard {
             beginning: Vec::new(),
             statements: HashMap::new(),
             last_prepared: None,
+            long_data: HashMap::new(),
         })
     }
 
@@ -95,20 +99,48 @@ impl Guard {
 
     /// What a prepared statement is worth; None, where the gateway knows none of this number.
     pub fn prepared(&self, statement: u32) -> Option<Reading> {
-        /// MariaDB's number for the one that was prepared last.
-        const LAST: u32 = u32::MAX;
-        if statement == LAST { self.last_prepared } else { self.statements.get(&statement).copied() }
+        self.statements.get(&statement).copied()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.statements.len()
+    }
+
+    /// The one that was prepared last, if that succeeded.
+    pub fn last_prepared(&self) -> Option<u32> {
+        self.last_prepared
+    }
+
+    /// Another one is about to be the last.
+    pub fn forget_last(&mut self) {
+        self.last_prepared = None;
     }
 
     /// A prepared statement's number is free again.
     pub fn forget(&mut self, statement: u32) {
         self.statements.remove(&statement);
+        self.long_data.remove(&statement);
+        self.last_prepared.take_if(|last| *last == statement);
     }
 
     /// The session begins anew.
     pub fn forget_all(&mut self) {
         self.statements.clear();
+        self.long_data.clear();
         self.last_prepared = None;
+    }
+
+    /// So many bytes come for a parameter of a statement; how many have come so.
+    pub fn takes_long_data(&mut self, statement: u32, bytes: usize) -> usize {
+        let come = self.long_data.entry(statement).or_default();
+        *come = come.saturating_add(bytes);
+        *come
+    }
+
+    /// The next ones are another execution's.
+    pub fn forget_long_data(&mut self, statement: u32) {
+        self.long_data.remove(&statement);
     }
 
     /// The statements that another guard has let pass are as safe under new rules. Those may guard other tables though, so no
@@ -120,7 +152,7 @@ impl Guard {
             tells_id: false,
         };
         self.statements = before.statements.into_iter().map(|(number, reading)| (number, silent(reading))).collect();
-        self.last_prepared = before.last_prepared.map(silent);
+        (self.last_prepared, self.long_data) = (before.last_prepared, before.long_data);
     }
 
     /// The next packet must be whole before it goes anywhere.
@@ -144,7 +176,7 @@ impl Guard {
         match kind {
             Kind::Error => {
                 let sequence = self.held.take().unwrap_or(head.sequence);
-                append_blanked(head.payload, sequence, flow.replace(head.size()))?;
+                append_server_error(head.payload, sequence, flow.replace(head.size()))?;
             }
             Kind::Ok => {
                 append_bare_ok(head.payload, self.reading.tells_id, head.sequence, flow.replace(head.size()))?;
@@ -179,10 +211,11 @@ impl Guard {
             }
             Kind::Prepared(statement) => {
                 self.statements.insert(statement, self.reading);
-                self.last_prepared = Some(self.reading);
-                return Ok(Went::AsItIs);
+                self.last_prepared = Some(statement);
+                append_bare_prepared(head.payload, head.sequence, flow.replace(head.size()))?;
             }
-            Kind::Definition(Of::Parameters { .. }) | Kind::Eof | Kind::Words => return Ok(Went::AsItIs),
+            Kind::Eof => append_bare_eof(head.payload, head.sequence, flow.replace(head.size()))?,
+            Kind::Definition(Of::Parameters { .. }) | Kind::Words => return Ok(Went::AsItIs),
         }
         Ok(Went::Rewritten)
     }

@@ -9,7 +9,6 @@ const CONNECT_WITH_DB: u32 = 1 << 3;
 const PROTOCOL_41: u32 = 1 << 9;
 const TLS: u32 = 1 << 11;
 const SECURE_CONNECTION: u32 = 1 << 15;
-const MULTI_STATEMENTS: u32 = 1 << 16;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const CONNECT_ATTRIBUTES: u32 = 1 << 20;
 const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
@@ -20,6 +19,8 @@ const DEPRECATE_EOF: u32 = 1 << 24;
 const CUT: u32 = 1 << 5 | 1 << 7 | 1 << 23 | 1 << 25 | 1 << 26 | 1 << 27 | 1 << 28 | 1 << 29;
 
 const PROTOCOL_VERSION: u8 = 10;
+/// In its version, also where that begins with another for old clients.
+const MARIADB: &[u8] = b"MariaDB";
 /// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 /// In the last four of them MariaDB tells more capabilities.
@@ -31,17 +32,32 @@ pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED_OF_RESPONSE;
 pub const LONGEST: usize = 1 << 17;
 /// By this attribute, `1`, a client says that it decrypts.
 const DECRYPTS: &[u8] = b"costof_encrypted";
-/// A server may cut a longer one, and take another account for it.
-const LONGEST_ACCOUNT: usize = 127;
+/// Characters of an account's name, with its quotes: a server cuts a longer one, and takes another account for it. MariaDB's
+/// own limit depends on its version and on the one that made its tables.
+const LONGEST_ACCOUNT: usize = 32;
+const LONGEST_ACCOUNT_OF_MARIADB: usize = 80;
+/// What a guarded session may do, which leaves out what has the server read a statement otherwise (IGNORE_SPACE, NO_SCHEMA,
+/// ODBC) or read several: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, INTERACTIVE, TLS,
+/// IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, results in turn, PLUGIN_AUTH,
+/// CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF.
+const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
+/// `utf8mb4_general_ci`, which every server has.
+const GUARDED_COLLATION: u8 = 45;
 
 /// What the gateway tells of the server's greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Greeting {
     capabilities: u32,
     collation: u8,
+    is_mariadb: bool,
 }
 
 impl Greeting {
+    /// Which clips names at another length, and has a number for the statement that was prepared last.
+    pub fn is_mariadb(&self) -> bool {
+        self.is_mariadb
+    }
+
     /// Append the greeting with what the gateway can follow alone.
     ///
     /// # Errors
@@ -51,7 +67,8 @@ impl Greeting {
         if reader.u8()? != PROTOCOL_VERSION {
             return Err(Failure::protocol("the server's greeting is not MySQL's"));
         }
-        let version = reader.until_zero()?.len();
+        let version = reader.until_zero()?;
+        let is_mariadb = version.windows(MARIADB.len()).any(|word| word == MARIADB);
         let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_OF_GREETING)?;
         let both = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
         let offered = both(13) | both(18) << 16;
@@ -64,14 +81,14 @@ impl Greeting {
         let capabilities = offered & !CUT & if tls { u32::MAX } else { !TLS };
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
-        let at = out.len() + 1 + version + 1;
+        let at = out.len() + 1 + version.len() + 1;
         out.extend_from_slice(payload);
         let [a, b, c, d] = capabilities.to_le_bytes();
         out[at + 13..at + 15].copy_from_slice(&[a, b]);
         out[at + 18..at + 20].copy_from_slice(&[c, d]);
         out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_OF_GREETING].fill(0);
         packet::finish(&mut out[start..], sequence)?;
-        Ok(Greeting { capabilities, collation: fixed[15] })
+        Ok(Greeting { capabilities, collation: fixed[15], is_mariadb })
     }
 }
 
@@ -84,6 +101,8 @@ pub struct Response<'a> {
     pub collation: u8,
     /// As the server reads it.
     pub account: &'a [u8],
+    /// As the client says it.
+    said: &'a [u8],
     /// It says that it decrypts.
     pub decrypts: bool,
     /// Up to where the packet goes on to the server.
@@ -113,7 +132,7 @@ impl<'a> First<'a> {
         if capabilities & TLS != 0 && payload.len() == TLS_REQUEST {
             return Ok(First::TlsRequest);
         }
-        let account = account(reader.until_zero()?)?;
+        let said = reader.until_zero()?;
         let proof = if capabilities & PROOF_OF_ANY_LENGTH != 0 { reader.length()? } else { u64::from(reader.u8()?) };
         reader.bytes(usize::try_from(proof).unwrap_or(usize::MAX))?;
         if capabilities & CONNECT_WITH_DB != 0 {
@@ -126,20 +145,16 @@ impl<'a> First<'a> {
             if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
         let decrypts = says_that_it_decrypts(attributes)?;
         let end = payload.len() - reader.rest().len();
-        Ok(First::Response(Response { capabilities, collation, account, decrypts, end }))
+        Ok(First::Response(Response { capabilities, collation, account: account(said), said, decrypts, end }))
     }
 }
 
 /// The server takes quotes off that are on both ends.
-fn account(said: &[u8]) -> Result<&[u8]> {
-    let account = match said {
+fn account(said: &[u8]) -> &[u8] {
+    match said {
         [b'\'', within @ .., b'\''] => within,
         plain => plain,
-    };
-    if account.len() > LONGEST_ACCOUNT {
-        return Err(Failure::protocol(format!("an account's name of more than {LONGEST_ACCOUNT} bytes")));
     }
-    Ok(account)
 }
 
 fn says_that_it_decrypts(attributes: &[u8]) -> Result<bool> {
@@ -163,17 +178,37 @@ impl Response<'_> {
         self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Its texts, and the server's names, are cut into characters in a way that the fence can follow. `ascii`, `latin1`,
-    /// `binary`, `utf8mb3` and `utf8mb4`, by their collations.
+    /// Its texts are UTF-8, or may be taken for it as long as they are ASCII: `ascii`, `latin1`, `binary`, `utf8mb3` and
+    /// `utf8mb4`, by their collations.
     pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
-        let collation = if self.collation == 0 { greeting.collation } else { self.collation };
-        let latin = [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation);
-        let utf8 = matches!(collation, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255);
-        // A name that is not ASCII is another one in each charset.
-        utf8 || latin && self.account.is_ascii()
+        self.has_utf8(greeting) || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&self.effective(greeting))
     }
 
-    /// Append what goes on to the server: what was not offered is not claimed.
+    /// The server takes it for this account and for no other: it is neither cut nor converted to another name.
+    pub fn has_certain_name(&self, greeting: &Greeting) -> bool {
+        let longest = if greeting.is_mariadb { LONGEST_ACCOUNT_OF_MARIADB } else { LONGEST_ACCOUNT };
+        let Ok(name) = std::str::from_utf8(self.said) else { return false };
+        let reads_alike = if self.has_utf8(greeting) {
+            // Servers keep names in three bytes a character.
+            name.chars().all(|character| character <= '\u{FFFF}')
+        } else if self.has_plain_charset(greeting) {
+            name.is_ascii()
+        } else {
+            // swe7 has letters in the place of some signs.
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.$'".contains(&byte))
+        };
+        reads_alike && name.chars().count() <= longest
+    }
+
+    fn has_utf8(&self, greeting: &Greeting) -> bool {
+        matches!(self.effective(greeting), 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255)
+    }
+
+    fn effective(&self, greeting: &Greeting) -> u8 {
+        if self.collation == 0 { greeting.collation } else { self.collation }
+    }
+
+    /// Append what goes on to the server: what was not offered is not claimed, and a guarded session's texts are utf8mb4.
     ///
     /// # Errors
     /// `plan`, where it is too long.
@@ -196,8 +231,11 @@ fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &
     out.extend_from_slice(&[0; HEADER]);
     let at = out.len();
     out.extend_from_slice(payload);
-    let kept = capabilities & !CUT & if guarded { !MULTI_STATEMENTS } else { u32::MAX };
+    let kept = capabilities & if guarded { GUARDED } else { !CUT };
     out[at..at + 4].copy_from_slice(&kept.to_le_bytes());
+    if guarded {
+        out[at + 8] = GUARDED_COLLATION;
+    }
     // Where MariaDB's clients claim more.
     out[at + 9..at + 9 + RESERVED_OF_RESPONSE].fill(0);
     packet::finish(&mut out[start..], sequence)
@@ -300,16 +338,71 @@ mod tests {
         }
     }
 
+    fn of(collation: u8, account: &[u8]) -> Response<'_> {
+        Response { capabilities: 0, collation, account, said: account, decrypts: false, end: 0 }
+    }
+
+    const GREETING: Greeting = Greeting { capabilities: 0, collation: 28, is_mariadb: false };
+
     #[test]
     fn charsets_that_hide_quotes_are_told_apart() {
-        let greeting = Greeting { capabilities: 0, collation: 28 };
-        let response = |collation, account| Response { capabilities: 0, collation, account, decrypts: false, end: 0 };
         for (collation, plain) in [(45, true), (255, true), (8, true), (33, true), (28, false), (0, false), (10, false)]
         {
-            assert_eq!(response(collation, b"shop").has_plain_charset(&greeting), plain, "{collation}");
+            assert_eq!(of(collation, b"shop").has_plain_charset(&GREETING), plain, "{collation}");
         }
-        assert!(!response(8, b"m\xfcller").has_plain_charset(&greeting));
-        assert!(response(45, "müller".as_bytes()).has_plain_charset(&greeting));
+    }
+
+    #[test]
+    fn a_name_that_a_server_cuts_or_converts_is_not_certain() {
+        let mariadb = Greeting { is_mariadb: true, ..GREETING };
+        for (collation, name, certain) in [
+            (45, "müller", true),
+            (8, "müller", false),
+            (45, "m\u{1F600}ller", false),
+            // é in swe7.
+            (10, "@va", false),
+            (10, "shop", true),
+            (28, "shop", true),
+            (45, "'shop'", true),
+            (45, "", true),
+        ] {
+            assert_eq!(of(collation, name.as_bytes()).has_certain_name(&GREETING), certain, "{collation} {name}");
+        }
+        assert!(!of(45, b"m\xfcller").has_certain_name(&GREETING));
+        for (length, mysql, maria) in [(32, true, true), (33, false, true), (80, false, true), (81, false, false)] {
+            let name = "é".repeat(length);
+            let response = of(45, name.as_bytes());
+            let both = (response.has_certain_name(&GREETING), response.has_certain_name(&mariadb));
+            assert_eq!(both, (mysql, maria), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_guarded_session_claims_what_changes_no_statement_and_speaks_utf8mb4() {
+        let mut packet = response("shop", &[], CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL);
+        packet[8] = 8;
+        let First::Response(parsed) = First::parse(&packet).unwrap() else { panic!("a response") };
+        let mut out = Vec::new();
+        parsed.append(&packet, 1, true, &mut out).unwrap();
+        assert_eq!(out[4 + 8], GUARDED_COLLATION);
+        let read = HandshakeResponse::deserialize((), &mut ParseBuf(&out[4..])).unwrap().capabilities();
+        assert!(!read.intersects(
+            CapabilityFlags::CLIENT_NO_SCHEMA
+                | CapabilityFlags::CLIENT_ODBC
+                | CapabilityFlags::CLIENT_IGNORE_SPACE
+                | CapabilityFlags::CLIENT_LOCAL_FILES
+                | CapabilityFlags::CLIENT_COMPRESS
+                | CapabilityFlags::CLIENT_SESSION_TRACK
+                | CapabilityFlags::CLIENT_QUERY_ATTRIBUTES
+                | CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA
+                | CapabilityFlags::CLIENT_MULTI_STATEMENTS
+        ));
+        assert!(read.contains(
+            CapabilityFlags::CLIENT_FOUND_ROWS
+                | CapabilityFlags::CLIENT_CONNECT_WITH_DB
+                | CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA
+                | CapabilityFlags::CLIENT_DEPRECATE_EOF
+        ));
     }
 
     proptest! {

@@ -7,37 +7,34 @@
 mod answer;
 mod columns;
 mod commands;
+mod entry;
 mod flow;
 mod guard;
 mod login;
+mod pinning;
 mod rows;
 mod sealing;
 mod shared;
+mod waiting;
 
 pub use flow::Progress;
 pub use shared::{Shared, Tally};
+pub use waiting::Waiting;
 
 use super::messages::Complaint;
-use super::rules::{Role, Rules, UnknownClients};
+use super::rules::Rules;
 use crate::error::{Failure, Result};
 use crate::wire::mysql::packet::HEADER;
 use answer::{Answer, Kind};
 use commands::Commands;
 use flow::{CONTINUED, Flow, Head};
 use guard::Guard;
-use login::{First, Greeting};
+use login::Greeting;
+use pinning::Pinning;
 use std::sync::Arc;
 
 /// As much of any packet is seen before anything is done with it.
 const LOOK: usize = 32;
-/// Questions of a server before it accepts a proof: what takes longer accepts none.
-const MOST_TURNS: u8 = 16;
-/// What `caching_sha2_password` says when it goes on by itself.
-const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
-/// First bytes of what a server says to a proof.
-const ACCEPTED: u8 = 0x00;
-const REFUSED: u8 = 0xFF;
-
 /// One client's connection and the server's behind it.
 pub struct Session {
     shared: Arc<Shared>,
@@ -49,12 +46,18 @@ pub struct Session {
     greeting: Option<Greeting>,
     account: Vec<u8>,
     decrypts: bool,
-    /// Of the client's texts.
-    has_plain_charset: bool,
     answer: Answer,
     commands: Commands,
     /// None for those who get plaintext.
     guard: Option<Box<Guard>>,
+    /// The gateway's own commands are under way.
+    pinning: Option<Pinning>,
+    /// Own commands that are still to be sent.
+    to_server: Vec<u8>,
+    /// The present one, as the server has it; for guarded sessions alone.
+    database: Option<Vec<u8>>,
+    /// What it will be if the present command succeeds.
+    next_database: Option<Vec<u8>>,
     /// Of the present packet of the server's, still to come and to go on, or to be dropped.
     rest: usize,
     /// The next packet of the server's belongs to the one before it.
@@ -80,6 +83,8 @@ enum Phase {
         turns: u8,
         asked: bool,
     },
+    /// The server answers the gateway's own commands.
+    Pinning,
     Commands,
     /// The client said goodbye.
     Quitting,
@@ -99,10 +104,13 @@ impl Session {
             greeting: None,
             account: Vec::new(),
             decrypts: false,
-            has_plain_charset: false,
             answer: Answer::none(),
             commands: Commands::default(),
             guard: None,
+            pinning: None,
+            to_server: Vec::new(),
+            database: None,
+            next_database: None,
             rest: 0,
             continued: false,
             draining: false,
@@ -118,7 +126,7 @@ impl Session {
             Phase::Commands => {
                 self.commands.is_unfinished() || self.answer.is_over() && self.rest == 0 && !self.continued
             }
-            Phase::Greeting | Phase::Securing | Phase::Quitting | Phase::Over => false,
+            Phase::Greeting | Phase::Securing | Phase::Pinning | Phase::Quitting | Phase::Over => false,
         }
     }
 
@@ -177,8 +185,9 @@ impl Session {
         flow.progress()
     }
 
-    /// Bytes have come from the server. What goes to the client is told by the progress; the buffer comes empty.
-    pub fn from_server(&mut self, input: &[u8], to_client: &mut Vec<u8>) -> Progress {
+    /// Bytes have come from the server. What goes to the client is told by the progress, what goes back to the server is
+    /// written; both buffers come empty.
+    pub fn from_server(&mut self, input: &[u8], to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> Progress {
         let mut flow = Flow::new(input, to_client);
         while self.phase != Phase::Over {
             let sequence = self.answer.sequence;
@@ -196,6 +205,7 @@ impl Session {
         if self.phase == Phase::Over {
             flow.drop(flow.left());
         }
+        to_server.append(&mut self.to_server);
         flow.progress()
     }
 
@@ -212,7 +222,8 @@ impl Session {
     pub fn fail(&mut self, why: &Complaint, to_client: &mut Vec<u8>) {
         let within_a_packet = (self.rest > 0 || self.continued) && !self.draining;
         if self.phase != Phase::Over && !within_a_packet {
-            let held = self.guard.as_ref().and_then(|guard| guard.held());
+            let pinned = self.pinning.as_ref().map(Pinning::sequence);
+            let held = pinned.or_else(|| self.guard.as_ref().and_then(|guard| guard.held()));
             // Before a client has said what it can do, it is spoken to in the old form.
             why.append(held.unwrap_or(self.answer.sequence), !matches!(self.phase, Phase::Greeting), to_client);
             self.tally.errors += 1;
@@ -243,104 +254,6 @@ impl Session {
         Ok(true)
     }
 
-    fn response(&mut self, head: &Head<'_>, secured: bool, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> Result<()> {
-        let Some(greeting) = self.greeting else { return Err(Failure::protocol("an answer before a greeting")) };
-        let response = match First::parse(head.payload)? {
-            First::TlsRequest if self.tls && !secured => {
-                login::append_tls_request(head.payload, head.sequence, flow.replace(head.size()))?;
-                self.phase = Phase::Securing;
-                return Ok(());
-            }
-            First::Response(response) if self.tls == secured && self.tls == response.claims_tls() => response,
-            First::Response(_) if self.tls && !secured => {
-                flow.drop(head.size());
-                self.fail(&Complaint::tls_required(), to_client);
-                return Ok(());
-            }
-            _ => return Err(Failure::protocol("the client wants TLS where it was not offered")),
-        };
-        self.answer.without_eof = response.without_eof(&greeting);
-        self.account = response.account.to_vec();
-        self.decrypts = response.decrypts;
-        self.has_plain_charset = response.has_plain_charset(&greeting);
-        self.take_role()?;
-        if self.guard.is_some() && !self.has_plain_charset {
-            flow.drop(head.size());
-            self.fail(&Complaint::no_entry(OTHER_CHARSET), to_client);
-            return Ok(());
-        }
-        response.append(head.payload, head.sequence, self.guard.is_some(), flow.replace(head.size()))?;
-        self.phase = Phase::Authentication { turns: 0, asked: false };
-        Ok(())
-    }
-
-    /// Whether there may be more.
-    fn server_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
-        if matches!(self.phase, Phase::Commands | Phase::Quitting) {
-            return self.answer_packet(flow);
-        }
-        let Some(head) = whole(flow)? else { return Ok(false) };
-        let is_error = head.payload.first() == Some(&REFUSED);
-        if head.sequence != self.answer.sequence && !is_error {
-            return Err(Failure::protocol("the server's packet is out of sequence"));
-        }
-        self.answer.sequence = head.sequence.wrapping_add(1);
-        match self.phase {
-            // An error ends a login whenever it comes.
-            _ if is_error => {
-                flow.pass(head.size());
-                self.phase = Phase::Over;
-            }
-            Phase::Greeting => {
-                let out = flow.replace(head.size());
-                self.greeting = Some(Greeting::cut(head.payload, head.sequence, self.tls, out)?);
-                self.phase = Phase::Response { secured: false };
-            }
-            Phase::Authentication { turns, asked: false } => self.turn(&head, turns, flow)?,
-            _ => return Err(Failure::protocol("the server said more than it was asked for")),
-        }
-        Ok(true)
-    }
-
-    fn turn(&mut self, head: &Head<'_>, turns: u8, flow: &mut Flow<'_>) -> Result<()> {
-        if head.payload.first() == Some(&ACCEPTED) {
-            return self.accepted(head, flow);
-        }
-        if turns == MOST_TURNS {
-            return Err(Failure::protocol("the server does not end the authentication"));
-        }
-        flow.pass(head.size());
-        self.phase = Phase::Authentication { turns: turns + 1, asked: head.payload != FAST_AUTH_SUCCEEDED };
-        Ok(())
-    }
-
-    fn accepted(&mut self, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<()> {
-        self.answer.accepted(head.payload)?;
-        if self.is_unwelcome() {
-            // In place of the server's OK.
-            self.answer.sequence = head.sequence;
-            let out = flow.replace(head.size());
-            self.fail(&Complaint::no_entry(DOES_NOT_DECRYPT), out);
-            return Ok(());
-        }
-        flow.pass(head.size());
-        self.phase = Phase::Commands;
-        Ok(())
-    }
-
-    /// Whether it would get ciphertext that it does not know.
-    fn is_unwelcome(&self) -> bool {
-        self.guard.is_some() && !self.decrypts && self.rules.unknown_clients == UnknownClients::Refuse
-    }
-
-    fn take_role(&mut self) -> Result<()> {
-        self.guard = match self.rules.role(&self.account) {
-            Role::Plaintext => None,
-            role => Some(Box::new(Guard::new(role, self.decrypts)?)),
-        };
-        Ok(())
-    }
-
     /// Rules that were read since the last command; why it cannot go on under them.
     fn renew_rules(&mut self) -> Result<Option<Complaint>> {
         if self.generation != self.shared.generation() {
@@ -354,13 +267,21 @@ impl Session {
                 (None, _) => {}
             }
             if self.is_unwelcome() {
-                return Ok(Some(Complaint::no_entry(DOES_NOT_DECRYPT)));
+                return Ok(Some(Complaint::no_entry(entry::DOES_NOT_DECRYPT)));
             }
         }
         if let Some(guard) = &mut self.guard {
             guard.renew_key_in_time()?;
         }
         Ok(None)
+    }
+
+    /// Whether there may be more.
+    fn server_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
+        match self.phase {
+            Phase::Commands | Phase::Quitting => self.answer_packet(flow),
+            _ => self.entry_packet(flow),
+        }
     }
 
     fn answer_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
@@ -382,6 +303,10 @@ impl Session {
             return Ok(false);
         }
         let kind = self.answer.take(&head)?;
+        if kind == Kind::Ok && self.guard.is_some() && self.commands.resets() {
+            self.pin(&head, flow)?;
+            return Ok(true);
+        }
         // Of what is not looked at as a whole, rows alone are long.
         if kind != Kind::Row && self.guard.is_some() && !self.draining && !head.is_whole() {
             return Err(Failure::protocol("the end of the server's answer is too long"));
@@ -402,11 +327,21 @@ impl Session {
         if self.answer.is_over() && self.rest == 0 && !self.continued {
             self.draining = false;
             self.commands.answered();
+            self.settle_database(kind == Kind::Ok);
         }
         if was_unasked {
             self.phase = Phase::Over;
         }
         Ok(self.rest == 0)
+    }
+
+    /// The command that would change it has succeeded, or not.
+    fn settle_database(&mut self, has_succeeded: bool) {
+        if let Some(next) = self.next_database.take()
+            && has_succeeded
+        {
+            self.database = Some(next);
+        }
     }
 
     fn check_continuation(&mut self, head: &Head<'_>) -> Result<()> {
@@ -431,10 +366,6 @@ impl Session {
     }
 }
 
-const OTHER_CHARSET: &str = "this account gets encrypted columns through the gateway, which takes its statements in utf8mb4, \
-                             utf8, latin1, ascii or binary alone: connect with one of these character sets";
-const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not say that it decrypts them: \
-                                connect with costof's driver, or have the rules say unknown_clients = \"ciphertext\"";
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 
 /// The next packet, once all of it is there: of a login, none is long.

@@ -1,6 +1,7 @@
 //! What sessions have in common with those who start and watch them.
 
-use super::super::rules::Rules;
+use crate::gateway::limits::Limits;
+use crate::gateway::rules::Rules;
 use serde::Serialize;
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +14,14 @@ pub struct Shared {
     /// How often they were replaced: a session looks at this number with each command, and takes the lock only where it is
     /// another.
     generation: AtomicU64,
+    /// Of each session.
+    pub limits: Limits,
 }
 
 impl Shared {
     /// With these rules.
-    pub fn new(rules: Rules) -> Self {
-        Shared { rules: Mutex::new(Arc::new(rules)), generation: AtomicU64::new(0) }
+    pub fn new(rules: Rules, limits: Limits) -> Self {
+        Shared { rules: Mutex::new(Arc::new(rules)), generation: AtomicU64::new(0), limits }
     }
 
     /// From each session's next command on.

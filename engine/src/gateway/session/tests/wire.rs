@@ -135,3 +135,25 @@ pub fn text_row(row: &[Option<&[u8]>]) -> Vec<u8> {
     }
     payload
 }
+
+/// What a server reads back that does as it is told.
+pub const PINNED: [&str; 8] =
+    ["STRICT_TRANS_TABLES", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+
+/// What it says to the gateway's own commands.
+pub fn pinned_answers(values: &[&str; 8], without_eof: bool) -> Vec<u8> {
+    let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
+    let answer = text_answer(&[COMPUTED; 8], &[&row]);
+    let answer = if without_eof { answer } else { with_eof(&answer, 8) };
+    [packet(1, OK), packet(1, OK), answer].concat()
+}
+
+/// The same answer with so many columns, where lists have an EOF of their own.
+fn with_eof(answer: &[u8], columns: usize) -> Vec<u8> {
+    let mut payloads = packets(answer);
+    payloads.pop();
+    payloads.push(b"\xfe\0\0\x02\0".to_vec());
+    payloads.insert(1 + columns, b"\xfe\0\0\x02\0".to_vec());
+    let numbered = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
+    numbered.collect::<Vec<_>>().concat()
+}

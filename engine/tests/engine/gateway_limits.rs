@@ -1,0 +1,115 @@
+//! What one client may take of the gateway: connections, and time.
+
+use crate::gateway::{END, Gateway, OK, QUERY, Then, beginning, packet, receive, response, scripted};
+use crate::support::PATIENCE;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+fn limited(test: &str, server: &str, limits: Value) -> Gateway {
+    Gateway::start_with(test, json!({"address": "127.0.0.1:0", "server": server, "limits": limits}))
+}
+
+fn connect(gateway: &Gateway) -> TcpStream {
+    let stream = TcpStream::connect(&gateway.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
+    stream
+}
+
+/// An error's number and words, which are the last that is said.
+fn farewell(mut stream: TcpStream, sequence: u8) -> (u16, String) {
+    let (told_sequence, payload) = receive(&mut stream).unwrap();
+    assert_eq!((told_sequence, payload[0]), (sequence, 0xFF));
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    (u16::from_le_bytes([payload[1], payload[2]]), String::from_utf8_lossy(&payload[3..]).into_owned())
+}
+
+/// Places become free a moment after their connections have ended.
+fn eventually_greeted(gateway: &Gateway) -> TcpStream {
+    let until = Instant::now() + Duration::from_nanos(PATIENCE);
+    loop {
+        let mut stream = connect(gateway);
+        let (_, payload) = receive(&mut stream).unwrap();
+        if payload[0] != 0xFF {
+            assert_eq!(payload[0], 10);
+            return stream;
+        }
+        assert!(Instant::now() < until, "the place is never free");
+    }
+}
+
+#[test]
+fn connections_are_taken_up_to_a_limit_and_the_next_is_told_so() {
+    let (server, _) = scripted(Then::Stutters(Vec::new()));
+    for (limits, words) in [
+        (json!({"connections": 2}), "2 connections"),
+        (json!({"connections_an_address": 2}), "2 connections of one address"),
+    ] {
+        let mut gateway = limited("connections", &server, limits);
+        let held = [gateway.client("u"), gateway.client("shop")];
+        let (code, told) = farewell(connect(&gateway), 0);
+        assert_eq!((code, told), (1040, format!("Too many connections: the gateway takes {words}")));
+        assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (3, 1));
+        drop(held);
+        drop(eventually_greeted(&gateway));
+    }
+}
+
+#[test]
+fn who_is_not_logged_in_leaves_room_for_others() {
+    let (server, _) = scripted(Then::Stutters(Vec::new()));
+    let gateway = limited("logins", &server, json!({"logins": 1}));
+    let _logged_in = [gateway.client("u"), gateway.client("shop")];
+    let mut first = connect(&gateway);
+    receive(&mut first).unwrap();
+    let (code, told) = farewell(connect(&gateway), 0);
+    assert!(code == 1040 && told.contains("1 connections that are not logged in"), "{told}");
+    first.write_all(&response("u")).unwrap();
+    assert_eq!(receive(&mut first).unwrap().1, OK);
+    drop(gateway.client("u"));
+}
+
+#[test]
+fn a_login_has_its_time() {
+    let (server, ends) = scripted(Then::Stutters(Vec::new()));
+    let gateway = limited("login", &server, json!({"login_seconds": 1}));
+    let mut stream = connect(&gateway);
+    receive(&mut stream).unwrap();
+    let (_, told) = farewell(stream, 1);
+    assert!(told.contains("no answer in time"), "{told}");
+    ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends too");
+}
+
+#[test]
+fn a_guarded_session_may_neither_idle_nor_dawdle_and_another_may() {
+    let (server, _) = scripted(Then::Stutters([beginning(), packet(4, END)].concat()));
+    let gateway = limited("time", &server, json!({"idle_seconds": 1, "command_seconds": 1}));
+    let mut plain = gateway.client("u");
+    let command = packet(0, QUERY);
+    plain.write_all(&command[..5]).unwrap();
+    let idle = gateway.client("shop");
+    let mut dawdling = gateway.client("shop");
+    dawdling.write_all(&command[..5]).unwrap();
+    let (code, told) = farewell(idle, 0);
+    assert!(code == 4031 && told.contains("idle for too long"), "{told}");
+    let (code, told) = farewell(dawdling, 1);
+    assert!(code == 1159 && told.contains("too long to come"), "{told}");
+    // It came before them, and stays.
+    plain.write_all(&command[5..]).unwrap();
+    let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
+    assert_eq!(answer[3], (4, END.to_vec()));
+}
+
+#[test]
+fn a_guarded_client_that_never_reads_is_not_waited_for() {
+    let (server, ends) = scripted(Then::Floods);
+    let mut gateway = limited("stall", &server, json!({"write_seconds": 1}));
+    let mut stream = gateway.client("shop");
+    stream.write_all(&packet(0, QUERY)).unwrap();
+    ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends");
+    drop(stream);
+    // Others are served.
+    drop(gateway.client("shop"));
+    assert!(gateway.counter("values_encrypted") > 0);
+}
