@@ -36,9 +36,9 @@ const TRIGGERS: &str = "SELECT DISTINCT event_object_schema, event_object_table 
 ///
 /// # Errors
 /// `plan`, for a rule that means no column, or where the server cannot be asked.
-pub fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> Result<Vec<String>> {
+pub fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> Result<()> {
     if !rules.guard() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let refuse = |why: String| Failure::new(Class::Plan, why);
     let Some(account) = &rules.check else { return Err(refuse("there are rules for columns and no [check]".into())) };
@@ -47,8 +47,8 @@ pub fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> Resu
     if let Some(unknown) = rules.unknown_column(&facts) {
         return Err(refuse(unknown));
     }
-    rules.catalogue = Catalogue::new(&facts, rules);
-    Ok(rules.catalogue.warnings(&facts))
+    rules.catalogue = Catalogue::new(&facts, rules).into();
+    Ok(())
 }
 
 /// On a runtime of its own: it is asked before the listeners begin, or beside them.

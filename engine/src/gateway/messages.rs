@@ -1,5 +1,6 @@
 //! What the gateway itself says to clients, and what it takes out of a server's short answers.
 
+use crate::gateway::sql::{Refusal, RefusalKind};
 use crate::error::{Class, Failure, Result};
 use crate::wire::mysql::bytes::Reader;
 use crate::wire::mysql::packet::{self, HEADER};
@@ -24,10 +25,27 @@ pub struct Complaint {
 }
 
 impl Complaint {
-    /// What the fence does not let pass.
-    pub fn fence(why: &impl std::fmt::Display) -> Self {
+    /// What does not pass.
+    pub fn not_passed(why: &str) -> Self {
         // ER_SPECIFIC_ACCESS_DENIED_ERROR
         Self::new(1227, b"42000", format!("the gateway lets no {why} pass for this account"))
+    }
+
+    /// A statement that does not pass.
+    pub fn refused(why: &Refusal) -> Self {
+        let (code, state) = match why.kind {
+            RefusalKind::Denied => (1227, b"42000"),
+            RefusalKind::UnknownTable => (1146, b"42S02"),
+            RefusalKind::UnknownColumn => (1054, b"42S22"),
+            RefusalKind::NoDatabase => (1046, b"3D000"),
+        };
+        Self::new(code, state, why.to_string())
+    }
+
+    /// Of a statement that was prepared under other rules, or whose tables have changed since.
+    pub fn prepare_again() -> Self {
+        // ER_NEED_REPREPARE
+        Self::new(1615, b"HY000", "the gateway's rules or the tables have changed: prepare the statement again".into())
     }
 
     /// What the rules forbid.
@@ -254,7 +272,7 @@ mod tests {
     #[test]
     fn another_implementation_reads_a_complaint() {
         let mut out = Vec::new();
-        Complaint::fence(&"function SLEEP").append(1, true, &mut out);
+        Complaint::not_passed("function SLEEP").append(1, true, &mut out);
         let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
         let packet = ErrPacket::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap();
         let error = packet.server_error();

@@ -1,8 +1,8 @@
 //! `costof-engine gateway`: stands before a MySQL server and encrypts columns of its answers.
 //!
 //! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`conversation`]
-//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`fence`] which
-//! statements pass. Threads share the rules: a session looks at a number with each command to see whether they are still the
+//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`sql`] which
+//! statements pass, and as what. Threads share the rules: a session looks at a number with each command to see whether they are still the
 //! same.
 
 mod admission;
@@ -40,6 +40,7 @@ fn serve() -> Result<()> {
     process::allow_many_connections();
     let gateway = Arc::new(Gateway::open(&plan)?);
     reload_on_hangup(gateway.clone())?;
+    site::watch(gateway.clone())?;
     let (listeners, warnings) = (gateway.addresses().to_vec(), gateway.warnings());
     process::say(&Answer::Ready(Ready { listeners, warnings }));
     for line in lines {

@@ -1,21 +1,25 @@
 //! What is being served.
 
 use super::admission::Admission;
-use super::check::{UNCHECKED, check};
+use super::check::check;
 use super::conversation::Site;
 use super::counters::{Counters, ListenerCounters};
 use super::plan::{ListenerPlan, Plan};
 use super::rules::Rules;
 use super::session::Shared;
 use crate::error::{Class, Failure, Result};
-use crate::serve::{AllCounters, Listeners, TlsFiles};
+use crate::serve::{AllCounters, Listeners, STACK, TlsFiles};
 use crate::transport::{Address, Transport};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The port of a server that names none.
 const DEFAULT_PORT: u16 = 3306;
+
+/// How often a server is asked whether its tables are still the same.
+const CHECKED_EVERY: Duration = Duration::from_secs(60);
 
 /// All listeners on all threads.
 pub struct Gateway {
@@ -54,11 +58,11 @@ impl Gateway {
 
     /// What an operator should know of the present rules.
     pub fn warnings(&self) -> Vec<String> {
-        let unchecked = |place: &&Place| {
+        let of_place = |place: &Place| {
             let (rules, _) = place.site.shared.rules();
-            rules.guard() && rules.catalogue.is_none()
+            rules.catalogue.warnings.iter().map(|warning| format!("{}: {warning}", place.address)).collect::<Vec<_>>()
         };
-        self.places.iter().filter(unchecked).map(|place| format!("{}: {UNCHECKED}", place.address)).collect()
+        self.places.iter().flat_map(of_place).collect()
     }
 
     /// Since the start.
@@ -73,7 +77,34 @@ impl Gateway {
     }
 }
 
+/// Ask each server again and again, so that a table that is new is known and one that is protected by now is.
+///
+/// # Errors
+/// `internal`.
+pub fn watch(gateway: Arc<Gateway>) -> Result<()> {
+    let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot watch the server: {error}"));
+    let work = move || {
+        loop {
+            std::thread::sleep(CHECKED_EVERY);
+            let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+            gateway.places.iter().for_each(Place::look_again);
+        }
+    };
+    std::thread::Builder::new().name("catalogue".into()).stack_size(STACK).spawn(work).map_err(refused)?;
+    Ok(())
+}
+
 impl Place {
+    /// A server that cannot be asked now is asked again; meanwhile what it said last counts.
+    fn look_again(&self) {
+        let Site { server, transport, shared, .. } = &*self.site;
+        let (rules, _) = shared.rules();
+        let mut fresh = (*rules).clone();
+        if check(&mut fresh, server, transport).is_ok() && fresh.catalogue.fingerprint != rules.catalogue.fingerprint {
+            shared.replace(fresh);
+        }
+    }
+
     fn reload(&self) -> Result<()> {
         let Site { server, transport, shared, .. } = &*self.site;
         shared.replace(read(&self.asked, server, transport)?);

@@ -5,6 +5,7 @@ use super::Rules;
 use crate::encryption::Algorithm;
 use crate::gateway::sql::{self, Class, Taint, Value};
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The server's own tables that may be read, and what in them tells of rows.
 const OF_THE_SERVER: &str = "information_schema";
@@ -14,7 +15,7 @@ const TELLING: [&str; 3] = ["checksum", "auto_increment", "cardinality"];
 const CLOSED: [&str; 3] = ["performance_schema", "mysql", "sys"];
 
 /// What a server says of its tables.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// Tables are told apart by case.
     pub names_have_case: bool,
@@ -33,7 +34,7 @@ pub struct Facts {
 }
 
 /// A column, as the server tells it.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub struct ColumnFacts {
     /// Names of database, table and column.
     pub names: [String; 3],
@@ -49,12 +50,25 @@ pub struct ColumnFacts {
     pub generation: String,
 }
 
+impl Facts {
+    /// Another one for other facts.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
 /// A server's tables.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     databases: HashMap<String, HashMap<String, Table>>,
     names_have_case: bool,
+    /// Of the facts that it was made of.
+    pub fingerprint: u64,
     protections: Vec<Protection>,
+    /// What an operator should know.
+    pub warnings: Vec<String>,
     /// A protected column is given its values by the server, which tells the last of them.
     pub hides_ids: bool,
 }
@@ -115,13 +129,16 @@ impl Table {
 impl Catalogue {
     /// Of a server that says this, under these rules.
     pub fn new(facts: &Facts, rules: &Rules) -> Self {
-        let mut catalogue = Catalogue { names_have_case: facts.names_have_case, ..Catalogue::default() };
+        let names_have_case = facts.names_have_case;
+        let mut catalogue =
+            Catalogue { names_have_case, fingerprint: facts.fingerprint(), ..Catalogue::default() };
         for column in &facts.columns {
             catalogue.add(column, rules);
         }
         catalogue.protect_what_is_tied(facts);
         catalogue.note_indexes(facts);
         catalogue.read_views(facts, rules);
+        catalogue.warnings = catalogue.doubts(facts);
         catalogue
     }
 
@@ -145,8 +162,8 @@ impl Catalogue {
         (taint != Taint::Clean).then_some(taint)
     }
 
-    /// What an operator should know.
-    pub fn warnings(&self, facts: &Facts) -> Vec<String> {
+    /// What protected values may get around.
+    fn doubts(&self, facts: &Facts) -> Vec<String> {
         let has_protected = |table: &&Table| table.columns.iter().any(|column| column.value.taint != Taint::Clean);
         let triggers = facts.triggers.iter().filter_map(|[database, table]| self.table(database, table));
         let triggered = triggers.filter(has_protected).map(|table| {

@@ -16,8 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A rules file, understood.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rules {
+    /// Of all rules that this process has had in force; those that never were have 0.
+    pub number: u64,
     /// Of computed columns, and of rules that do not say another.
     pub algorithm: Algorithm,
     /// What is done with computed outputs.
@@ -27,7 +29,7 @@ pub struct Rules {
     /// Who may see what tables there are. None only where there is nothing to guard.
     pub check: Option<Check>,
     /// The server's tables, as they were told last.
-    pub catalogue: Catalogue,
+    pub catalogue: Arc<Catalogue>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
     columns: Vec<ColumnRule>,
@@ -54,7 +56,7 @@ pub struct NamedKey {
 }
 
 /// Columns to encrypt.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ColumnRule {
     database: Pattern,
     table: Pattern,

@@ -79,11 +79,12 @@ fn understand(text: &str) -> Understood<Rules> {
         return Err(Fault::new(first.span(), why.into()));
     }
     Ok(Rules {
+        number: 0,
         algorithm,
         expressions: file.expressions,
         unknown_clients: file.unknown_clients,
         check: file.check,
-        catalogue: super::Catalogue::default(),
+        catalogue: Arc::default(),
         accounts: accounts(file.accounts, &keys)?,
         default_role: match file.default_role {
             DefaultRole::Opaque => Role::Opaque,

@@ -16,7 +16,6 @@ const MOST_COLUMNS: u64 = 1 << 16;
 /// Status flags.
 const MORE_RESULTS: u16 = 1 << 3;
 const CURSOR_EXISTS: u16 = 1 << 6;
-const NO_BACKSLASH_ESCAPES: u16 = 1 << 9;
 
 /// What may come next of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,16 +107,6 @@ impl Answer {
     /// Rows are to come next.
     pub fn is_in_rows(&self) -> bool {
         self.expected == Expected::Rows
-    }
-
-    /// More definitions are to come next.
-    pub fn is_in_definitions(&self) -> bool {
-        matches!(self.expected, Expected::Definitions { .. })
-    }
-
-    /// A backslash in a text takes the next sign's meaning, by what the server said last.
-    pub fn backslash_escapes(&self) -> bool {
-        self.status & NO_BACKSLASH_ESCAPES == 0
     }
 
     /// What the next packet is.

@@ -3,8 +3,8 @@
 use super::sealing::Sealing;
 use crate::encryption::{Algorithm, OriginalType, RowFormat, associated_data};
 use crate::error::{Failure, Result};
-use crate::gateway::fence::Columns;
-use crate::gateway::rules::{Expressions, Rules};
+use crate::gateway::rules::Rules;
+use crate::gateway::sql::{Output, Taint};
 use crate::wire::mysql::bytes::Reader;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,9 +13,6 @@ use std::rc::Rc;
 const FILLER: usize = 2;
 /// Definitions that a session remembers: a client may make any number of names.
 const MOST_REMEMBERED: usize = 4096;
-/// Databases of the server's own, in which statements and statistics may quote data.
-const OF_THE_SERVER: [&[u8]; 4] = [b"information_schema", b"performance_schema", b"mysql", b"sys"];
-
 /// A definition, read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
@@ -69,32 +66,35 @@ pub enum Column {
         /// What goes in the definition's place.
         definition: Box<[u8]>,
     },
-    /// The rules forbid it.
-    Refused,
 }
 
-/// What a session knows of definitions that it has seen, by what their statement's answer is worth and by the rows' format.
+/// What a session knows of definitions that it has seen, by what was decided of them and by the rows' format.
 #[derive(Debug, Default)]
-pub struct Seen([HashMap<Box<[u8]>, Rc<Column>>; 2 * Columns::COUNT]);
+pub struct Seen([HashMap<Box<[u8]>, Rc<Column>>; 2 * (1 + Algorithm::ALL.len())]);
 
 impl Seen {
-    /// What becomes of this column.
+    /// What becomes of this column, of which the statement's tree has this to say.
     ///
     /// # Errors
     /// `protocol`, `encryption`.
     pub fn column(
         &mut self,
         payload: &[u8],
-        from: Columns,
+        output: Output,
         format: RowFormat,
         rules: &Rules,
         sealing: &mut Sealing,
     ) -> Result<Rc<Column>> {
-        let place = 2 * from as usize + usize::from(format == RowFormat::Binary);
+        let decided = match output {
+            Output::Plain => 0,
+            // They begin with 1.
+            Output::Sealed(algorithm) => usize::from(algorithm.number()),
+        };
+        let place = 2 * decided + usize::from(format == RowFormat::Binary);
         if let Some(known) = self.0[place].get(payload) {
             return Ok(known.clone());
         }
-        let made = Rc::new(make(payload, from, format, rules, sealing)?);
+        let made = Rc::new(make(payload, output, format, rules, sealing)?);
         if self.0[place].len() >= MOST_REMEMBERED {
             self.0[place].clear();
         }
@@ -103,13 +103,12 @@ impl Seen {
     }
 }
 
-fn make(payload: &[u8], from: Columns, format: RowFormat, rules: &Rules, sealing: &mut Sealing) -> Result<Column> {
+fn make(payload: &[u8], output: Output, format: RowFormat, rules: &Rules, sealing: &mut Sealing) -> Result<Column> {
     let definition = Definition::parse(payload)?;
     let Definition { names, original, at } = definition;
-    let algorithm = match treatment(names, from, rules) {
-        Treatment::Plain => return Ok(Column::Plain { kind: original.kind }),
-        Treatment::Refuse => return Ok(Column::Refused),
-        Treatment::Seal(algorithm) => algorithm,
+    let algorithm = match (output, named_algorithm(names, rules)) {
+        (Output::Sealed(algorithm), _) | (Output::Plain, Some(algorithm)) => algorithm,
+        (Output::Plain, None) => return Ok(Column::Plain { kind: original.kind }),
     };
     sealing.prepare(algorithm)?;
     let mut packet = payload[..at].to_vec();
@@ -120,33 +119,15 @@ fn make(payload: &[u8], from: Columns, format: RowFormat, rules: &Rules, sealing
     Ok(Column::Sealed { kind: original.kind, algorithm, associated, definition: packet.into() })
 }
 
-enum Treatment {
-    Plain,
-    Seal(Algorithm),
-    Refuse,
-}
-
-fn treatment([database, table, column]: [&[u8]; 3], from: Columns, rules: &Rules) -> Treatment {
-    let is_named = ![database, table, column].iter().any(|name| name.is_empty());
-    if !column.is_empty()
-        && let Some(algorithm) = rules.algorithm_of(database, table, column)
-    {
-        return Treatment::Seal(algorithm);
+/// A second opinion, by the original names that the server sends: what they say is protected is encrypted, whatever the
+/// statement's tree says. A table that is too new to be known is held against the rules alone.
+fn named_algorithm([database, table, column]: [&[u8]; 3], rules: &Rules) -> Option<Algorithm> {
+    if let Some(taint) = rules.catalogue.protection_of(database, table, column) {
+        return Some(match taint {
+            Taint::Bare(number) => rules.catalogue.protection(number).algorithm,
+            Taint::Clean | Taint::Mixed { .. } => rules.algorithm,
+        });
     }
-    let is_of = |schema: &&[u8]| database.eq_ignore_ascii_case(schema);
-    let is_known = match from {
-        Columns::Server => true,
-        Columns::Shown => is_named && is_of(&OF_THE_SERVER[0]),
-        Columns::Tables => {
-            let is_table = rules.catalogue.as_ref().is_none_or(|catalogue| catalogue.is_table(database, table));
-            is_named && is_table && !OF_THE_SERVER.iter().any(is_of)
-        }
-        Columns::Anything => false,
-    };
-    match rules.expressions {
-        _ if is_known => Treatment::Plain,
-        Expressions::Plain => Treatment::Plain,
-        Expressions::Encrypt => Treatment::Seal(rules.algorithm),
-        Expressions::Refuse => Treatment::Refuse,
-    }
+    let [database, table, column] = [database, table, column].map(|name| str::from_utf8(name).unwrap_or_default());
+    rules.rule_for(database, table, column).map(|(algorithm, _)| algorithm)
 }

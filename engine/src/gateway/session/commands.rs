@@ -5,9 +5,11 @@ use super::flow::{CONTINUED, Flow, Head};
 use super::{Phase, Session};
 use crate::encryption::RowFormat;
 use crate::error::{Failure, Result};
-use crate::gateway::fence::{self, Columns, Reading, Surroundings};
 use crate::gateway::messages::{Complaint, append_short};
+use crate::gateway::sql::{self, Plan, Surroundings};
 use crate::wire::mysql::bytes::Reader;
+use crate::wire::mysql::packet::{self, HEADER};
+use std::rc::Rc;
 
 const QUIT: u8 = 0x01;
 const INIT_DB: u8 = 0x02;
@@ -30,9 +32,6 @@ const RESET_CONNECTION: u8 = 0x1F;
 
 /// The only option that there is: several statements in one command. On is 0.
 const MULTI_STATEMENTS_OFF: u16 = 1;
-/// Of what has no statement, or one that gives no rows.
-const SILENT: Reading = Reading { columns: Columns::Anything, tells_id: false };
-
 /// Of a name, in characters.
 const LONGEST_NAME: usize = 64;
 /// Before the name of a folder that MySQL 5.0 made; the name behind it is the database's as well.
@@ -125,7 +124,12 @@ fn answer_to(command: u8) -> Option<(Expected, RowFormat)> {
 
 /// Whether a command goes on under a guard.
 enum Verdict {
-    Goes(Reading),
+    /// As it is.
+    Goes,
+    /// As it is, for the statement that was prepared so.
+    Executed(Rc<Plan>),
+    /// As it was printed.
+    Printed(Rc<Plan>),
     Refused(Complaint),
     /// The gateway answers it.
     Answered(Reply),
@@ -160,12 +164,33 @@ impl Session {
                 return Ok(self.answer_instead(&head, Reply::Complaint(complaint), flow, to_client));
             }
             Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
-            Verdict::Goes(reading) => {
-                if let Some(guard) = &mut self.guard {
-                    guard.begin(reading, format);
+            Verdict::Goes => self.begin_statement(None, format),
+            Verdict::Executed(plan) => self.begin_statement(Some(plan), format),
+            Verdict::Printed(plan) => {
+                if command == STMT_PREPARE
+                    && let Some(guard) = &mut self.guard
+                {
+                    guard.begin_preparing(plan.clone(), &head.payload[1..], text_of(&self.database));
+                } else {
+                    self.begin_statement(Some(plan.clone()), format);
                 }
+                self.next_database = plan.uses.as_ref().map(|name| name.as_bytes().to_vec());
+                self.begin(command, expected);
+                append_printed(command, &plan.text, flow.replace(head.size()))?;
+                return Ok(true);
             }
         }
+        self.begin(command, expected);
+        Ok(self.send_on(head.size(), flow, to_client))
+    }
+
+    fn begin_statement(&mut self, plan: Option<Rc<Plan>>, format: RowFormat) {
+        if let Some(guard) = &mut self.guard {
+            guard.begin(plan, format);
+        }
+    }
+
+    fn begin(&mut self, command: u8, expected: Expected) {
         self.answer.expect(expected);
         self.commands.is_asked = expected != Expected::Nothing;
         self.commands.command = command;
@@ -174,7 +199,6 @@ impl Session {
         if command == QUIT {
             self.phase = Phase::Quitting;
         }
-        Ok(self.send_on(head.size(), flow, to_client))
     }
 
     /// A packet goes on to the server, or what was left of it, as far as it is there; whether there may be more.
@@ -215,28 +239,28 @@ impl Session {
     /// Without a wildcard for what goes on.
     fn verdict(&mut self, command: u8, head: &Head<'_>) -> Result<Verdict> {
         if self.guard.is_none() {
-            return Ok(Verdict::Goes(SILENT));
+            return Ok(Verdict::Goes);
         }
         let is_short = head.payload.len() == 1 && head.is_whole();
         let mut reader = Reader::new(head.payload);
         reader.u8()?;
         Ok(match command {
-            QUIT | PING if is_short => Verdict::Goes(SILENT),
+            QUIT | PING if is_short => Verdict::Goes,
             STATISTICS if is_short => Verdict::Answered(Reply::Words(NO_STATISTICS)),
             RESET_CONNECTION if is_short => {
                 self.guard.iter_mut().for_each(|guard| guard.forget_all());
-                Verdict::Goes(SILENT)
+                Verdict::Goes
             }
-            PROCESS_KILL if head.length == 1 + 4 => Verdict::Goes(SILENT),
-            SET_OPTION if head.length == 1 + 2 && reader.u16()? == MULTI_STATEMENTS_OFF => Verdict::Goes(SILENT),
-            SET_OPTION => Verdict::Refused(Complaint::fence(&"second statement behind the first")),
+            PROCESS_KILL if head.length == 1 + 4 => Verdict::Goes,
+            SET_OPTION if head.length == 1 + 2 && reader.u16()? == MULTI_STATEMENTS_OFF => Verdict::Goes,
+            SET_OPTION => Verdict::Refused(Complaint::not_passed("second statement behind the first")),
             INIT_DB => self.verdict_on_database(head),
             QUERY | STMT_PREPARE => self.verdict_on_statement(command, head),
             STMT_EXECUTE | STMT_SEND_LONG_DATA | STMT_CLOSE | STMT_RESET => {
                 let number = self.statement_number(reader.u32()?);
                 self.verdict_on_prepared(command, number, head)?
             }
-            _ => Verdict::Refused(Complaint::fence(&"command of this kind")),
+            _ => Verdict::Refused(Complaint::not_passed("command of this kind")),
         })
     }
 
@@ -244,15 +268,15 @@ impl Session {
     fn verdict_on_database(&mut self, head: &Head<'_>) -> Verdict {
         let name = &head.payload[1..];
         if !head.is_whole() || !is_plain_name(name) {
-            return Verdict::Refused(Complaint::fence(&"database's name of this form"));
+            return Verdict::Refused(Complaint::not_passed("database's name of this form"));
         }
         self.next_database = Some(name.to_vec());
-        Verdict::Goes(SILENT)
+        Verdict::Goes
     }
 
     fn verdict_on_statement(&mut self, command: u8, head: &Head<'_>) -> Verdict {
         let limits = &self.shared.limits;
-        let Some(guard) = &mut self.guard else { return Verdict::Goes(SILENT) };
+        let Some(guard) = &mut self.guard else { return Verdict::Goes };
         if head.length > 1 + limits.statement_bytes || head.length == CONTINUED {
             return Verdict::Refused(Complaint::too_large("a statement", limits.statement_bytes));
         }
@@ -265,11 +289,10 @@ impl Session {
                 return Verdict::Refused(Complaint::too_many_statements(limits.prepared_statements));
             }
         }
-        let backslash_escapes = self.answer.backslash_escapes();
-        let surroundings = Surroundings { rules: &self.rules, backslash_escapes };
-        match fence::read(&head.payload[1..], &surroundings) {
-            Ok(reading) => Verdict::Goes(reading),
-            Err(refusal) => Verdict::Refused(Complaint::fence(&refusal)),
+        let (database, is_prepared) = (text_of(&self.database), command == STMT_PREPARE);
+        match sql::read_known(&head.payload[1..], &Surroundings { rules: &self.rules, database, is_prepared }) {
+            Ok(plan) => Verdict::Printed(plan),
+            Err(refusal) => Verdict::Refused(Complaint::refused(&refusal)),
         }
     }
 
@@ -282,10 +305,9 @@ impl Session {
     }
 
     fn verdict_on_prepared(&mut self, command: u8, number: Option<u32>, head: &Head<'_>) -> Result<Verdict> {
-        const FLAGS: usize = 1 + 4;
         let most = self.shared.limits.long_data_bytes;
-        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes(SILENT)) };
-        let Some((number, reading)) = number.and_then(|number| Some((number, guard.prepared(number)?))) else {
+        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes) };
+        let Some(number) = number.filter(|number| guard.knows(*number)) else {
             return Ok(match command {
                 STMT_EXECUTE | STMT_RESET => Verdict::Refused(Complaint::unknown_statement()),
                 _ => Verdict::Answered(Reply::Nothing),
@@ -297,33 +319,55 @@ impl Session {
                     if head.length < CONTINUED { head.length.saturating_sub(BEFORE_LONG_DATA) } else { usize::MAX };
                 // What does not fit is told when the statement is executed: there is no answer to this.
                 if guard.takes_long_data(number, data) <= most {
-                    Verdict::Goes(SILENT)
+                    Verdict::Goes
                 } else {
                     Verdict::Answered(Reply::Nothing)
                 }
             }
             STMT_CLOSE => {
                 guard.forget(number);
-                Verdict::Goes(SILENT)
+                Verdict::Goes
             }
             STMT_RESET => {
                 guard.forget_long_data(number);
-                Verdict::Goes(SILENT)
+                Verdict::Goes
             }
-            _ => {
-                let cursor = *head.payload.get(FLAGS).ok_or_else(|| Failure::protocol("an execution without flags"))?;
-                if guard.takes_long_data(number, 0) > most {
-                    Verdict::Refused(Complaint::too_large("parameters that come by themselves", most))
-                } else if head.length == CONTINUED {
-                    Verdict::Refused(Complaint::too_large("a command", CONTINUED - 1))
-                } else if cursor != NO_CURSOR {
-                    Verdict::Refused(Complaint::fence(&"cursor"))
-                } else {
-                    guard.forget_long_data(number);
-                    Verdict::Goes(reading)
-                }
-            }
+            _ => self.verdict_on_execution(number, head)?,
         })
+    }
+
+    /// A prepared statement is executed, with parameters that it may have.
+    fn verdict_on_execution(&mut self, number: u32, head: &Head<'_>) -> Result<Verdict> {
+        let most = self.shared.limits.long_data_bytes;
+        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes) };
+        let mut reader = Reader::new(head.payload);
+        reader.bytes(1 + 4)?;
+        let cursor = reader.u8()?;
+        let _iterations = reader.u32()?;
+        let plan = match guard.prepared(number, &self.rules) {
+            Ok(plan) => plan,
+            Err(complaint) => return Ok(Verdict::Refused(complaint)),
+        };
+        let has_right_types = match guard.takes_types(number, reader.rest()) {
+            Some(are_right) => are_right,
+            None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
+            None => return Ok(Verdict::Wait),
+        };
+        let objection = match () {
+            () if guard.takes_long_data(number, 0) > most => {
+                Complaint::too_large("parameters that come by themselves", most)
+            }
+            () if head.length == CONTINUED => Complaint::too_large("a command", CONTINUED - 1),
+            () if cursor != NO_CURSOR => Complaint::not_passed("cursor"),
+            () if !has_right_types => {
+                Complaint::not_passed("comparison of a protected column with a parameter of another type")
+            }
+            () => {
+                guard.forget_long_data(number);
+                return Ok(Verdict::Executed(plan));
+            }
+        };
+        Ok(Verdict::Refused(objection))
     }
 }
 
@@ -342,4 +386,17 @@ fn is_plain_name(name: &[u8]) -> bool {
     let is_old = name.get(..OLD_NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD_NAME));
     let fits = !text.is_empty() && text.chars().count() <= LONGEST_NAME && !text.ends_with(' ');
     fits && !is_old && text.chars().all(|character| character != '\0' && character <= '\u{FFFF}')
+}
+
+/// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
+fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
+    name.as_deref().and_then(|name| str::from_utf8(name).ok())
+}
+
+fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    out.push(command);
+    out.extend_from_slice(text.as_bytes());
+    packet::finish(&mut out[start..], 0)
 }

@@ -6,17 +6,31 @@ use super::flow::{Flow, Head};
 use super::sealing::Sealing;
 use super::{Tally, rows};
 use crate::encryption::RowFormat;
-use crate::error::Result;
-use crate::gateway::fence::{Columns, Reading};
+use crate::error::{Failure, Result};
 use crate::gateway::messages::{Complaint, append_bare_eof, append_bare_ok, append_bare_prepared};
-use crate::gateway::rules::{Expressions, Role, Rules};
+use crate::gateway::rules::{Role, Rules};
 use crate::gateway::server_errors::append_server_error;
+use crate::gateway::sql::{self, Answer as Rows, Output, Plan, Surroundings};
+use crate::wire::mysql::bytes::Reader;
 use crate::wire::mysql::packet::{self, HEADER};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Before anything is read: nothing is worth anything.
-const UNREAD: Reading = Reading { columns: Columns::Anything, tells_id: false };
+/// A prepared statement's text that is kept, to be read again under other rules.
+const LONGEST_KEPT: usize = 64 * 1024;
+
+/// A statement that was prepared.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it is.
+    pub plan: Rc<Plan>,
+    /// As it came, with the database that it was of. Long ones are not kept.
+    asked: Option<(Box<[u8]>, Option<Box<str>>)>,
+    /// That it was read under.
+    rules: u64,
+    /// An execution has told its parameters' types, and they were right.
+    has_types: bool,
+}
 
 /// The guard of one session.
 #[derive(Debug)]
@@ -25,17 +39,17 @@ pub struct Guard {
     decrypts: bool,
     sealing: Sealing,
     seen: Seen,
-    /// Of the present command's statement.
-    reading: Reading,
+    /// Of the present command's statement; None, where it has none.
+    plan: Option<Rc<Plan>>,
+    /// It is being prepared: as it came, and the database that it is of.
+    preparing: Option<(Box<[u8]>, Option<Box<str>>)>,
     format: RowFormat,
     /// Of the present result set.
     columns: Vec<Rc<Column>>,
     is_sealed: bool,
-    /// Where the rules may yet refuse a column: the result set's beginning, from this packet on. Drivers take no error in the
-    /// midst of definitions.
-    held: Option<u8>,
-    beginning: Vec<u8>,
-    statements: HashMap<u32, Reading>,
+    /// Definitions of a prepared statement's columns that have come.
+    described: usize,
+    statements: HashMap<u32, Prepared>,
     /// The one that was prepared last has a second number.
     last_prepared: Option<u32>,
     /// Bytes of parameters that have come by themselves, by statement, since it was executed.
@@ -49,10 +63,6 @@ pub enum Went {
     AsItIs,
     /// Something else goes in its place.
     Rewritten,
-    /// It waits for more of its kind.
-    Held,
-    /// An error goes in its place, and nothing of the rest.
-    Refused,
 }
 
 impl Guard {
@@ -66,12 +76,12 @@ impl Guard {
             role,
             decrypts,
             seen: Seen::default(),
-            reading: UNREAD,
+            plan: None,
+            preparing: None,
             format: RowFormat::Text,
             columns: Vec::new(),
             is_sealed: false,
-            held: None,
-            beginning: Vec::new(),
+            described: 0,
             statements: HashMap::new(),
             last_prepared: None,
             long_data: HashMap::new(),
@@ -90,16 +100,58 @@ impl Guard {
         Ok(())
     }
 
-    /// A command begins, whose statement is worth this much.
-    pub fn begin(&mut self, reading: Reading, format: RowFormat) {
-        self.held = None;
-        self.reading = reading;
+    /// A command begins, which this statement is of.
+    pub fn begin(&mut self, plan: Option<Rc<Plan>>, format: RowFormat) {
+        self.plan = plan;
+        self.preparing = None;
         self.format = format;
     }
 
-    /// What a prepared statement is worth; None, where the gateway knows none of this number.
-    pub fn prepared(&self, statement: u32) -> Option<Reading> {
-        self.statements.get(&statement).copied()
+    /// A statement is about to be prepared.
+    pub fn begin_preparing(&mut self, plan: Rc<Plan>, sql: &[u8], database: Option<&str>) {
+        self.begin(Some(plan), RowFormat::Binary);
+        self.preparing = (sql.len() <= LONGEST_KEPT).then(|| (sql.into(), database.map(Box::from)));
+    }
+
+    /// Whether the gateway knows a prepared statement of this number.
+    pub fn knows(&self, statement: u32) -> bool {
+        self.statements.contains_key(&statement)
+    }
+
+    /// The plan of a prepared statement, read anew where the rules or the tables are others by now; an error where it has
+    /// become another one, or is not known.
+    pub fn prepared(&mut self, statement: u32, rules: &Rules) -> std::result::Result<Rc<Plan>, Complaint> {
+        let prepared = self.statements.get_mut(&statement).ok_or_else(Complaint::unknown_statement)?;
+        if prepared.rules != rules.number {
+            let (sql, database) = prepared.asked.as_ref().ok_or_else(Complaint::prepare_again)?;
+            let surroundings = Surroundings { rules, database: database.as_deref(), is_prepared: true };
+            let plan = sql::read_known(sql, &surroundings).map_err(|refusal| Complaint::refused(&refusal))?;
+            if *plan != *prepared.plan {
+                return Err(Complaint::prepare_again());
+            }
+            prepared.rules = rules.number;
+        }
+        Ok(prepared.plan.clone())
+    }
+
+    /// An execution tells its parameters' types, as the bytes behind its NULLs have it; whether they are right. None, where
+    /// not all of them have come.
+    pub fn takes_types(&mut self, statement: u32, parameters: &[u8]) -> Option<bool> {
+        const TYPE: usize = 2;
+        let Some(Prepared { plan, has_types, .. }) = self.statements.get_mut(&statement) else { return Some(false) };
+        let count = plan.parameters.len();
+        if plan.parameters.iter().all(Option::is_none) {
+            return Some(true);
+        }
+        let (is_new, types) = parameters.get(count.div_ceil(8)..)?.split_first()?;
+        if *is_new != 1 {
+            return Some(*has_types);
+        }
+        let types = types.get(..TYPE * count)?.chunks_exact(TYPE);
+        *has_types = plan.parameters.iter().zip(types).all(|(class, kind)| {
+            class.is_none_or(|class| class.takes_parameter(kind[0]))
+        });
+        Some(*has_types)
     }
 
     /// How many there are.
@@ -143,15 +195,9 @@ impl Guard {
         self.long_data.remove(&statement);
     }
 
-    /// The statements that another guard has let pass are as safe under new rules. Those may guard other tables though, so no
-    /// id is told any more; and where views were not known, any name could have been one's.
-    pub fn inherit(&mut self, before: Guard, knew_views: bool) {
-        let doubtful = |columns| !knew_views && columns == Columns::Tables;
-        let silent = |Reading { columns, .. }| Reading {
-            columns: if doubtful(columns) { Columns::Anything } else { columns },
-            tells_id: false,
-        };
-        self.statements = before.statements.into_iter().map(|(number, reading)| (number, silent(reading))).collect();
+    /// The statements that another guard has let pass, to be looked at again when they are executed.
+    pub fn inherit(&mut self, before: Guard) {
+        self.statements = before.statements;
         (self.last_prepared, self.long_data) = (before.last_prepared, before.long_data);
     }
 
@@ -160,7 +206,7 @@ impl Guard {
         self.is_sealed || !answer.is_in_rows()
     }
 
-    /// A packet of the server's on its way to the client; `is_last` of its list, if it is in one.
+    /// A packet of the server's on its way to the client.
     ///
     /// # Errors
     /// `protocol`, `encryption`.
@@ -168,21 +214,18 @@ impl Guard {
         &mut self,
         head: &Head<'_>,
         kind: Kind,
-        is_last: bool,
         rules: &Rules,
         tally: &mut Tally,
         flow: &mut Flow<'_>,
     ) -> Result<Went> {
         match kind {
-            Kind::Error => {
-                let sequence = self.held.take().unwrap_or(head.sequence);
-                append_server_error(head.payload, sequence, flow.replace(head.size()))?;
-            }
+            Kind::Error => append_server_error(head.payload, head.sequence, flow.replace(head.size()))?,
             Kind::Ok => {
-                append_bare_ok(head.payload, self.reading.tells_id, head.sequence, flow.replace(head.size()))?;
+                let tells_id = self.plan.as_ref().is_some_and(|plan| plan.tells_id);
+                append_bare_ok(head.payload, tells_id, head.sequence, flow.replace(head.size()))?;
             }
             Kind::EndOfRows => append_bare_ok(head.payload, false, head.sequence, flow.replace(head.size()))?,
-            Kind::Definition(Of::Rows) => return self.define(head, is_last, rules, tally, flow),
+            Kind::Definition(Of::Rows) => return self.define(head, rules, flow),
             Kind::Definition(Of::Columns) => return self.describe(head, rules, flow),
             Kind::Row => {
                 tally.rows += 1;
@@ -200,18 +243,11 @@ impl Guard {
             Kind::Count => {
                 self.columns.clear();
                 self.is_sealed = false;
-                if rules.expressions != Expressions::Refuse {
-                    return Ok(Went::AsItIs);
-                }
-                self.held = Some(head.sequence);
-                self.beginning.clear();
-                append(head.payload, head.sequence, &mut self.beginning)?;
-                flow.drop(head.size());
-                return Ok(Went::Held);
+                self.check_count(Reader::new(head.payload).length()?)?;
+                return Ok(Went::AsItIs);
             }
             Kind::Prepared(statement) => {
-                self.statements.insert(statement, self.reading);
-                self.last_prepared = Some(statement);
+                self.prepare(statement, head, rules)?;
                 append_bare_prepared(head.payload, head.sequence, flow.replace(head.size()))?;
             }
             Kind::Eof => append_bare_eof(head.payload, head.sequence, flow.replace(head.size()))?,
@@ -220,61 +256,72 @@ impl Guard {
         Ok(Went::Rewritten)
     }
 
+    /// The server has prepared what was printed, and has as many columns and parameters as that.
+    fn prepare(&mut self, statement: u32, head: &Head<'_>, rules: &Rules) -> Result<()> {
+        let mut reader = Reader::new(head.payload);
+        reader.bytes(1 + 4)?;
+        let (columns, parameters) = (reader.u16()?, reader.u16()?);
+        let Some(plan) = self.plan.clone() else { return Err(Failure::protocol("nothing was to be prepared")) };
+        self.described = 0;
+        if columns > 0 || matches!(plan.answer, Rows::Rows(_)) {
+            self.check_count(columns.into())?;
+        }
+        if usize::from(parameters) != plan.parameters.len() {
+            return Err(Failure::protocol("the server counts other parameters than the gateway"));
+        }
+        let asked = self.preparing.take();
+        self.statements.insert(statement, Prepared { plan, asked, rules: rules.number, has_types: false });
+        self.last_prepared = Some(statement);
+        Ok(())
+    }
+
+    /// Where the server has read another statement than was meant, nothing of its answer goes on.
+    fn check_count(&self, columns: u64) -> Result<()> {
+        match self.plan.as_ref().map(|plan| &plan.answer) {
+            Some(Rows::Shown) => Ok(()),
+            Some(Rows::Rows(outputs)) if outputs.len() as u64 == columns => Ok(()),
+            Some(Rows::Rows(_) | Rows::Silent) | None => {
+                Err(Failure::protocol("the server gives other columns than the gateway has read"))
+            }
+        }
+    }
+
+    fn output(&self, at: usize) -> Result<Output> {
+        match self.plan.as_ref().map(|plan| &plan.answer) {
+            Some(Rows::Shown) => Ok(Output::Plain),
+            Some(Rows::Rows(outputs)) => {
+                outputs.get(at).copied().ok_or_else(|| Failure::protocol("a column more than there are"))
+            }
+            Some(Rows::Silent) | None => Err(Failure::protocol("a column where there is none")),
+        }
+    }
+
     /// A column of a result set.
-    fn define(
-        &mut self,
-        head: &Head<'_>,
-        is_last: bool,
-        rules: &Rules,
-        tally: &mut Tally,
-        flow: &mut Flow<'_>,
-    ) -> Result<Went> {
-        let column = self.seen.column(head.payload, self.reading.columns, self.format, rules, &mut self.sealing)?;
-        let changed = match &*column {
-            Column::Refused => {
-                tally.refused += 1;
-                let sequence = self.held.take().unwrap_or(head.sequence);
-                Complaint::denied(COMPUTED).append(sequence, true, flow.replace(head.size()));
-                return Ok(Went::Refused);
-            }
-            Column::Plain { .. } => None,
-            Column::Sealed { definition, .. } => Some(&**definition),
-        };
-        self.is_sealed |= changed.is_some();
-        let went = match (changed, self.held) {
-            (changed, Some(_)) => {
-                append(changed.unwrap_or(head.payload), head.sequence, &mut self.beginning)?;
-                if is_last {
-                    self.held = None;
-                    flow.replace(head.size()).extend_from_slice(&self.beginning);
-                    Went::Rewritten
-                } else {
-                    flow.drop(head.size());
-                    Went::Held
-                }
-            }
-            (None, None) => Went::AsItIs,
-            (Some(changed), None) => {
-                append(changed, head.sequence, flow.replace(head.size()))?;
-                Went::Rewritten
-            }
-        };
+    fn define(&mut self, head: &Head<'_>, rules: &Rules, flow: &mut Flow<'_>) -> Result<Went> {
+        let output = self.output(self.columns.len())?;
+        let column = self.seen.column(head.payload, output, self.format, rules, &mut self.sealing)?;
+        let went = changed(&column, head, flow)?;
+        self.is_sealed |= went == Went::Rewritten;
         self.columns.push(column);
         Ok(went)
     }
 
-    /// The number of the first packet that the client was not sent yet, though it has come.
-    pub fn held(&self) -> Option<u8> {
-        self.held
-    }
-
-    /// A column of a statement that is prepared: its rows may never come, so nothing is refused yet.
+    /// A column of a statement that is prepared.
     fn describe(&mut self, head: &Head<'_>, rules: &Rules, flow: &mut Flow<'_>) -> Result<Went> {
-        let (columns, format) = (self.reading.columns, RowFormat::Binary);
-        let column = self.seen.column(head.payload, columns, format, rules, &mut self.sealing)?;
-        let Column::Sealed { definition, .. } = &*column else { return Ok(Went::AsItIs) };
-        append(definition, head.sequence, flow.replace(head.size()))?;
-        Ok(Went::Rewritten)
+        let output = self.output(self.described)?;
+        self.described += 1;
+        let column = self.seen.column(head.payload, output, RowFormat::Binary, rules, &mut self.sealing)?;
+        changed(&column, head, flow)
+    }
+}
+
+fn changed(column: &Column, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<Went> {
+    match column {
+        Column::Plain { .. } => Ok(Went::AsItIs),
+        Column::Sealed { definition, .. } => {
+            append(definition, head.sequence, flow.replace(head.size()))?;
+            Ok(Went::Rewritten)
+        }
     }
 }
 
@@ -284,5 +331,3 @@ fn append(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(payload);
     packet::finish(&mut out[start..], sequence)
 }
-
-const COMPUTED: &str = "the gateway's rules refuse columns that are computed, or that it cannot trace to a table";

@@ -62,8 +62,6 @@ pub struct Session {
     rest: usize,
     /// The next packet of the server's belongs to the one before it.
     continued: bool,
-    /// The client was told that its answer is refused: what is left of it goes no further.
-    draining: bool,
     tally: Tally,
 }
 
@@ -113,7 +111,6 @@ impl Session {
             next_database: None,
             rest: 0,
             continued: false,
-            draining: false,
             tally: Tally::default(),
         }
     }
@@ -212,7 +209,7 @@ impl Session {
     /// The server's connection has ended. The client is told, unless it was idle, had said goodbye, or has half a packet.
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.answer.is_over();
-        if !is_idle && self.phase != Phase::Quitting && !self.draining {
+        if !is_idle && self.phase != Phase::Quitting {
             self.fail(&Complaint::server_lost(), to_client);
         }
         self.phase = Phase::Over;
@@ -220,12 +217,11 @@ impl Session {
 
     /// It cannot go on: tell the client, where it can still be told.
     pub fn fail(&mut self, why: &Complaint, to_client: &mut Vec<u8>) {
-        let within_a_packet = (self.rest > 0 || self.continued) && !self.draining;
+        let within_a_packet = self.rest > 0 || self.continued;
         if self.phase != Phase::Over && !within_a_packet {
             let pinned = self.pinning.as_ref().map(Pinning::sequence);
-            let held = pinned.or_else(|| self.guard.as_ref().and_then(|guard| guard.held()));
             // Before a client has said what it can do, it is spoken to in the old form.
-            why.append(held.unwrap_or(self.answer.sequence), !matches!(self.phase, Phase::Greeting), to_client);
+            why.append(pinned.unwrap_or(self.answer.sequence), !matches!(self.phase, Phase::Greeting), to_client);
             self.tally.errors += 1;
         }
         self.phase = Phase::Over;
@@ -257,12 +253,12 @@ impl Session {
     /// Rules that were read since the last command; why it cannot go on under them.
     fn renew_rules(&mut self) -> Result<Option<Complaint>> {
         if self.generation != self.shared.generation() {
-            let (guard, knew_views) = (self.guard.take(), self.rules.catalogue.is_some());
+            let guard = self.guard.take();
             (self.rules, self.generation) = self.shared.rules();
             self.take_role()?;
             match (&mut self.guard, guard) {
-                (Some(guard), Some(before)) => guard.inherit(*before, knew_views),
-                // Its statements were prepared, and its variables set, where no fence was.
+                (Some(guard), Some(before)) => guard.inherit(*before),
+                // Its statements were prepared, and its variables set, where nothing was guarded.
                 (Some(_), None) => return Ok(Some(Complaint::denied(CONNECT_AGAIN))),
                 (None, _) => {}
             }
@@ -295,7 +291,7 @@ impl Session {
             self.stream(head.size(), flow);
             return Ok(self.rest == 0);
         }
-        let is_guarded = !self.draining && self.guard.as_ref().is_some_and(|guard| guard.looks_at(&self.answer));
+        let is_guarded = self.guard.as_ref().is_some_and(|guard| guard.looks_at(&self.answer));
         if is_guarded && head.length == CONTINUED {
             return Err(super::messages::too_long("a row"));
         }
@@ -308,16 +304,14 @@ impl Session {
             return Ok(true);
         }
         // Of what is not looked at as a whole, rows alone are long.
-        if kind != Kind::Row && self.guard.is_some() && !self.draining && !head.is_whole() {
+        if kind != Kind::Row && self.guard.is_some() && !head.is_whole() {
             return Err(Failure::protocol("the end of the server's answer is too long"));
         }
-        let was_unasked = kind == Kind::Error && !self.draining && self.commands.is_idle();
+        let was_unasked = kind == Kind::Error && self.commands.is_idle();
         self.continued = head.length == CONTINUED;
-        let is_last = !self.answer.is_in_definitions();
         match &mut self.guard {
-            Some(guard) if !self.draining && !self.continued => {
-                let went = guard.pass(&head, kind, is_last, &self.rules, &mut self.tally, flow)?;
-                self.draining = went == guard::Went::Refused;
+            Some(guard) if !self.continued => {
+                let went = guard.pass(&head, kind, &self.rules, &mut self.tally, flow)?;
                 if went == guard::Went::AsItIs {
                     self.stream(head.size(), flow);
                 }
@@ -325,7 +319,6 @@ impl Session {
             _ => self.stream(head.size(), flow),
         }
         if self.answer.is_over() && self.rest == 0 && !self.continued {
-            self.draining = false;
             self.commands.answered();
             self.settle_database(kind == Kind::Ok);
         }
@@ -357,11 +350,7 @@ impl Session {
     fn stream(&mut self, size: usize, flow: &mut Flow<'_>) {
         self.rest += size;
         let here = self.rest.min(flow.left());
-        if self.draining {
-            flow.drop(here);
-        } else {
-            flow.pass(here);
-        }
+        flow.pass(here);
         self.rest -= here;
     }
 }

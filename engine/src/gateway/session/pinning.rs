@@ -8,6 +8,7 @@
 use super::answer::Kind;
 use crate::error::{Failure, Result};
 use crate::gateway::messages::append_short;
+use crate::gateway::sql::MODES;
 use crate::wire::mysql::bytes::{NULL, Reader};
 use crate::wire::mysql::packet::HEADER;
 use std::sync::LazyLock;
@@ -15,26 +16,6 @@ use std::sync::LazyLock;
 const QUERY: u8 = 0x03;
 /// ER_UNKNOWN_SYSTEM_VARIABLE
 const UNKNOWN_VARIABLE: u16 = 1193;
-
-/// Of the server's SQL mode what stays: none of these changes how a statement is read, what it is assigned to, or which
-/// of two values is the greater one. Not every server knows each.
-const MODES: [&str; 15] = [
-    "STRICT_TRANS_TABLES",
-    "STRICT_ALL_TABLES",
-    "NO_ZERO_IN_DATE",
-    "NO_ZERO_DATE",
-    "ALLOW_INVALID_DATES",
-    "ERROR_FOR_DIVISION_BY_ZERO",
-    "NO_AUTO_CREATE_USER",
-    "NO_AUTO_VALUE_ON_ZERO",
-    "NO_ENGINE_SUBSTITUTION",
-    "NO_UNSIGNED_SUBTRACTION",
-    "ONLY_FULL_GROUP_BY",
-    "PAD_CHAR_TO_FULL_LENGTH",
-    "TIME_ROUND_FRACTIONAL",
-    "TIME_TRUNCATE_FRACTIONAL",
-    "NO_DIR_IN_CREATE",
-];
 
 /// Expressions that are read back, and what each must be but for the SQL mode, which is the first.
 const READ_BACK: [(&str, &[u8]); 6] = [

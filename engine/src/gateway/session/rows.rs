@@ -143,7 +143,6 @@ impl Writer<'_> {
 fn kind(column: &Column) -> u8 {
     match column {
         Column::Plain { kind } | Column::Sealed { kind, .. } => *kind,
-        Column::Refused => 0,
     }
 }
 

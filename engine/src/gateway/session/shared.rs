@@ -21,13 +21,13 @@ pub struct Shared {
 impl Shared {
     /// With these rules.
     pub fn new(rules: Rules, limits: Limits) -> Self {
-        Shared { rules: Mutex::new(Arc::new(rules)), generation: AtomicU64::new(0), limits }
+        Shared { rules: Mutex::new(numbered(rules)), generation: AtomicU64::new(0), limits }
     }
 
     /// From each session's next command on.
     pub fn replace(&self, rules: Rules) {
         let mut held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Arc::new(rules);
+        *held = numbered(rules);
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -43,6 +43,13 @@ impl Shared {
     }
 }
 
+/// What was found out about statements under other rules is known by another number.
+fn numbered(mut rules: Rules) -> Arc<Rules> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    rules.number = 1 + LAST.fetch_add(1, Ordering::Relaxed);
+    Arc::new(rules)
+}
+
 /// What a session has done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tally {
@@ -56,7 +63,7 @@ pub struct Tally {
     pub plaintext_bytes: u64,
     /// Of those values.
     pub ciphertext_bytes: u64,
-    /// Commands that the fence or the rules did not let pass.
+    /// Commands that did not pass.
     pub refused: u64,
     /// Sessions that could not go on.
     pub errors: u64,

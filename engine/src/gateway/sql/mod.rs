@@ -5,6 +5,7 @@
 //! the server gets. Nothing of the client's text goes on but names, numbers and texts that were read and are written anew: a
 //! misreading gives another query, never another decision.
 
+mod cache;
 mod lexer;
 mod parser;
 mod policy;
@@ -14,7 +15,9 @@ mod settings;
 mod tree;
 mod words;
 
+pub use cache::read as read_known;
 pub use policy::{Check, Class, Taint, Value};
+pub use settings::MODES;
 
 use super::rules::{Catalogue, Expressions, Rules};
 use crate::encryption::Algorithm;
@@ -35,8 +38,6 @@ const LONGEST_PRINTED: usize = 4 << 20;
 pub struct Surroundings<'a> {
     /// Of the session's account.
     pub rules: &'a Rules,
-    /// The server's tables.
-    pub catalogue: &'a Catalogue,
     /// That bare names are of.
     pub database: Option<&'a str>,
     /// Question marks stand for values.
@@ -161,7 +162,8 @@ fn shortened(text: &str) -> &str {
 /// # Errors
 /// Where it is not known to be harmless.
 pub fn read(sql: &[u8], surroundings: &Surroundings<'_>) -> Result<Plan, Refusal> {
-    let Surroundings { rules, catalogue, database, is_prepared } = *surroundings;
+    let Surroundings { rules, database, is_prepared } = *surroundings;
+    let catalogue = &*rules.catalogue;
     if sql.len() > LONGEST_STATEMENT {
         return Err(Refusal::of("statement of more than 1 MiB"));
     }
@@ -222,7 +224,7 @@ fn about_session(session: Session<'_>, surroundings: &Surroundings<'_>) -> Resul
 fn of_table(show: &'static str, table: &Table<'_>, surroundings: &Surroundings<'_>) -> Result<String, Refusal> {
     let database = table.database.as_deref().or(surroundings.database).ok_or(Refusal::no_database())?;
     let unknown = || Refusal::unknown_table(database, &table.name);
-    let found = surroundings.catalogue.table(database, &table.name).ok_or_else(unknown)?;
+    let found = surroundings.rules.catalogue.table(database, &table.name).ok_or_else(unknown)?;
     let creates = show.ends_with(' ');
     if creates && found.hides_ids {
         return Err(Refusal::of("SHOW CREATE TABLE while its protected column has AUTO_INCREMENT"));

@@ -32,12 +32,17 @@ pub enum Taint {
 /// Types that compare with each other without a conversion of the column's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
+    /// Whole numbers.
     Integer,
+    /// Exact numbers with a point.
     Decimal,
+    /// Approximate numbers.
     Float,
     /// By a hash of its collation.
     Text(u32),
+    /// Bytes.
     Binary,
+    /// Dates and times.
     Temporal,
     /// A literal NULL.
     Null,

@@ -9,8 +9,9 @@ const LONGEST_GROUP: u64 = 1 << 20;
 /// Seconds of any time-out: a year, the servers' own limit.
 const LONGEST_TIMEOUT: u64 = 31_536_000;
 
-/// SQL modes that change no statement's meaning to whoever reads it.
-pub const MODES: [&str; 16] = [
+/// SQL modes that a session may have: none of them changes how a statement is read, what it is assigned to, or which of two
+/// values is the greater one. Not every server knows each.
+pub const MODES: [&str; 15] = [
     "ALLOW_INVALID_DATES",
     "ERROR_FOR_DIVISION_BY_ZERO",
     "NO_AUTO_CREATE_USER",
@@ -22,11 +23,10 @@ pub const MODES: [&str; 16] = [
     "NO_ZERO_IN_DATE",
     "ONLY_FULL_GROUP_BY",
     "PAD_CHAR_TO_FULL_LENGTH",
-    "REAL_AS_FLOAT",
     "STRICT_ALL_TABLES",
     "STRICT_TRANS_TABLES",
+    "TIME_ROUND_FRACTIONAL",
     "TIME_TRUNCATE_FRACTIONAL",
-    "TRADITIONAL",
 ];
 
 const ISOLATION_LEVELS: [&str; 4] = ["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"];
@@ -190,7 +190,9 @@ fn modes(value: &Value<'_>) -> Option<String> {
     };
     let mut known = Vec::new();
     for mode in written.split(',').map(str::trim).filter(|mode| !mode.is_empty()) {
-        known.push(*MODES.iter().find(|known| known.eq_ignore_ascii_case(mode))?);
+        // Which stands for several of them.
+        let all = MODES.iter().chain(&["TRADITIONAL"]);
+        known.push(*all.into_iter().find(|known| known.eq_ignore_ascii_case(mode))?);
     }
     let list = known.join(",");
     Some(if before.is_empty() { format!("'{list}'") } else { format!("{before}{list}')") })

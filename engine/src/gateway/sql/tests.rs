@@ -73,13 +73,12 @@ fn facts() -> Facts {
 
 fn rules(settings: &str) -> Rules {
     let mut rules = Rules::of(&format!("{settings}\n{RULES}"));
-    rules.catalogue = Catalogue::new(&facts(), &rules);
+    rules.catalogue = Catalogue::new(&facts(), &rules).into();
     rules
 }
 
 fn read_in(rules: &Rules, database: Option<&str>, sql: &[u8], is_prepared: bool) -> Result<Plan, Refusal> {
-    let catalogue = &rules.catalogue;
-    read(sql, &Surroundings { rules, catalogue, database, is_prepared })
+    read(sql, &Surroundings { rules, database, is_prepared })
 }
 
 fn planned(sql: &str) -> Result<Plan, Refusal> {
