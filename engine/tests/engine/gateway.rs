@@ -153,7 +153,8 @@ fn response(account: &str) -> Vec<u8> {
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
     payload.resize(32, 0);
     payload.extend_from_slice(account.as_bytes());
-    payload.extend_from_slice(b"\0\x00mysql_native_password\0\x13\x10costof_encrypted\x011");
+    payload.extend_from_slice(b"\0\x00mysql_native_password\0\x61\x10costof_encrypted\x011\x0ccostof_nonce\x40");
+    payload.resize(payload.len() + 64, b'7');
     packet(1, &payload)
 }
 

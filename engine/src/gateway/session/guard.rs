@@ -5,7 +5,7 @@ use super::columns::{Column, Seen};
 use super::flow::{Flow, Head};
 use super::sealing::Sealing;
 use super::{Tally, rows};
-use crate::encryption::RowFormat;
+use crate::encryption::{RowFormat, SessionSalt};
 use crate::error::Result;
 use crate::gateway::fence::{Columns, Reading};
 use crate::gateway::messages::{Complaint, append_bare_ok, append_blanked};
@@ -21,7 +21,6 @@ const UNREAD: Reading = Reading { columns: Columns::Anything, tells_id: false };
 #[derive(Debug)]
 pub struct Guard {
     role: Role,
-    decrypts: bool,
     sealing: Sealing,
     seen: Seen,
     /// Of the present command's statement.
@@ -53,15 +52,14 @@ pub enum Went {
 }
 
 impl Guard {
-    /// Of an account of this role, with a new data key; a client that says so gets an envelope with each column.
+    /// Of an account of this role, with a new data key; a client whose keys have a salt gets an envelope with each column.
     ///
     /// # Errors
     /// `internal`.
-    pub fn new(role: Role, decrypts: bool) -> Result<Self> {
+    pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
-            sealing: Sealing::new(&role, decrypts)?,
+            sealing: Sealing::new(&role, salt)?,
             role,
-            decrypts,
             seen: Seen::default(),
             reading: UNREAD,
             format: RowFormat::Text,
@@ -80,7 +78,7 @@ impl Guard {
     /// `internal`.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
-            self.sealing = Sealing::new(&self.role, self.decrypts)?;
+            self.sealing = self.sealing.renewed(&self.role)?;
             self.seen = Seen::default();
         }
         Ok(())
@@ -112,8 +110,12 @@ impl Guard {
     }
 
     /// The statements that another guard has let pass are as safe under new rules. Those may guard other tables though, so no
-    /// id is told any more; and where views were not known, any name could have been one's.
-    pub fn inherit(&mut self, before: Guard, knew_views: bool) {
+    /// id is told any more; and where views were not known, any name could have been one's. Its keys' numbers go on.
+    ///
+    /// # Errors
+    /// `internal`.
+    pub fn inherit(&mut self, before: Guard, knew_views: bool) -> Result<()> {
+        self.sealing = before.sealing.renewed(&self.role)?;
         let doubtful = |columns| !knew_views && columns == Columns::Tables;
         let silent = |Reading { columns, .. }| Reading {
             columns: if doubtful(columns) { Columns::Anything } else { columns },
@@ -121,6 +123,7 @@ impl Guard {
         };
         self.statements = before.statements.into_iter().map(|(number, reading)| (number, silent(reading))).collect();
         self.last_prepared = before.last_prepared.map(silent);
+        Ok(())
     }
 
     /// The next packet must be whole before it goes anywhere.

@@ -19,13 +19,14 @@ pub use shared::{Shared, Tally};
 
 use super::messages::Complaint;
 use super::rules::{Role, Rules, UnknownClients};
+use crate::encryption::SessionSalt;
 use crate::error::{Failure, Result};
 use crate::wire::mysql::packet::HEADER;
 use answer::{Answer, Kind};
 use commands::Commands;
 use flow::{CONTINUED, Flow, Head};
 use guard::Guard;
-use login::{First, Greeting};
+use login::{First, Greeting, Reads};
 use std::sync::Arc;
 
 /// As much of any packet is seen before anything is done with it.
@@ -48,7 +49,8 @@ pub struct Session {
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
-    decrypts: bool,
+    /// Of its keys; None, where the client does not say that it decrypts.
+    salt: Option<SessionSalt>,
     /// Of the client's texts.
     has_plain_charset: bool,
     answer: Answer,
@@ -98,7 +100,7 @@ impl Session {
             phase: Phase::Greeting,
             greeting: None,
             account: Vec::new(),
-            decrypts: false,
+            salt: None,
             has_plain_charset: false,
             answer: Answer::none(),
             commands: Commands::default(),
@@ -108,6 +110,11 @@ impl Session {
             draining: false,
             tally: Tally::default(),
         }
+    }
+
+    /// Its answers may hold what the client must not see.
+    pub fn is_guarded(&self) -> bool {
+        self.guard.is_some()
     }
 
     /// The client's bytes are wanted. Those that it sent ahead wait.
@@ -261,7 +268,16 @@ impl Session {
         };
         self.answer.without_eof = response.without_eof(&greeting);
         self.account = response.account.to_vec();
-        self.decrypts = response.decrypts;
+        self.salt = match response.reads {
+            Reads::Plaintext => None,
+            Reads::Ciphertext(nonce) => Some(SessionSalt::of(&greeting.scramble, &nonce)),
+            // Said to anybody: it tells nothing of an account.
+            Reads::Unbound => {
+                flow.drop(head.size());
+                self.fail(&Complaint::no_entry(WITHOUT_A_NONCE), to_client);
+                return Ok(());
+            }
+        };
         self.has_plain_charset = response.has_plain_charset(&greeting);
         self.take_role()?;
         if self.guard.is_some() && !self.has_plain_charset {
@@ -330,13 +346,13 @@ impl Session {
 
     /// Whether it would get ciphertext that it does not know.
     fn is_unwelcome(&self) -> bool {
-        self.guard.is_some() && !self.decrypts && self.rules.unknown_clients == UnknownClients::Refuse
+        self.guard.is_some() && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse
     }
 
     fn take_role(&mut self) -> Result<()> {
         self.guard = match self.rules.role(&self.account) {
             Role::Plaintext => None,
-            role => Some(Box::new(Guard::new(role, self.decrypts)?)),
+            role => Some(Box::new(Guard::new(role, self.salt)?)),
         };
         Ok(())
     }
@@ -348,7 +364,7 @@ impl Session {
             (self.rules, self.generation) = self.shared.rules();
             self.take_role()?;
             match (&mut self.guard, guard) {
-                (Some(guard), Some(before)) => guard.inherit(*before, knew_views),
+                (Some(guard), Some(before)) => guard.inherit(*before, knew_views)?,
                 // Its statements were prepared, and its variables set, where no fence was.
                 (Some(_), None) => return Ok(Some(Complaint::denied(CONNECT_AGAIN))),
                 (None, _) => {}
@@ -435,6 +451,8 @@ const OTHER_CHARSET: &str = "this account gets encrypted columns through the gat
                              utf8, latin1, ascii or binary alone: connect with one of these character sets";
 const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not say that it decrypts them: \
                                 connect with costof's driver, or have the rules say unknown_clients = \"ciphertext\"";
+const WITHOUT_A_NONCE: &str = "this client says that it decrypts (costof_encrypted), but not by a costof_nonce of 64 hexadecimal \
+                               digits what its keys are bound to: update costof's driver";
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 
 /// The next packet, once all of it is there: of a login, none is long.

@@ -39,7 +39,7 @@ pub async fn columns(
         statements: Statements::Text,
         decryption: None,
     })?;
-    let login::LoggedIn { mut channel, without_eof } =
+    let login::LoggedIn { mut channel, without_eof, .. } =
         login::log_in(reactor, server, transport, &user, &mut Trail::default()).await?;
     channel.command(COM_QUERY).extend_from_slice(SELECT);
     channel.send().await?;
