@@ -245,6 +245,10 @@ impl Conversation {
         if !self.is_logged_in && self.session.is_logged_in() {
             self.is_logged_in = true;
             self.reactor.set_deadline(u64::MAX);
+            if self.session.is_guarded() {
+                self.from_client.erase_at_once();
+                self.from_server.erase_at_once();
+            }
         }
         self.account();
     }
