@@ -107,7 +107,8 @@ class GatewayFront(Opened):
     def service(self, arm: PlannedArm, direct: dict[str, Any]) -> dict[str, Any]:
         """The border's `service` of an arm: the server's own, or the gateway's, which the client decrypts.
 
-        Holds the password and the master key.
+        What the arm's rules encrypt the client takes in no other form, so that no operation of the run could have gone
+        without. Holds the password and the master key.
         """
         rules = Rules.of(arm)
         if rules.direct:
@@ -115,7 +116,12 @@ class GatewayFront(Opened):
         return {
             **direct,
             "addresses": [self._listeners[rules].name],
-            "decryption": {"master_keys": dict(self._master_keys)},
+            "decryption": {
+                "master_keys": dict(self._master_keys),
+                "must_be_encrypted": [
+                    f"{self._position.database}.{table}.{column}" for table, column in encrypted_columns(rules.level)
+                ],
+            },
         }
 
     def port(self, arm: PlannedArm) -> int:

@@ -304,6 +304,10 @@ impl Conversation {
             self.is_logged_in = true;
             self.place.logged_in();
             self.reactor.set_deadline(u64::MAX);
+            if self.session.is_guarded() {
+                self.from_client.erase_at_once();
+                self.from_server.erase_at_once();
+            }
         }
         self.account();
     }
