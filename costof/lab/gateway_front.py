@@ -19,7 +19,14 @@ from costof import __version__
 from costof.column_rules import COLUMNS, CONTROL, DIRECT, Account, encrypted_columns, rules_text
 from costof.instrument import SliceAnswer
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import PLAIN, ROLE, GatewayListener, GatewayListenerCounters, GatewayProcess
+from costof.lab.gateway_process import (
+    NO_LIMITS,
+    PLAIN,
+    ROLE,
+    GatewayListener,
+    GatewayListenerCounters,
+    GatewayProcess,
+)
 from costof.lab.opened import Opened
 from costof.plan import Plan, PlannedArm
 from costof.row_sample import Login, Rows, compare, read_recorded
@@ -206,7 +213,7 @@ class GatewayFront(Opened):
         write_private(path, text.encode())
         at = self._position
         port = FIRST_PORT + number
-        return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport)
+        return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport, limits=NO_LIMITS)
 
     def _sample(self, rules: Rules, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
         encrypted = encrypted_columns(rules.level)

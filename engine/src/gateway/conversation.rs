@@ -150,7 +150,10 @@ impl Conversation {
         }
         self.account();
         // A client that takes nothing is not waited for, and one that is gone is not there to be told anything.
-        ends.client.close_with(&self.to_client);
+        match self.to_client.is_empty() {
+            true => ends.client.close(),
+            false => ends.client.close_with(&self.to_client),
+        }
         ends.server.close();
     }
 
