@@ -144,7 +144,14 @@ LEXERS = _cases(
     (34, [r("SELECT {fn CONCAT(name)} FROM people"), r("SELECT {d name} FROM people")]),
 )
 
-_WRAPPERS = ("IFNULL(name,'')", "COALESCE(name)", "NULLIF(name,1)", "ANY_VALUE(name)", "ELT(1,name)", "NAME_CONST('a',name)")
+_WRAPPERS = (
+    "IFNULL(name,'')",
+    "COALESCE(name)",
+    "NULLIF(name,1)",
+    "ANY_VALUE(name)",
+    "ELT(1,name)",
+    "NAME_CONST('a',name)",
+)
 _GATHERERS = ("GROUP_CONCAT(name)", "JSON_ARRAYAGG(name)", "JSON_OBJECTAGG(id,name)")
 
 NAMES_MADE_UP = _cases(
@@ -154,7 +161,10 @@ NAMES_MADE_UP = _cases(
     (38, [s("WITH t(x) AS (SELECT name FROM people) SELECT x FROM t")]),
     (
         40,
-        [s("SELECT city FROM people UNION ALL SELECT name FROM people"), s("SELECT 'x' UNION ALL SELECT name FROM people")],
+        [
+            s("SELECT city FROM people UNION ALL SELECT name FROM people"),
+            s("SELECT 'x' UNION ALL SELECT name FROM people"),
+        ],
     ),
     (41, [s("(SELECT name FROM people) ORDER BY 'x' LIMIT 1"), s("((SELECT name FROM people))")]),
     (
@@ -302,7 +312,15 @@ SERVER = _cases(
             )
         ],
     ),
-    (77, [(e(1062, "INSERT INTO people(id,name) VALUES (1,'x')"), e(1062, "INSERT INTO people(id,name) VALUES (1,'x')"))]),
+    (
+        77,
+        [
+            (
+                e(1062, "INSERT INTO people(id,name) VALUES (1,'x')"),
+                e(1062, "INSERT INTO people(id,name) VALUES (1,'x')"),
+            )
+        ],
+    ),
     (
         78,
         [

@@ -59,9 +59,7 @@ class Site:
     # By settings' name, and whether under TLS.
     addresses: dict[tuple[str, bool], str] = field(default_factory=dict)
 
-    def client(
-        self, settings: str = "", user: str | bytes = SHOP, *, secured: bool = False, **more: Any
-    ) -> Client:
+    def client(self, settings: str = "", user: str | bytes = SHOP, *, secured: bool = False, **more: Any) -> Client:
         name = user.encode() if isinstance(user, str) else user
         tls = self.tls if secured else None
         more = {"database": b"d", **more}
@@ -114,9 +112,7 @@ def listeners(
     return made
 
 
-def begin(
-    process: GatewayProcess, lab: Lab, server: MariadbServer, settings: Sequence[tuple[str, str]]
-) -> Site:
+def begin(process: GatewayProcess, lab: Lab, server: MariadbServer, settings: Sequence[tuple[str, str]]) -> Site:
     """`settings`: of the rules, by a name of the test's own."""
     texts = {name: rules(server.password, lines) for name, lines in settings}
     certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])

@@ -197,7 +197,12 @@ class Client:
             int.from_bytes(greeting[end + 19 : end + 21], "little") << 16
         )
         salt = greeting[end + 5 : end + 13] + greeting[end + 32 : end + 44]
-        said = USUAL | claims | (CONNECT_WITH_DB if database is not None else 0) | (CONNECT_ATTRIBUTES if attributes else 0)
+        said = (
+            USUAL
+            | claims
+            | (CONNECT_WITH_DB if database is not None else 0)
+            | (CONNECT_ATTRIBUTES if attributes else 0)
+        )
         head = struct.pack("<IIB23x", said | (SSL if tls else 0), 1 << 24, charset)
         if tls is not None:
             self._write(head)
