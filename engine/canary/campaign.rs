@@ -6,7 +6,7 @@ use crate::minimise;
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::session::{Outcome, Session};
-use crate::target::{Data, Plan, SEED_OF_THE_DATA, TargetPlan, words};
+use crate::target::{Data, Plan, SEED_OF_THE_DATA, State, TargetPlan, words};
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct Campaign {
 impl Campaign {
     pub fn new(plan: Plan) -> Self {
         let worlds = [World::new(SEED_OF_THE_DATA, 0).canaries(), World::new(SEED_OF_THE_DATA, 1).canaries()];
-        let oracle = Oracle::new(&[&worlds[0], &worlds[1]]);
+        let oracle = if plan.twins { Oracle::new(&[]) } else { Oracle::new(&[&worlds[0], &worlds[1]]) };
         Campaign {
             plan,
             oracle,
@@ -91,7 +91,7 @@ impl Campaign {
     }
 
     fn work(&self, number: u64, target: &TargetPlan) -> Result<(), String> {
-        let mut data = Data::make(&self.plan.servers[..target.gateways.len()], &target.database)?;
+        let mut data = Data::make(&self.plan.servers[..target.gateways.len()], &target.database, self.plan.twins)?;
         for episode in 0.. {
             if self.is_over(0) {
                 break;
@@ -115,9 +115,13 @@ impl Campaign {
                 break;
             }
             let (origin, command) = generator.command();
+            touch(data, &command);
             played.push(command);
             let outcome = session.play(&played[played.len() - 1]);
             tally.count(origin, &outcome);
+            if !matches!(outcome, Outcome::Answered | Outcome::Refused(_)) {
+                data.touched(State::Unknown);
+            }
             match outcome {
                 Outcome::Answered | Outcome::Refused(_) => {}
                 Outcome::Ended => break,
@@ -179,6 +183,7 @@ impl Campaign {
         let begin = Session::begin(&target.gateways, &target.database, decrypts, &self.oracle);
         let mut session = begin.map_err(|lost| words(&lost))?;
         for (place, command) in commands.iter().enumerate() {
+            touch(data, command);
             match session.play(command) {
                 Outcome::Leak(what) => return Ok(Some((place, what))),
                 Outcome::Ended | Outcome::Stalled => break,
@@ -200,6 +205,12 @@ impl Campaign {
 
     fn say(&self, change: impl FnOnce(&mut Report)) {
         change(&mut self.report.lock().expect("no worker that panics"));
+    }
+}
+
+fn touch(data: &mut Data, command: &Command) {
+    if !command.only_reads() {
+        data.touched(State::Written);
     }
 }
 

@@ -10,6 +10,7 @@ pub const STMT_PREPARE: u8 = 0x16;
 pub const STMT_EXECUTE: u8 = 0x17;
 pub const STMT_SEND_LONG_DATA: u8 = 0x18;
 pub const STMT_CLOSE: u8 = 0x19;
+pub const STMT_RESET: u8 = 0x1A;
 const QUIT: u8 = 0x01;
 const STATISTICS: u8 = 0x09;
 

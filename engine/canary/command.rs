@@ -1,6 +1,6 @@
 //! What a session sends, as the campaign makes, repeats and keeps it.
 
-use crate::client::{QUERY, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, STMT_SEND_LONG_DATA};
+use crate::client::{QUERY, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, STMT_RESET, STMT_SEND_LONG_DATA};
 use serde::{Deserialize, Serialize};
 
 /// Bytes are written as the text that they are in Latin-1, so that a find can be read.
@@ -39,6 +39,9 @@ pub enum Command {
         data: Vec<u8>,
     },
     Close {
+        slot: usize,
+    },
+    Reset {
         slot: usize,
     },
     /// Any other command.
@@ -89,6 +92,7 @@ impl Command {
             Command::Execute { .. } => STMT_EXECUTE,
             Command::LongData { .. } => STMT_SEND_LONG_DATA,
             Command::Close { .. } => STMT_CLOSE,
+            Command::Reset { .. } => STMT_RESET,
             Command::Raw { command, .. } => *command,
         }
     }
@@ -98,7 +102,8 @@ impl Command {
             Command::Prepare { slot, .. }
             | Command::Execute { slot, .. }
             | Command::LongData { slot, .. }
-            | Command::Close { slot } => Some(*slot),
+            | Command::Close { slot }
+            | Command::Reset { slot } => Some(*slot),
             Command::Query(_) | Command::Raw { .. } => None,
         }
     }
@@ -109,12 +114,26 @@ impl Command {
         match self {
             Command::Query(text) | Command::Prepare { statement: text, .. } => text.clone(),
             Command::Raw { body, .. } => body.clone(),
-            Command::Close { .. } => number.to_vec(),
+            Command::Close { .. } | Command::Reset { .. } => number.to_vec(),
             Command::LongData { index, data, .. } => [&number[..], &index.to_le_bytes(), data].concat(),
             Command::Execute { parameters, sends_types, .. } => {
                 let wanted = statement.map_or(0, |(_, wanted)| wanted);
                 [&number[..], &[0, 1, 0, 0, 0], &bound(parameters, wanted, *sends_types)].concat()
             }
+        }
+    }
+
+    /// It cannot change data.
+    pub fn only_reads(&self) -> bool {
+        const READERS: &[&[u8]] =
+            &[b"SELECT", b"(SELECT", b"WITH", b"SHOW", b"SET", b"USE", b"BEGIN", b"START", b"ROLLBACK", b"COMMIT", b"SAVEPOINT"];
+        match self {
+            Command::Query(text) => {
+                READERS.iter().any(|reader| text.len() > reader.len() && text[..reader.len()].eq_ignore_ascii_case(reader))
+            }
+            // What it prepares may be executed.
+            Command::Prepare { statement, .. } => Command::Query(statement.clone()).only_reads(),
+            _ => true,
         }
     }
 

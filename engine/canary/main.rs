@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["campaign"] => plan().map(|plan| Campaign::new(plan).run()),
-        ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database)).map(|_| Report::default()),
+        ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database, false)).map(|_| Report::default()),
         ["replay", folder] => plan().and_then(|plan| replay(plan, Path::new(folder))),
         ["generate", seed, count] => generate(seed, count),
         _ => Err("usage: canary campaign | canary replay FOLDER | canary generate SEED COUNT".into()),
@@ -63,13 +63,15 @@ fn replay(plan: Plan, folder: &Path) -> Result<Report, String> {
     let mut files: Vec<_> = std::fs::read_dir(folder).map_err(|error| error.to_string())?.flatten().collect();
     files.sort_by_key(std::fs::DirEntry::path);
     for target in &targets {
-        let mut data = Data::make(&servers[..target.gateways.len()], &target.database)?;
+        let mut data = Data::make(&servers[..target.gateways.len()], &target.database, false)?;
         for file in files.iter().filter(|file| file.path().extension().is_some_and(|end| end == "json")) {
             let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
             let find: Find = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.path().display()))?;
             report.statements += find.commands.len() as u64;
-            if let Some((_, what)) = campaign.replay(target, true, &mut data, &find.commands)? {
-                report.finds.push(Find { target: target.name.clone(), what, ..find });
+            for decrypts in [false, true] {
+                if let Some((_, what)) = campaign.replay(target, decrypts, &mut data, &find.commands)? {
+                    report.finds.push(Find { target: target.name.clone(), what, ..find.clone() });
+                }
             }
         }
     }

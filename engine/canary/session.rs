@@ -6,6 +6,8 @@ use crate::oracle::Oracle;
 use crate::reduce::difference;
 use std::collections::HashMap;
 
+const RESET_CONNECTION: u8 = 0x1F;
+
 /// One side: a connection, and what was prepared on it.
 struct Side {
     client: Client,
@@ -28,6 +30,8 @@ impl Side {
             (Command::Prepare { slot, .. } | Command::Close { slot }, _) => {
                 self.prepared.remove(slot);
             }
+            // Its statements are forgotten, by numbers that servers give as they like.
+            (Command::Raw { command: RESET_CONNECTION, .. }, _) => self.prepared.clear(),
             _ => {}
         }
         (answer, outcome)

@@ -19,6 +19,9 @@ pub struct Plan {
     /// After so many finds it ends.
     #[serde(default = "one")]
     pub finds: usize,
+    /// Both sides hold the same data, which may come out: whatever differs then is noise of the attack's own.
+    #[serde(default)]
+    pub twins: bool,
     /// Where minimised finds are written to.
     pub folder: Option<std::path::PathBuf>,
 }
@@ -43,6 +46,16 @@ pub const SEED_OF_THE_DATA: u64 = 20_240_102;
 pub struct Data {
     sides: Vec<Side>,
     database: String,
+    state: State,
+}
+
+/// What of it may be another than at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    AsItWas,
+    Written,
+    /// Perhaps on one side alone: the numbers of new rows too.
+    Unknown,
 }
 
 struct Side {
@@ -55,18 +68,18 @@ impl Data {
     ///
     /// # Errors
     /// In words.
-    pub fn make(servers: &[Login], database: &str) -> Result<Self, String> {
+    pub fn make(servers: &[Login], database: &str, twins: bool) -> Result<Self, String> {
         let mut sides = Vec::new();
         for (number, login) in servers.iter().enumerate() {
             let client = Client::connect(login, "", false).map_err(|lost| format!("{}: {lost:?}", login.address))?;
-            let fill = World::new(SEED_OF_THE_DATA, number as u64).fill(database);
+            let fill = World::new(SEED_OF_THE_DATA, if twins { 0 } else { number as u64 }).fill(database);
             let mut side = Side { client, fill };
             for statement in schema(database) {
                 side.run(&statement)?;
             }
             sides.push(side);
         }
-        let mut data = Data { sides, database: database.into() };
+        let mut data = Data { sides, database: database.into(), state: State::Unknown };
         data.fill()?;
         data.count_once()?;
         Ok(data)
@@ -77,12 +90,21 @@ impl Data {
     /// # Errors
     /// In words.
     pub fn fill(&mut self) -> Result<(), String> {
+        let empty = match self.state {
+            State::AsItWas => return Ok(()),
+            state => World::empty(&self.database, state == State::Unknown),
+        };
         for side in &mut self.sides {
-            for statement in side.fill.clone() {
-                side.run(&statement)?;
-            }
+            empty.iter().try_for_each(|statement| side.run(statement))?;
+            side.fill.clone().iter().try_for_each(|statement| side.run(statement))?;
         }
+        self.state = State::AsItWas;
         Ok(())
+    }
+
+    /// A session has done this to it.
+    pub fn touched(&mut self, state: State) {
+        self.state = self.state.max(state);
     }
 
     /// Both servers plan by the same counts, which they do not renew.

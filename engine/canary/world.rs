@@ -61,13 +61,18 @@ impl World {
         Canaries { texts, numbers: self.salaries.clone() }
     }
 
-    /// Statements that empty the tables of a database and fill them, whatever was in them.
+    /// Statements that empty the tables of a database, whatever was in them.
+    pub fn empty(database: &str, thoroughly: bool) -> Vec<String> {
+        // TRUNCATE takes 30 ms, but only after it do rows get the same numbers again.
+        let verb = if thoroughly { "TRUNCATE" } else { "DELETE FROM" };
+        let mut empty = vec!["SET foreign_key_checks = 0, sql_mode = 'STRICT_TRANS_TABLES'".to_owned(), "BEGIN".into()];
+        empty.extend(TABLES_OF_DATA.iter().map(|table| format!("{verb} {database}.{table}")));
+        empty
+    }
+
+    /// Statements that fill them.
     pub fn fill(&self, database: &str) -> Vec<String> {
-        let mut fill = vec!["SET foreign_key_checks = 0, sql_mode = 'STRICT_TRANS_TABLES'".to_owned()];
-        for table in TABLES_OF_DATA {
-            fill.push(format!("TRUNCATE {database}.{table}"));
-        }
-        fill.push("SET foreign_key_checks = 1".into());
+        let mut fill = Vec::new();
         let mut people = Vec::new();
         for (place, (name, salary)) in self.names.iter().zip(&self.salaries).enumerate() {
             people.push(person(place + 1, &quoted(name), &salary.to_string()));
@@ -94,6 +99,7 @@ impl World {
         insert(database, "guesses (id, word, n)", &guesses, &mut fill);
         let notes: Vec<_> = (1..=5).map(|id| format!("({id}, 'note {id}', {})", id * 3)).collect();
         insert(database, "notes (id, t, n)", &notes, &mut fill);
+        fill.push("COMMIT".into());
         fill
     }
 }

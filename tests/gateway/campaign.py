@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from costof.instrument import Instrument
 from costof.lab.certificates import Authority, write_private
 from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
 from costof.lab.mariadb import MariadbServer
 
 ENGINE = Path(__file__).parents[2] / "engine"
+WEAKENED = ENGINE / "target" / "weakened"
 FINDS = Path(__file__).with_name("finds")
 SHOP, CATALOGUE, ADMIN = "shop", "catalogue", "admin"
 PROTECTED = (("people", "name"), ("people", "salary"), ("owners", "name"), ("badges", "holder"))
@@ -66,9 +68,22 @@ class Ground:
     def logins(self) -> list[dict[str, str]]:
         return [_login(f"{server.address}:{server.port}", ADMIN, self.password) for server in self.servers]
 
+    def planned(self, targets: Sequence[Target], addresses: Sequence[str]) -> list[dict[str, Any]]:
+        """As the campaign's plan has them; an address for each target and side."""
+        rest = iter(addresses)
+        return [
+            {
+                "name": target.name,
+                "database": target.database,
+                "predicates": target.predicates,
+                "gateways": [_login(next(rest), SHOP, self.password) for _ in range(target.sides)],
+            }
+            for target in targets
+        ]
+
     @contextlib.contextmanager
-    def gateways(self, targets: Sequence[Target] = TARGETS) -> Iterator[list[dict[str, Any]]]:
-        """A listener for each target and side; `targets` as the campaign's plan has them."""
+    def gateways(self, targets: Sequence[Target], weakened: str | None = None) -> Iterator[list[dict[str, Any]]]:
+        """A listener for each target and side; `weakened`: a check that the gateway goes without."""
         listeners = []
         for target in targets:
             rules_file = self.lab.folder / f"rules-{target.name}.toml"
@@ -77,17 +92,8 @@ class Ground:
                 GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}")
                 for server in self.servers[: target.sides]
             ]
-        with GatewayProcess() as process:
-            addresses = iter(process.begin(listeners).listeners)
-            yield [
-                {
-                    "name": target.name,
-                    "database": target.database,
-                    "predicates": target.predicates,
-                    "gateways": [_login(next(addresses), SHOP, self.password) for _ in range(target.sides)],
-                }
-                for target in targets
-            ]
+        with WeakenedGateway(weakened) if weakened else GatewayProcess() as process:
+            yield self.planned(targets, process.begin(listeners).listeners)
 
     def rules(self, target: Target) -> str:
         columns = "".join(
@@ -98,6 +104,17 @@ class Ground:
         key = f'[master_keys]\napp = "{secrets.token_hex(16)}"\n'
         accounts = f'[[accounts]]\nname = "{SHOP}"\nrole = "ciphertext"\nmaster_key = "app"\n'
         return 'unknown_clients = "ciphertext"\n' + target.settings + key + accounts + columns + check
+
+
+class WeakenedGateway(GatewayProcess):
+    """One that goes without a check: built for this alone, by a feature that no release has."""
+
+    def __init__(self, check: str) -> None:
+        build = ["cargo", "build", "--quiet", "--features", "weaken", "--target-dir", str(WEAKENED)]
+        subprocess.run(build, cwd=ENGINE, check=True)
+        argv = ["env", f"COSTOF_WEAKEN={check}", str(WEAKENED / "debug" / "costof-engine"), "gateway"]
+        Instrument.__init__(self, f"a gateway without {check}", argv)
+        self._threads = 1
 
 
 @contextlib.contextmanager
@@ -153,10 +170,12 @@ def run(*arguments: str, plan: Mapping[str, Any]) -> dict[str, Any]:
     return report
 
 
-def attack(ground: Ground, targets: Sequence[Target] = TARGETS, **plan: Any) -> dict[str, Any]:
-    """One campaign: `seed`, `statements`, `seconds`, `finds`, `folder`."""
+def attack(
+    ground: Ground, targets: Sequence[Target] = TARGETS, *, weakened: str | None = None, **plan: Any
+) -> dict[str, Any]:
+    """One campaign: `seed`, `statements`, `seconds`, `finds`, `folder`, `twins`."""
     make_databases(ground, targets)
-    with ground.gateways(targets) as attacked:
+    with ground.gateways(targets, weakened) as attacked:
         return run("campaign", plan={"servers": ground.logins(), "targets": attacked, **plan})
 
 

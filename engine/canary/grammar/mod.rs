@@ -51,6 +51,8 @@ pub struct Generator {
     pub coverage: BTreeMap<&'static str, u64>,
     /// Protected columns are taken for others.
     loose: bool,
+    /// In another database than the tables'.
+    is_elsewhere: bool,
     depth: usize,
     aliases: usize,
     /// Of the statement that is being made, if it is to be prepared.
@@ -74,6 +76,7 @@ impl Generator {
             predicates,
             coverage: BTreeMap::new(),
             loose: predicates == Predicates::Allow,
+            is_elsewhere: false,
             depth: 0,
             aliases: 0,
             parameters: None,
@@ -84,6 +87,10 @@ impl Generator {
     /// The next of a session.
     pub fn command(&mut self) -> (Origin, Command) {
         self.loose = self.predicates == Predicates::Allow;
+        if self.is_elsewhere && self.rng.percent(50) {
+            self.is_elsewhere = false;
+            return (Origin::Subset, Command::Query(format!("USE {}", self.database).into_bytes()));
+        }
         match self.rng.below(100) {
             share if share < SUBSET => (Origin::Subset, self.subset()),
             share if share < SUBSET + NEAR_MISSES => {

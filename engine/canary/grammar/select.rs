@@ -6,6 +6,13 @@ use crate::schema::{Column, Guard, Kind, TABLES};
 /// A query's text, and what it gives.
 type Query = (String, Vec<Column>);
 
+/// What tells all rows apart: servers give equal ones in any order.
+fn ids(scope: &Scope) -> Option<String> {
+    let has_id = |source: &Source| source.columns.iter().any(|column| column.name == "id");
+    let ids: Vec<_> = scope.iter().map(|source| format!("{}.id", source.alias)).collect();
+    scope.iter().all(has_id).then(|| ids.join(", "))
+}
+
 impl Generator {
     /// A whole SELECT statement.
     pub(super) fn top_query(&mut self) -> String {
@@ -73,7 +80,7 @@ impl Generator {
         let mut query = parts.join(&format!(" {all} "));
         if self.rng.percent(30) && is_clean {
             self.hit("UNION: ORDER BY");
-            query.push_str(" ORDER BY 1");
+            query.push_str(if width == 1 { " ORDER BY 1" } else { " ORDER BY 1, 2" });
         }
         (query, columns)
     }
@@ -110,7 +117,7 @@ impl Generator {
         } else {
             *self.rng.pick(&["", "", "", "", "", "ALL ", "SQL_NO_CACHE "])
         };
-        let order = self.order(&scope, is_top);
+        let order = if distinct == "DISTINCT " { String::new() } else { self.order(&scope, is_top) };
         let lock = if is_top && self.rng.percent(6) {
             self.hit("lock");
             *self.rng.pick(&[" FOR UPDATE", " LOCK IN SHARE MODE", " FOR UPDATE SKIP LOCKED", " FOR UPDATE NOWAIT"])
@@ -255,7 +262,8 @@ impl Generator {
     }
 
     fn window(&mut self, scope: &Scope) -> (String, Column) {
-        let order = self.column(scope, |_| true).map_or_else(|| "1".into(), |(text, _)| text);
+        let Some(ids) = ids(scope) else { return self.output(scope) };
+        let order = self.column(scope, |_| true).map_or_else(|| ids.clone(), |(text, _)| format!("{text}, {ids}"));
         let partition = match self.column(scope, |column| column.kind == Kind::Text) {
             Some((text, _)) if self.rng.percent(40) => {
                 self.hit("window: PARTITION BY");
@@ -278,19 +286,17 @@ impl Generator {
     }
 
     fn order(&mut self, scope: &Scope, is_top: bool) -> String {
-        if !is_top || self.rng.percent(40) {
-            return String::new();
-        }
-        let Some((text, column)) = self.column(scope, |_| true) else { return String::new() };
+        let Some(ids) = ids(scope).filter(|_| is_top && self.rng.percent(60)) else { return String::new() };
+        let Some((text, _)) = self.column(scope, |_| true) else { return String::new() };
         self.hit("ORDER BY");
         let direction = *self.rng.pick(&["", " ASC", " DESC"]);
-        let limit = if column.name == "id" && scope.len() == 1 && self.rng.percent(40) {
+        let limit = if self.rng.percent(30) {
             self.hit("LIMIT");
             *self.rng.pick(&[" LIMIT 1", " LIMIT 1, 2", " LIMIT 3 OFFSET 1", " LIMIT 0"])
         } else {
             ""
         };
-        format!(" ORDER BY {text}{direction}{limit}")
+        format!(" ORDER BY {text}{direction}, {ids}{limit}")
     }
 
     pub(super) fn where_clause(&mut self, scope: &Scope) -> String {

@@ -5,7 +5,6 @@ use crate::command::Command;
 
 const INIT_DB: u8 = 0x02;
 const PING: u8 = 0x0E;
-const STMT_RESET: u8 = 0x1A;
 const RESET_CONNECTION: u8 = 0x1F;
 
 impl Generator {
@@ -40,8 +39,7 @@ impl Generator {
             }
             3 => {
                 self.hit("command: STMT_RESET");
-                // Of a statement that nobody has prepared.
-                raw(STMT_RESET, &[0xFE, 0xFF, 0xFF, 0x7F])
+                Command::Reset { slot }
             }
             _ => {
                 self.hit("command: STMT_CLOSE");
@@ -54,8 +52,8 @@ impl Generator {
     fn transaction(&mut self) -> String {
         self.hit("transaction");
         const STATEMENTS: &[&str] = &[
-            "BEGIN", "START TRANSACTION", "ROLLBACK", "ROLLBACK", "COMMIT", "SAVEPOINT s1", "ROLLBACK TO SAVEPOINT s1",
-            "START TRANSACTION READ ONLY", "RELEASE SAVEPOINT s1", "SET autocommit = 0", "SET autocommit = 1",
+            "BEGIN", "START TRANSACTION", "ROLLBACK", "ROLLBACK", "COMMIT", "SAVEPOINT s1", "SAVEPOINT s1", "ROLLBACK TO SAVEPOINT s1", "START TRANSACTION READ WRITE",
+            "RELEASE SAVEPOINT s1", "SET autocommit = 0", "SET autocommit = 1",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT", "ROLLBACK WORK", "COMMIT AND NO CHAIN",
         ];
         (*self.rng.pick(STATEMENTS)).into()
@@ -88,7 +86,9 @@ impl Generator {
 
     fn use_database(&mut self) -> String {
         self.hit("USE");
-        if self.rng.percent(25) { format!("USE other_{}", self.database) } else { format!("USE {}", self.database) }
+        // The next command comes back from there.
+        self.is_elsewhere = self.rng.percent(20);
+        if self.is_elsewhere { format!("USE other_{}", self.database) } else { format!("USE {}", self.database) }
     }
 
     /// Columns that do not tell two servers apart.
