@@ -3,17 +3,20 @@
 //! It is told on standard input, as JSON, where gateways and servers are (`target::Plan`), and says on standard output what it
 //! has found (`campaign::Report`). Its exit status is 0 without a find, and 1 with one.
 //!
-//! `canary make DATABASE` makes one, which a gateway must find when it starts; `canary campaign` attacks, `canary replay FOLDER` plays earlier finds, `canary generate SEED COUNT` shows statements.
+//! `canary make DATABASE` makes one, which a gateway must find when it starts; `canary campaign` attacks, `canary replay FOLDER` plays earlier finds, `canary generate SEED COUNT` shows statements,
+//! `canary differential DATABASE COUNT PRINTER` holds what is printed of statements against the statements.
 
 mod campaign;
 mod client;
 mod command;
+mod differential;
 mod grammar;
 mod minimise;
 mod oracle;
 mod reduce;
 mod rng;
 mod schema;
+mod second_reader;
 mod session;
 mod target;
 mod world;
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         ["campaign"] => plan().map(|plan| Campaign::new(plan).run()),
         ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database, false)).map(|_| Report::default()),
         ["replay", folder] => plan().and_then(|plan| replay(plan, Path::new(folder))),
+        ["differential", database, count, printer] => return compare(database, count, printer),
         ["generate", seed, count] => generate(seed, count),
         _ => Err("usage: canary campaign | canary replay FOLDER | canary generate SEED COUNT".into()),
     };
@@ -52,6 +56,25 @@ fn plan() -> Result<Plan, String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     serde_json::from_str(&text).map_err(|error| format!("the plan: {error}"))
+}
+
+/// Prints against originals; the report and the status are as a campaign's.
+fn compare(database: &str, count: &str, printer: &str) -> ExitCode {
+    let outcome = plan().and_then(|plan| {
+        let mut print = differential::named(printer).ok_or_else(|| format!("there is no printer '{printer}'"))?;
+        let count = count.parse().map_err(|_| format!("'{count}' is no number"))?;
+        differential::run(&plan.servers[0], database, plan.seed, count, &mut print)
+    });
+    match outcome {
+        Ok(report) => {
+            println!("{}", serde_json::to_string(&report).expect("plain data"));
+            ExitCode::from(u8::from(!report.differences.is_empty()))
+        }
+        Err(why) => {
+            eprintln!("canary: {why}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// Earlier finds, each before the target where it was found, or before all.

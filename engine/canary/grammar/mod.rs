@@ -101,6 +101,12 @@ impl Generator {
         }
     }
 
+    /// A query without parameters, of what passes.
+    pub fn query(&mut self) -> String {
+        (self.loose, self.aliases) = (self.rng.percent(50), 0);
+        self.top_query()
+    }
+
     fn subset(&mut self) -> Command {
         match self.rng.weighted(&[60, 17, 17, 6]) {
             0 => self.as_text_or_prepared(Self::data_statement),
