@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup demo test test-on-servers test-elsewhere lint bench clean
+.PHONY: setup demo test test-on-servers test-elsewhere fuzz fuzz-self-test lint bench clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -35,6 +35,14 @@ test-on-servers:
 test-elsewhere:
 	+@cd engine && nice cargo test --quiet --no-run && cargo test --quiet
 	@nice $(BIN)/python -m pytest -m 'not servers'
+
+# Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
+fuzz: setup
+	@$(BIN)/python -m tests.gateway.campaign $(if $(SECONDS),--seconds $(SECONDS))
+
+# Whether the attack finds a leak when any one check of the gateway is switched off.
+fuzz-self-test: setup
+	@$(BIN)/python -m tests.gateway.self_test
 
 lint: setup
 	@cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
