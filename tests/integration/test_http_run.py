@@ -21,7 +21,7 @@ from costof.study import SliceSize, load_study
 from tests.integration.conftest import costof
 from tests.lab_programs import RunningBalancer, eventually, running_balancer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.servers
 
 STUDY = "http-tls-termination"
 TERMINATIONS = ["--set", "termination=none,balancer"]
