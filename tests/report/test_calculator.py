@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from browser import browser, complaints, requested
+from report_sample import drawn
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -15,7 +16,6 @@ from transport_sample import EVERY_ARM, make_transport
 
 from costof.report import format as fmt
 from costof.report.distance import Load, added, default_load, extras, fixed_rows, shown
-from costof.report.html import render_html
 from costof.report.reading import Reading
 from costof.result import Result
 
@@ -44,7 +44,7 @@ def result() -> Result:
 @pytest.fixture(scope="module")
 def path(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "report.html"
-    written.write_text(render_html(result), encoding="utf-8")
+    written.write_text(drawn(result), encoding="utf-8")
     return written
 
 
