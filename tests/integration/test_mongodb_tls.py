@@ -10,7 +10,7 @@ import pytest
 
 from costof.analysis import read_run
 from costof.ledger import Ledger
-from costof.result import Result, Verdict
+from costof.result import Result
 
 from .conftest import SMALL, costof
 
@@ -23,7 +23,7 @@ STUDY = "mongodb-tls"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A quick run that went through, with two TLS arms."""
     folder = tmp_path_factory.mktemp("quick")
-    done = costof("run", STUDY, *SMALL, "--rounds", "6", "--seed", "1", "--out", "run", cwd=folder)
+    done = costof("run", STUDY, *SMALL, "--rounds", "5", "--seed", "1", "--out", "run", cwd=folder)
     assert done.status == 0, done.err
     return folder / "run"
 
@@ -41,9 +41,9 @@ def test_the_result_is_as_its_schema_says(finished: Path) -> None:
 
 def test_tls_costs_where_it_must(finished: Path, result: Result) -> None:
     effects = {effect.metric: effect for effect in result.effects if effect.arm == "tls"}
-    assert effects["wire.tls"].verdict is Verdict.COSTS
+    assert effects["wire.tls"].control_value == 0 < effects["wire.tls"].value
     for metric in ("wire.connect_and_first_query", "app.connect_and_first_query"):
-        assert effects[metric].difference.rounds == 6
+        assert effects[metric].difference.rounds == 5
     # A busy machine makes connections slower, and hardly the quickest of them.
     for workload in ("wire_connect", "app_connect"):
         quickest = {arm: quickest_ns(finished, workload, arm) for arm in ("plain", "tls")}
