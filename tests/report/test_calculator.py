@@ -177,24 +177,35 @@ def test_one_protection_can_be_looked_at_alone(page: Chrome) -> None:
     assert list(outputs(page)) == list(EVERY_ARM)
 
 
-def test_without_a_script_the_page_says_so_and_has_the_table(path: Path, result: Result, tmp_path: Path) -> None:
-    with browser(tmp_path) as driver:
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        driver.get(path.as_uri())
-        assert not driver.find_element(By.ID, "calculator-form").is_displayed()
-        fixed = driver.find_element(By.ID, "calculator-fixed")
-        assert "script, which did not run" in fixed.text
-        rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
-        wanted = fixed_rows(Reading(result))
-        assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
-        for row, (where, label, figures) in zip(rows, wanted, strict=True):
-            read = " ".join(row.split())
-            assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
+@pytest.fixture
+def unscripted(opened: Chrome) -> Iterator[Chrome]:
+    opened.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    opened.refresh()
+    yield opened
+    opened.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_no_sideways_scrolling_on_a_phone(path: Path, tmp_path: Path) -> None:
-    with browser(tmp_path) as driver:
-        metrics = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        driver.get(path.as_uri())
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= 420
+def test_without_a_script_the_page_says_so_and_has_the_table(unscripted: Chrome, result: Result) -> None:
+    assert not unscripted.find_element(By.ID, "calculator-form").is_displayed()
+    fixed = unscripted.find_element(By.ID, "calculator-fixed")
+    assert "script, which did not run" in fixed.text
+    rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
+    wanted = fixed_rows(Reading(result))
+    assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
+    for row, (where, label, figures) in zip(rows, wanted, strict=True):
+        read = " ".join(row.split())
+        assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
+
+
+@pytest.fixture
+def phone(opened: Chrome) -> Iterator[Chrome]:
+    metrics = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    opened.refresh()
+    yield opened
+    opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_no_sideways_scrolling_on_a_phone(phone: Chrome) -> None:
+    assert phone.execute_script("return window.innerWidth") == 420
+    assert phone.execute_script("return document.documentElement.scrollWidth") <= 420
