@@ -242,7 +242,7 @@ def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[
         )
         # One thread hardly uses up a whole core's share.
         held_back, bursts = 0.0, 0
-        while held_back == 0:
+        while held_back < 0.02:
             held_back, bursts = held_back + held_back_by_handshakes(lab, small), bursts + 1
         assert sum(held_back_by_handshakes(lab, whole) for _ in range(bursts)) < held_back
 
