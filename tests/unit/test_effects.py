@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.stats import mstats
 
 from costof.break_even import Rounds, break_even
 from costof.effects import (
@@ -39,6 +41,21 @@ def simulate(chance: np.random.Generator, rounds: int, true_ratio: float) -> tup
         return list(np.exp(math.log(2.0) + drift + effect + chance.normal(0, 0.03, rounds) + hiccup))
 
     return arm(0.0), arm(math.log(true_ratio))
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 5, 6, 7, 13, 20, 41])
+@pytest.mark.parametrize("confidence", [0.95, 0.9995])
+def test_the_interval_is_the_one_that_scipy_gives(rounds: int, confidence: float) -> None:
+    sample = np.random.default_rng(rounds).normal(3, 2, rounds)
+    found = estimate(list(sample), confidence)
+    if rounds < FEWEST_ROUNDS:
+        middle, ends = sample.mean(), stats.ttest_1samp(sample, 0.0).confidence_interval(confidence)
+    else:
+        # A hair above the share, because scipy cuts int(share * rounds).
+        share = math.nextafter(max(1, int(0.15 * rounds)) / rounds, 1.0)
+        middle = mstats.trimmed_mean(sample, limits=(share, share))
+        ends = mstats.trimmed_mean_ci(sample, limits=(share, share), alpha=1 - confidence)
+    assert (found.value, found.low, found.high) == pytest.approx((middle, *ends), rel=1e-12)
 
 
 @pytest.mark.parametrize("rounds", [8, 12, 20, 40])
