@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from costof.cli import cli
 from costof.errors import CostofError, Problem
 from costof.lab.lab import is_root
 from costof.ledger import CautionRecord, Ledger
@@ -44,39 +45,40 @@ def fill(disk: Path, free: int) -> None:
             file.truncate(file.tell() - free)
 
 
-def report(folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "costof", "report", folder], capture_output=True, text=True, check=False
-    )
+def report(folder: Path) -> None:
+    """As `costof report` does; what goes wrong is raised instead of printed."""
+    cli.main(["report", str(folder)], standalone_mode=False)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return http_ledger(tmp_path_factory.mktemp("measured") / "run", http_plan("quick"), rounds=2).folder
+
+
 @needs_root
 @pytest.mark.parametrize("free_kib", [0, 16, 200])
-def test_a_report_for_which_there_is_no_room_leaves_no_part_of_it(disk: Path, free_kib: int) -> None:
-    folder = http_ledger(disk / "run", http_plan("quick"), rounds=6).folder
-    ledger = contents(folder)
+def test_a_report_for_which_there_is_no_room_leaves_no_part_of_it(disk: Path, measured: Path, free_kib: int) -> None:
+    folder = shutil.copytree(measured, disk / "run")
     fill(disk, free_kib * KIB)
-    done = report(folder)
-    assert done.returncode == 1
-    assert done.stderr == (
-        f"costof: cannot write to {folder}: No space left on device; choose another folder with --out\n"
-    )
-    assert contents(folder) == ledger, "nothing cut off, nothing aside, and the ledger as it was"
-    (disk / "filler").unlink()
-    assert report(folder).returncode == 0, "once there is room"
+    with pytest.raises(CostofError) as caught:
+        report(folder)
+    assert str(caught.value) == f"cannot write to {folder}: No space left on device; choose another folder with --out"
+    assert contents(folder) == contents(measured), "nothing cut off, nothing aside, and the ledger as it was"
 
 
 @needs_root
-def test_an_earlier_report_stays_whole(disk: Path) -> None:
-    folder = http_ledger(disk / "run", http_plan("quick"), rounds=6).folder
-    assert report(folder).returncode == 0
+def test_an_earlier_report_stays_whole(disk: Path, measured: Path) -> None:
+    folder = shutil.copytree(measured, disk / "run")
+    report(folder)
     earlier = contents(folder)
+    assert earlier.keys() == contents(measured).keys() | {"result.json", "report.html", "report.md"}
     fill(disk, 16 * KIB)
-    assert report(folder).returncode == 1
+    with pytest.raises(CostofError, match="No space left on device"):
+        report(folder)
     assert contents(folder) == earlier
 
 
