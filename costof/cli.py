@@ -23,6 +23,7 @@ from costof.progress import Bar
 from costof.redact import redact_url
 from costof.services import open_service
 from costof.study import load_study, study_names
+from costof.whole import write_whole
 from costof.ycsb.command import ycsb
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def _write(ledger: Ledger) -> Result:
 
     result = analyse(ledger)
     try:
-        (ledger.folder / RESULT).write_text(result.model_dump_json(indent=2) + "\n")
+        write_whole(ledger.folder / RESULT, result.model_dump_json(indent=2) + "\n")
         write_reports(result, ledger.folder)
     except OSError as error:
         raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error
