@@ -20,14 +20,15 @@ from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, 
 from costof.ledger import Ledger
 from costof.plan import Options, Plan, resolve
 from costof.progress import Bar
-from costof.redact import redact_url
-from costof.services import open_service
+from costof.services import open_service, shown_urls
 from costof.study import load_study, study_names
+from costof.target_options import target_options
 from costof.ycsb.command import ycsb
 
 if TYPE_CHECKING:
     from costof.experiment import Before
     from costof.result import Result
+    from costof.target.access import Access
 
 RESULT = "result.json"
 MOST_CONCURRENT = 20_000
@@ -66,11 +67,7 @@ def list_studies() -> None:
 @click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
-@click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
-@click.option(
-    "--plain-target", metavar="URL", help="Where a target of HTTP takes plain requests; --target is its HTTPS."
-)
-@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) of the target.")
+@target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
 @click.option("--seed", type=int, help="Seed of the order of the slices.")
@@ -82,9 +79,7 @@ def run(
     settings: tuple[str, ...],
     budget: str | None,
     precision: str | None,
-    target: str | None,
-    plain_target: str | None,
-    tls_ca: Path | None,
+    access: Access | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,
@@ -98,15 +93,15 @@ def run(
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
-        told, plainly = (redact_url(url) if url else None for url in (target, plain_target))
-        options = Options(profile, settings, budget, precision, seed, told, plainly)
-        plan, before = resolve(load_study(study), options), None
+        asked = load_study(study)
+        options = Options(profile, settings, budget, precision, seed, *shown_urls(asked, access))
+        plan, before = resolve(asked, options), None
         if dry_run:
-            _print_plan(plan, target, plain_target, tls_ca)
+            _print_plan(plan, access)
             return
         # Made before anything is started, so that a folder that cannot be written costs nobody a run.
         ledger = Ledger.create(plan, out)
-    _measure(plan, ledger, before, target, plain_target, tls_ca)
+    _measure(plan, ledger, before, access)
     result = _write(ledger)
     _print(result, ledger, as_json)
     sys.exit(_status(result))
@@ -236,13 +231,11 @@ def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple
     return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
 
 
-def _measure(
-    plan: Plan, ledger: Ledger, before: Before | None, target: str | None, plain_target: str | None, tls_ca: Path | None
-) -> None:
+def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
     from costof.experiment import run as carry_out
 
     try:
-        service = open_service(plan, target, tls_ca, ledger.folder.name, plain_target)
+        service = open_service(plan, access, ledger.folder.name)
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             carry_out(plan, service, ledger, bar, before)
     except CostofError:
@@ -275,8 +268,8 @@ def _print(result: Result, ledger: Ledger, as_json: bool) -> None:
     render_terminal(result, console, ledger.folder)
 
 
-def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca: Path | None) -> None:
-    service = open_service(plan, target, tls_ca, "a-run", plain_target)
+def _print_plan(plan: Plan, access: Access | None) -> None:
+    service = open_service(plan, access, "a-run")
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
         role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
@@ -287,6 +280,8 @@ def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for write in service.writes():
         click.echo(f"write     {write}")
+    for needed in service.needs():
+        click.echo(f"grant     {needed}")
 
 
 def _status(result: Result) -> int:

@@ -51,6 +51,7 @@ class Plan(Model):
     """`study` is the whole study as it was, so that a run can be reported when the study has changed since.
 
     `protection_asked`: the user named levels of the main factor, so a run without them is no answer.
+    `protection_alone`: the control's level was not among them.
     """
 
     study: Study
@@ -67,6 +68,7 @@ class Plan(Model):
     target: str | None = None
     plain_target: str | None = None
     protection_asked: bool = False
+    protection_alone: bool = False
     published: Published | None = None
 
     @property
@@ -147,6 +149,7 @@ def resolve(study: Study, options: Options) -> Plan:
         target=options.target,
         plain_target=options.plain_target,
         protection_asked=study.main_factor in chosen,
+        protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
         published=load_published(study.published) if study.published else None,
     )
 

@@ -124,7 +124,7 @@ def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
     slices = {name: size.model_copy(update={"operations": 32}) for name, size in plan.slices.items()}
     plan = plan.model_copy(update={"arms": arms, "slices": slices})
     ledger = Ledger.create(plan, tmp_path / "run")
-    carry_out(plan, open_service(plan, None, None, "run"), ledger, Silent())
+    carry_out(plan, open_service(plan, None, "run"), ledger, Silent())
     effects = {e.metric: e for e in analyse(ledger).effects}
     one_trip = effects["wire.query_1"].difference
     assert one_trip.low - LINK_MS <= 5.0 <= one_trip.high + LINK_MS
@@ -148,7 +148,7 @@ def test_a_thread_among_five_is_as_fast_as_one_alone(tmp_path: Path) -> None:
         slices = {**plan.slices, **queries, "connect@far": far}
         sized = plan.model_copy(update={"slices": slices, "fewest_rounds": 4, "most_rounds": 4})
         ledger = Ledger.create(sized, tmp_path / f"run{workers}")
-        carry_out(sized, open_service(sized, None, None, "run"), ledger, Silent())
+        carry_out(sized, open_service(sized, None, "run"), ledger, Silent())
         values = analyse(ledger).values
         rates[workers] = {v.arm: v.percentiles["p50"] for v in values if v.metric == "wire.connections_per_second"}
     for arm in ("plain", "tls"):
