@@ -1,4 +1,4 @@
-"""The command line: `costof list | run | show | report | compare | ab | ycsb | gateway | doctor`.
+"""The command line: `costof list | run | show | report | compare | clean | ab | ycsb | gateway | doctor`.
 
 What measures and what analyses is imported by the commands that do: half of the time of a `costof --help` would be
 theirs.
@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 
 from costof import __version__
+from costof.clean_command import clean
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError, Problem
 from costof.ledger import Ledger
 from costof.plan import Options, Plan, resolve
@@ -45,6 +46,7 @@ def cli() -> None:
 
 
 cli.add_command(ycsb)
+cli.add_command(clean)
 
 
 @cli.command("list")

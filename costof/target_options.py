@@ -61,6 +61,28 @@ def target_options(command: Command) -> Command:
     return with_access
 
 
+def server_options(command: Command) -> Command:
+    """Those of a command that logs in to one server of the user's and measures nothing; the target must be given."""
+
+    @wraps(command)
+    def with_access(
+        target: str,
+        tls_ca: Path | None,
+        password_file: Path | None,
+        ask_password: bool,
+        database: str | None,
+        **others: Any,
+    ) -> Any:
+        access = Access(target, tls_ca, None, take_password(password_file, ask_password), database)
+        return command(access=access, **others)
+
+    required = click.option("--target", metavar="URL", required=True, help="The server, as mongodb://… or mysql://…")
+    only = click.option("--database", metavar="NAME", help="Only this database.")
+    for option in reversed((required, TLS_CA, PASSWORD_FILE, ASK_PASSWORD, only)):
+        with_access = option(with_access)
+    return with_access
+
+
 def _check_unused(plain_target: str | None, password: Password | None, database: str | None, plain: bool) -> None:
     """Raises `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED` for what says nothing without a target."""
     if plain_target is not None:

@@ -87,8 +87,9 @@ class MongodbTarget(Service):
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         self._refuse_what_is_there()
         self._marker = Marker(run=self._run, maker=Maker.this_process(), tables=[COLLECTION], made_database=True)
-        self._marked.mark(self._marker)
+        # In this order: a marker without a sign of life is a dead run's.
         self._session.asked(self._heartbeat.start)
+        self._marked.mark(self._marker)
         load(arm)
         self._session.asked(self._wait_for_members)
 

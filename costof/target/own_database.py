@@ -50,9 +50,14 @@ def own_name(chosen: str | None, run_name: str) -> str:
     """The user's choice, or a new name. Raises `BAD_DATABASE`."""
     if chosen is None:
         return new_database_name(run_name)
-    if not _NAME.fullmatch(chosen) or chosen.lower() in _SERVERS_OWN:
+    if not could_be_own(chosen):
         raise CostofError(Problem.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
     return chosen
+
+
+def could_be_own(name: str) -> bool:
+    """Whether costof makes databases of such a name."""
+    return _NAME.fullmatch(name) is not None and name.lower() not in _SERVERS_OWN
 
 
 def new_database_name(run_name: str) -> str:
