@@ -59,6 +59,10 @@ class Problem(Enum):
     )
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
     BAD_TARGET = (EXIT_USAGE, "that URL is no target for {study}: {detail}")
+    PASSWORD_MISSING = (
+        EXIT_USAGE,
+        "{target} names a user and no password is given; say --password-file or --ask-password, or set COSTOF_PASSWORD",
+    )
     PASSWORD_TWICE = (EXIT_USAGE, "the password is given twice, by {ways}; give it once")
     PASSWORD_FILE = (EXIT_USAGE, "cannot take the password from {path}: {detail}; it holds one line, the password")
     PASSWORD_VARIABLE = (EXIT_USAGE, "what {name} holds is no UTF-8")

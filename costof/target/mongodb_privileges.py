@@ -13,6 +13,7 @@ from typing import Any
 from costof.errors import CostofError, Problem
 from costof.target.mongodb_session import MongodbSession
 from costof.target.mongodb_url import MongodbUrl
+from costof.target.own_database import granted_on
 
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
 #: Of a run, its driver and its end.
@@ -40,7 +41,7 @@ def check_privileges(
             actions=", ".join(missing),
             database=database,
             target=url.shown,
-            grant=grant_line(url, chosen),
+            grant=granted_on(chosen, grant_line(url, chosen)),
         )
 
 

@@ -33,7 +33,9 @@ class MongodbSession:
         self._members: dict[str, Client] = {}
 
     def open(self) -> None:
-        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
+        """Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
+        if self._url.username is not None and not self._url.password:
+            raise CostofError(Problem.PASSWORD_MISSING, target=self._url.shown)
         client = self._connect(self._url.addresses, replica_set=self._url.replica_set)
         try:
             client.admin.command("ping")

@@ -15,7 +15,7 @@ from pymysql.err import MySQLError
 
 from costof.errors import CostofError, Problem
 from costof.target.mysql_session import MysqlSession, code_of
-from costof.target.own_database import PREFIX
+from costof.target.own_database import PREFIX, granted_on
 
 _ASKS = {
     # The same column twice: were the database there, no table could come of it.
@@ -45,7 +45,7 @@ def check_privileges(
         actions=", ".join(missing),
         database=database,
         target=target,
-        grant=grant_line(needed, chosen, user, host),
+        grant=granted_on(chosen, grant_line(needed, chosen, user, host)),
     )
 
 

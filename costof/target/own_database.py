@@ -71,6 +71,11 @@ def database_name(run_name: str, unique: str) -> str:
     return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
 
 
+def granted_on(chosen: str | None, grant: str) -> str:
+    """A grant in an error: where no database was chosen, an account that may use one alone is helped otherwise."""
+    return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
+
+
 def told_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
     """Every write of a run, in words. Nobody can know a name that is not chosen: each run takes a new one."""
     database = chosen or f"{PREFIX}<run>_<random>"

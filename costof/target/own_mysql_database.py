@@ -48,13 +48,16 @@ class OwnMysqlDatabase(Service):
         try:
             self._make_database()
         except BaseException:
-            self.__exit__(None, None, None)
+            self._leave_server()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave_server()
+
+    def _leave_server(self) -> None:
         try:
             if self._marker is not None:
                 self._marked.remove(self._marker)

@@ -20,6 +20,8 @@ from costof.service import Counters, Service
 from costof.services import open_service
 from costof.study import load_study
 from costof.target.access import Access
+from costof.target.gateway import GatewayTarget
+from costof.target.mysql import MysqlTarget
 from costof.transport import speaks_tls, tunnel_of
 from tests.engines import TPCC_WORKLOADS, WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
@@ -34,6 +36,8 @@ NEAR = {
     "mysql-column-encryption": ["encrypted=direct,0,20", "terminals=8"],
 }
 TARGETED = {"http-tls-termination": "termination=none,balancer", "mysql-column-encryption": "encrypted=direct,0,20"}
+#: What a target's account is granted, and no more.
+EXACTLY = {"mysql-transport": MysqlTarget.PRIVILEGES, "mysql-column-encryption": GatewayTarget.PRIVILEGES}
 #: Studies whose data is not counted in records.
 WITHOUT_RECORDS = ("http-tls-termination", "mysql-column-encryption")
 # The lab's origin takes its time for every answer.
@@ -101,7 +105,7 @@ def mongodb_target() -> Iterator[Standing]:
 @contextlib.contextmanager
 def mysql_target(study: str) -> Iterator[Standing]:
     with Lab() as playing, running_mariadb(playing) as server:
-        user_of_many_databases(server)
+        user_of_many_databases(server, may=EXACTLY[study])
         url = f"mysql://{ADMIN}:{server.password}@{server.address}:{server.port}/"
         plan = plan_for(study, target="mysql://a-user")
         # With a CA at hand an account of the other study speaks TLS on both sides of the gateway.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.plan import Options, resolve
 from costof.service import Service
@@ -65,8 +66,8 @@ def mongodb(standalone: Callable[..., Standalone]) -> Iterator[Theirs]:
 
 
 @pytest.fixture(scope="module")
-def mysql(lab: Lab) -> Iterator[Theirs]:
-    with running_mariadb(lab) as server:
+def mysql(lab: Lab, authority: Authority) -> Iterator[Theirs]:
+    with running_mariadb(lab, authority=authority) as server:
         user_of_many_databases(server)
 
         def make(name: str) -> None:

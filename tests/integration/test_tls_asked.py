@@ -109,7 +109,7 @@ def test_a_plain_server_is_not_asked_by_ycsb_either(
                 "mysql": [f"db.url=jdbc:mysql://{where}/d?sslMode=REQUIRED", f"db.user={ADMIN}", f"db.passwd={secret}"],
                 "mongodb": [f"mongodb.url=mongodb://tester:{secret}@{where}/d?tls=true&authSource=admin"],
             }["mongodb" if first else "mysql"]
-            asked = [word for each in [*properties, "recordcount=1"] for word in ("-p", each)]
+            asked = [word for each in [*properties, "recordcount=1", "-p", "operationcount=1"] for word in ("-p", each)]
             done = costof("ycsb", "load", "mongodb" if first else "mysql", *asked, cwd=tmp_path)
             sent = refused(done, tap, secret)
         assert sent
