@@ -9,6 +9,7 @@ import os
 import pty
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -161,6 +162,8 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
     assert shown == where.replace(quote(ALL, safe=""), "<redacted>")
 
 
+#: The command that the wheel installs.
+SCRIPT = Path(sys.executable).with_name("costof")
 ENTRIES = [
     ["run", "mongodb-tls", "--target", "mongodb://u:{secret}@{at}/"],
     ["run", "mysql-transport", "--set", "transport=plain,tls", "--target=mysql://u:{secret}@{at}/"],
@@ -200,7 +203,11 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
         arguments = [word.format(secret=HEAD, at=at) for word in words]
         environment = {**os.environ, VARIABLE: TAIL}
         process = subprocess.Popen(
-            [*COSTOF, *arguments], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [str(SCRIPT), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             listening.settimeout(60)
