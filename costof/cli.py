@@ -19,6 +19,7 @@ from costof import __version__
 from costof.clean_command import clean
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError, Problem
 from costof.ledger import Ledger
+from costof.password import take_out_of_environment
 from costof.plan import Options, Plan, resolve
 from costof.progress import Bar
 from costof.services import open_service, shown_urls
@@ -37,12 +38,14 @@ MOST_CONCURRENT = 20_000
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="costof")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """What will this protection cost my service? A controlled experiment on real servers, and its answer.
 
     `costof ab URL` asks one URL, with the options and the report of Apache's ab; `costof ycsb`
     takes YCSB's command line.
     """
+    context.obj = take_out_of_environment()
 
 
 cli.add_command(ycsb)

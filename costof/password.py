@@ -21,12 +21,13 @@ class Password:
     said: bool
 
 
-def take_password(file: Path | None, ask: bool) -> Password | None:
-    """The password by whichever way was chosen. Raises `PASSWORD_TWICE`, `PASSWORD_FILE`.
+def take_out_of_environment() -> str | None:
+    """The environment's, which the engine and the servers of a lab would inherit; once, before any command runs."""
+    return os.environ.pop(VARIABLE, None)
 
-    It is taken out of the environment, which the engine and the servers of a lab inherit.
-    """
-    of_environment = os.environ.pop(VARIABLE, None)
+
+def take_password(file: Path | None, ask: bool, of_environment: str | None) -> Password | None:
+    """The password by whichever way was chosen. Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`."""
     if file is not None and ask:
         raise CostofError(Problem.PASSWORD_TWICE, ways="--password-file and --ask-password")
     if file is not None:

@@ -49,7 +49,7 @@ def target_options(command: Command) -> Command:
         database: str | None,
         **others: Any,
     ) -> Any:
-        password = take_password(password_file, ask_password)
+        password = _password(password_file, ask_password)
         if target is None:
             _check_unused(plain_target, password, database, allow_plain)
             return command(access=None, **others)
@@ -73,7 +73,7 @@ def server_options(command: Command) -> Command:
         database: str | None,
         **others: Any,
     ) -> Any:
-        access = Access(target, tls_ca, None, take_password(password_file, ask_password), database)
+        access = Access(target, tls_ca, None, _password(password_file, ask_password), database)
         return command(access=access, **others)
 
     required = click.option("--target", metavar="URL", required=True, help="The server, as mongodb://… or mysql://…")
@@ -81,6 +81,11 @@ def server_options(command: Command) -> Command:
     for option in reversed((required, TLS_CA, PASSWORD_FILE, ASK_PASSWORD, only)):
         with_access = option(with_access)
     return with_access
+
+
+def _password(file: Path | None, ask: bool) -> Password | None:
+    """What the environment held is the root command's."""
+    return take_password(file, ask, click.get_current_context().find_root().obj)
 
 
 def _check_unused(plain_target: str | None, password: Password | None, database: str | None, plain: bool) -> None:
