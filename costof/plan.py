@@ -53,6 +53,7 @@ class Plan(Model):
 
     `protection_asked`: the user named levels of the main factor, so a run without them is no answer.
     `budget_seconds` and `precision` are None where the user said how many rounds: those alone end the run.
+    `protection_alone`: the control's level was not among them.
     """
 
     study: Study
@@ -69,6 +70,7 @@ class Plan(Model):
     target: str | None = None
     plain_target: str | None = None
     protection_asked: bool = False
+    protection_alone: bool = False
     published: Published | None = None
 
     @property
@@ -151,6 +153,7 @@ def resolve(study: Study, options: Options) -> Plan:
         target=options.target,
         plain_target=options.plain_target,
         protection_asked=study.main_factor in chosen,
+        protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
         published=load_published(study.published) if study.published else None,
     )
 
