@@ -165,7 +165,10 @@ impl Session {
             }
             Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
             Verdict::Goes => self.begin_statement(None, format),
-            Verdict::Executed(plan) => self.begin_statement(Some(plan), format),
+            Verdict::Executed(plan) => {
+                self.next_database = used_by(&plan);
+                self.begin_statement(Some(plan), format);
+            }
             Verdict::Printed(plan) => {
                 if command == STMT_PREPARE
                     && let Some(guard) = &mut self.guard
@@ -174,7 +177,7 @@ impl Session {
                 } else {
                     self.begin_statement(Some(plan.clone()), format);
                 }
-                self.next_database = plan.uses.as_ref().map(|name| name.as_bytes().to_vec());
+                self.next_database = used_by(&plan);
                 self.begin(command, expected);
                 append_printed(command, &plan.text, flow.replace(head.size()))?;
                 return Ok(true);
@@ -386,6 +389,11 @@ fn is_plain_name(name: &[u8]) -> bool {
     let is_old = name.get(..OLD_NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD_NAME));
     let fits = !text.is_empty() && text.chars().count() <= LONGEST_NAME && !text.ends_with(' ');
     fits && !is_old && text.chars().all(|character| character != '\0' && character <= '\u{FFFF}')
+}
+
+/// The database that a statement makes the present one.
+fn used_by(plan: &Plan) -> Option<Vec<u8>> {
+    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
 }
 
 /// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
