@@ -17,7 +17,7 @@ from rich.table import Table
 from costof.errors import CostofError
 from costof.instrument import Instrument, border_plan, engine
 from costof.lab.certificates import Authority, write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
+from costof.lab.gateway_process import NO_LIMITS, GatewayListener, GatewayProcess
 from costof.lab.haproxy import find_haproxy
 from costof.lab.lab import Lab, process_cpu_seconds
 from costof.lab.mariadb import DATABASE, USER, MariadbServer, greets
@@ -81,7 +81,7 @@ def _addresses(
     for number, text in enumerate(RULES.values()):
         file = lab.folder / f"rules-{number}.toml"
         write_private(file, text.encode())
-        listeners.append(GatewayListener("127.0.0.1", 0, file, f"{server.address}:{server.port}"))
+        listeners.append(GatewayListener("127.0.0.1", 0, file, f"{server.address}:{server.port}", limits=NO_LIMITS))
     told = process.begin(listeners).listeners
     addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(RULES, told, strict=True))}
     return addresses, dict.fromkeys(RULES, process.cpu_seconds)

@@ -186,6 +186,11 @@ def ask_as_ab(
 @click.option(
     "--server-ca", type=click.Path(path_type=Path), help="Go to the server under TLS; CA file (PEM) of its own."
 )
+@click.option(
+    "--limit", "limits", type=(str, click.IntRange(min=1)), multiple=True, metavar="NAME NUMBER",
+    help="Another limit than the usual one: connections, connections_an_address, logins, login_seconds, "
+    "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements.",
+)  # fmt: skip
 @click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
 def gateway(
     rules: Path,
@@ -194,6 +199,7 @@ def gateway(
     tls_cert: Path | None,
     tls_key: Path | None,
     server_ca: Path | None,
+    limits: tuple[tuple[str, int], ...],
     only_check: bool,
 ) -> None:
     """Stand before a MySQL server and encrypt columns of its answers, by account.
@@ -205,7 +211,7 @@ def gateway(
     def warn(text: str) -> None:
         click.echo(f"costof: {text}", err=True)
 
-    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca)
+    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca, dict(limits))
     if not only_check:
         serve(options, click.echo, warn)
         return

@@ -174,8 +174,14 @@ class Undecipherable(Enum):
     MASTER_KEY = "a master key is 16 bytes, or 32 hexadecimal digits"
     KEY_MISSING = "it needs the master key {name}, which is not among master_keys"
     KEY_WRONG = "master key {name}: the master key is another one, or the data key was changed"
+    KEY_PAST = "its data key is not the session's present one"
+    KEYS_GONE = "the connection was closed, and its keys were erased with it: connect anew"
     ENVELOPE = "what follows the column's definition is no intact envelope of a gateway"
+    ENVELOPE_OLDER = "the gateway speaks an older envelope: update the gateway"
     VALUE = "a value was changed, or encrypted for another column or session"
+    ORDER = "a value came twice, out of order, or where another is missing"
+    DEMAND = 'must_be_encrypted: {name} is not a list of "database.table.column", without patterns or quotes'
+    DEMANDED = "it must be encrypted for this client, and is not"
 
     def text(self, **fields: object) -> str:
         return self.value.format(**fields)

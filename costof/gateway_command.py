@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -21,7 +21,8 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True)
 class GatewayOptions:
-    """What the command line said. `server_ca` is of the server's certificate, whose name is verified."""
+    """What the command line said. `server_ca` is of the server's certificate, whose name is verified; `limits` by their
+    names in the engine's plan, which knows them."""
 
     rules: Path
     server: str
@@ -29,6 +30,7 @@ class GatewayOptions:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     server_ca: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def listener(self, listen: str) -> GatewayListener:
         """Raises `GATEWAY_ADDRESS`."""
@@ -43,6 +45,7 @@ class GatewayOptions:
             certificate=self.tls_cert and self.tls_cert.absolute(),
             key=self.tls_key and self.tls_key.absolute(),
             transport=self._transport(),
+            limits=self.limits,
         )
 
     def _transport(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from costof.column_rules import Column
-from costof.encrypted import DECRYPTS
+from costof.encrypted import NONCE_BYTES, announcement
 from costof.lab.host import Host
 from costof.tpcc import TABLES
 
@@ -73,7 +74,8 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
     )
     if decrypts:
         # Else a gateway refuses it (docs/architecture.md).
-        made._connect_attrs[DECRYPTS] = "1"  # type: ignore[attr-defined]  # PyMySQL has no option for it
+        told = announcement(secrets.token_bytes(NONCE_BYTES))
+        made._connect_attrs.update(told)  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
         made.connect()
     else:

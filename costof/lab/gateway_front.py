@@ -19,7 +19,14 @@ from costof import __version__
 from costof.column_rules import COLUMNS, CONTROL, DIRECT, Account, encrypted_columns, rules_text
 from costof.instrument import SliceAnswer
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import PLAIN, ROLE, GatewayListener, GatewayListenerCounters, GatewayProcess
+from costof.lab.gateway_process import (
+    NO_LIMITS,
+    PLAIN,
+    ROLE,
+    GatewayListener,
+    GatewayListenerCounters,
+    GatewayProcess,
+)
 from costof.lab.opened import Opened
 from costof.plan import Plan, PlannedArm
 from costof.row_sample import Login, Rows, compare, read_recorded
@@ -107,7 +114,8 @@ class GatewayFront(Opened):
     def service(self, arm: PlannedArm, direct: dict[str, Any]) -> dict[str, Any]:
         """The border's `service` of an arm: the server's own, or the gateway's, which the client decrypts.
 
-        Holds the password and the master key.
+        What the arm's rules encrypt the client takes in no other form, so that no operation of the run could have gone
+        without. Holds the password and the master key.
         """
         rules = Rules.of(arm)
         if rules.direct:
@@ -115,7 +123,12 @@ class GatewayFront(Opened):
         return {
             **direct,
             "addresses": [self._listeners[rules].name],
-            "decryption": {"master_keys": dict(self._master_keys)},
+            "decryption": {
+                "master_keys": dict(self._master_keys),
+                "must_be_encrypted": [
+                    f"{self._position.database}.{table}.{column}" for table, column in encrypted_columns(rules.level)
+                ],
+            },
         }
 
     def port(self, arm: PlannedArm) -> int:
@@ -200,7 +213,7 @@ class GatewayFront(Opened):
         write_private(path, text.encode())
         at = self._position
         port = FIRST_PORT + number
-        return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport)
+        return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport, limits=NO_LIMITS)
 
     def _sample(self, rules: Rules, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
         encrypted = encrypted_columns(rules.level)

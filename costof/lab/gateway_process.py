@@ -15,6 +15,8 @@ from costof.lab.engine_process import ANSWER_SECONDS, EngineProcess
 ROLE = "gateway"
 READY_SECONDS = 20.0
 PLAIN = {"kind": "plain"}
+#: How many may come at once, for what measures: its clients are many, and of one address.
+NO_LIMITS = {"connections": 1_000_000, "connections_an_address": 1_000_000, "logins": 1_000_000}
 
 
 class GatewayReady(Model):
@@ -54,7 +56,7 @@ class _Reloaded(Model):
 class GatewayListener:
     """A port of the gateway's. `server`: 'host:port' of the one behind it. `certificate`: the PEM file with which it
     offers TLS, and `key` that of its key, where that is another; `transport`: the border's own, to the server. Both or
-    neither under TLS."""
+    neither under TLS. `limits` by their names in the engine's plan, where they are not the usual ones."""
 
     address: str
     port: int
@@ -63,6 +65,7 @@ class GatewayListener:
     certificate: Path | None = None
     transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
     key: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -74,6 +77,7 @@ class GatewayListener:
             "rules_file": str(self.rules_file),
             "server": self.server,
             "server_transport": dict(self.transport),
+            "limits": dict(self.limits),
         }
         if self.certificate is not None:
             plan["tls"] = {"certificate_file": str(self.certificate), "key_file": str(self.key or self.certificate)}

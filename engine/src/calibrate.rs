@@ -3,7 +3,7 @@
 
 use crate::border::SelfCost;
 use crate::clock;
-use crate::encryption::{Algorithm, DataKey};
+use crate::encryption::{Algorithm, DataKey, SessionSalt};
 use crate::error::Result;
 use crate::record::{Phase, Recorder, Traffic, Trail};
 use serde::Serialize;
@@ -51,18 +51,27 @@ pub fn run() -> ExitCode {
 }
 
 fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
-    let mut key = DataKey::random()?;
-    let (mut sealer, opener) = (key.sealer(algorithm)?, key.opener(algorithm));
+    let mut key = DataKey::random(SessionSalt::OF_NOBODY, 0)?;
+    let mut sealer = key.sealer(algorithm)?;
     let (plaintext, mut sealed, mut opened) = (vec![b'x'; length], Vec::new(), Vec::new());
     let seal = quietest(|_| {
         sealed.clear();
         sealer.seal(&ASSOCIATED, black_box(&plaintext), &mut sealed).expect("fewer than 2^32");
     });
-    let open = quietest(|_| {
-        opened.clear();
-        opener.open(&ASSOCIATED, black_box(&sealed), &mut opened).expect("just sealed");
+    // An opener takes each value once.
+    let values = (0..VALUES).map(|_| {
+        let mut value = Vec::new();
+        sealer.seal(&ASSOCIATED, &plaintext, &mut value).map(|()| value)
     });
-    Ok((length, ValueCost { seal, open }))
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let open = (0..BATCHES).map(|_| {
+        let opener = key.opener(algorithm);
+        each(VALUES, |at| {
+            opened.clear();
+            opener.open(&ASSOCIATED, black_box(&values[at as usize]), &mut opened).expect("just sealed");
+        })
+    });
+    Ok((length, ValueCost { seal, open: open.fold(f64::INFINITY, f64::min) }))
 }
 
 /// As `ready` has it.

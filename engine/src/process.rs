@@ -2,7 +2,10 @@
 
 use crate::border::Answer;
 use crate::error::{Class, Failure, Result};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior, set_parent_process_death_signal,
+    setrlimit,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Write;
@@ -48,6 +51,17 @@ fn die_with_parent() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
+/// A process that holds others' keys and values leaves no core dump, and no other of the same user may read its memory.
+///
+/// # Errors
+/// `internal`, where the system refuses.
+pub fn keep_memory_private() -> Result<()> {
+    let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
+    // A handler that the kernel pipes a dump to is not held up by the limit, but by the other.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(refused)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused)
+}
+
 /// Each connection is a descriptor, and shells give a process 1,024.
 pub fn allow_many_connections() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -81,4 +95,26 @@ pub fn peak_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::dumpable_behavior;
+
+    /// In a process of its own: it cannot be taken back.
+    #[test]
+    fn a_process_that_keeps_its_memory_private_leaves_no_core() {
+        if std::env::var_os("COSTOF_KEEPS_PRIVATE").is_none() {
+            let this = "process::tests::a_process_that_keeps_its_memory_private_leaves_no_core";
+            let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+            let run = program.args(["--exact", this]).env("COSTOF_KEEPS_PRIVATE", "1").output().unwrap();
+            assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+            return;
+        }
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::Dumpable);
+        keep_memory_private().unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        assert_eq!(getrlimit(Resource::Core), Rlimit { current: Some(0), maximum: Some(0) });
+    }
 }

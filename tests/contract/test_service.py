@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from costof.column_rules import encrypted_columns
 from costof.evidence import mismatch
 from costof.lab.haproxy import Haproxy
 from costof.lab.lab import Lab
@@ -179,6 +180,16 @@ def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> 
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != speaks_tls(arm.levels)
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
+
+
+def test_a_client_takes_what_its_arm_encrypts_in_no_other_form(standing: Standing) -> None:
+    if not standing.is_gateway:
+        pytest.skip("nothing is encrypted on the way but by TLS")
+    for arm in standing.plan.arms:
+        service = standing.service.endpoint(arm)["service"]
+        demands = service.get("decryption", {}).get("must_be_encrypted", [])
+        columns = encrypted_columns(arm.levels["encrypted"])
+        assert demands == [f"{service['database']}.{table}.{column}" for table, column in columns]
 
 
 def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.column_encryption import Algorithm, KeyRing, RowFormat
+from costof.column_encryption import Algorithm, RowFormat
 from costof.instrument import border_plan, engine
 from costof.lab.certificates import write_private
 from costof.lab.gateway_process import GatewayListener, GatewayProcess
@@ -197,22 +200,121 @@ def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, 
     statement = "SELECT * FROM every_type ORDER BY whole IS NULL"
     with site.reader(site.server.port) as connection:
         direct_fields, direct = binary_rows(connection, statement)
+    opened = []
     with site.reader(PORT + number) as connection:
         fields, (sealed, nulls) = binary_rows(connection, statement)
+        keys = connection._session_keys
+        assert keys is not None
+        for field, value in zip(fields, sealed, strict=True):
+            associated = field.envelope.associated_data(RowFormat.BINARY, field.names)
+            opened.append(keys.opener(field.envelope).open(associated, value))
     assert direct[1] == nulls == [None] * len(TYPES)
-    key_ring = KeyRing({"app": KEY})
-    opened = []
-    for field, value in zip(fields, sealed, strict=True):
-        associated = field.envelope.associated_data(RowFormat.BINARY, field.names)
-        opened.append(key_ring.opener(field.envelope).open(associated, value))
     assert opened == direct[0]
     assert [field.type_code for field in fields] == [field.type_code for field in direct_fields]
+
+
+@pytest.mark.parametrize("statement", ["SELECT name FROM every_type", "SELECT name AS n FROM every_type AS t"])
+def test_a_column_that_must_be_encrypted_is_read_through_the_gateway_alone(site: Site, statement: str) -> None:
+    demand = {"must_be_encrypted": [f"{DATABASE.upper()}.every_type.Name"]}
+    with (
+        encrypted.connect(master_keys={"app": KEY}, **demand, **site.settings(PORT)) as connection,
+        connection.cursor() as cursor,
+    ):
+        assert cursor.execute(statement) == 2
+    past = encrypted.connect(master_keys={"app": KEY}, **demand, **site.settings(site.server.port))
+    with pytest.raises(encrypted.EncryptionError, match=r"column costof\.every_type\.name: it must be encrypted"):
+        past.cursor().execute(statement)
+    assert not past.open
+    # Whoever has no key there cannot tell either.
+    opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
+    with pytest.raises(encrypted.EncryptionError, match="it must be encrypted"):
+        opaque.cursor().execute(statement)
+
+
+def test_a_demand_holds_for_a_name_that_the_statement_gives(site: Site) -> None:
+    demand = {"must_be_encrypted": ["costof.people.name"]}
+    with encrypted.connect(master_keys={}, **demand, **site.settings(site.server.port)) as past:
+        with past.cursor() as cursor:
+            cursor.execute("SELECT name FROM every_type")
+        with pytest.raises(encrypted.EncryptionError, match="it must be encrypted"):
+            past.cursor().execute("SELECT letters AS name FROM every_type AS people")
+
+
+def test_a_client_that_tells_no_nonce_is_refused_before_the_server_hears_of_it(site: Site) -> None:
+    """As drivers of older envelopes are; to whichever account."""
+    connection = pymysql.Connection(defer_connect=True, **{**site.settings(PORT), "user": "nobody"})
+    for attributes in ({encrypted.DECRYPTS: "1"}, {encrypted.DECRYPTS: "1", encrypted.NONCE: "0" * 63}):
+        connection._connect_attrs = attributes
+        with pytest.raises(pymysql.err.OperationalError, match="costof_nonce of 64 hexadecimal digits") as refused:
+            connection.connect()
+        assert refused.value.args[0] == 1045
+
+
+def test_keys_go_on_in_number_when_rules_are_read_again(site: Site) -> None:
+    with site.reader(PORT) as connection, connection.cursor() as cursor:
+        numbers = []
+        for _ in range(3):
+            assert cursor.execute("SELECT name FROM every_type") == 2
+            numbers.append(cursor._result.fields[0].envelope.number)
+            assert set(site.gateway.reload().values()) == {None}
+    assert numbers == [0, 1, 2]
+
+
+class Recording:
+    """Between a client and the gateway: takes what the gateway sends, and in its stead sends what it was given."""
+
+    def __init__(self, back: tuple[str, int], swap: Callable[[bytes], bytes]) -> None:
+        self._back, self._swap = back, swap
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with self._listener:
+            client, _ = self._listener.accept()
+        with client, socket.create_connection(self._back) as server:
+            up = threading.Thread(target=self._copy, args=(client, server, bytes), daemon=True)
+            up.start()
+            self._copy(server, client, self._swap)
+            up.join()
+
+    @staticmethod
+    def _copy(source: socket.socket, target: socket.socket, swap: Callable[[bytes], bytes]) -> None:
+        with suppress(OSError):
+            while piece := source.recv(1 << 20):
+                target.sendall(swap(piece))
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
+def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, number: int) -> None:
+    """The same statement's, in the same place of the conversation, by the same gateway and for the same account."""
+    recorded: list[bytes] = []
+
+    def read_through(swap: Callable[[bytes], bytes]) -> Any:
+        between = Recording((site.server.address, PORT + number), swap)
+        settings = {**site.settings(between.port), "host": "127.0.0.1"}
+        with encrypted.connect(master_keys={"app": KEY}, **settings) as connection:
+            return read(connection.cursor(), "SELECT name FROM every_type WHERE whole IS NOT NULL")[1]
+
+    def record(piece: bytes) -> bytes:
+        recorded.extend([piece] if b"costofE2" in piece else [])
+        return piece
+
+    def replay(piece: bytes) -> bytes:
+        return recorded[0] if b"costofE2" in piece else piece
+
+    assert len(read_through(record)) == len(recorded) == 1
+    with pytest.raises(encrypted.EncryptionError, match="name: a value was changed, or encrypted for another"):
+        read_through(replay)
 
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
 def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) -> None:
     """Every row that it reads has one column, a string; what it is not is an error."""
-    keys = {"decryption": {"master_keys": {"app": KEY}}}
+    demand = f"{DATABASE}.{TABLE}.c"
+    keys = {"decryption": {"master_keys": {"app": KEY}, "must_be_encrypted": [demand]}}
     service = {
         "protocol": "mysql",
         "username": USER,
@@ -227,6 +329,7 @@ def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) ->
         return {"name": name, "transport": {"kind": "plain"}, "service": {**service, "addresses": [address], **more}}
 
     arms = [arm("direct", site.server.port)]
+    arms += [arm("past", site.server.port, **keys)]
     arms += [arm(kind.label, PORT + number, **keys) for number, kind in enumerate(Algorithm)]
     workloads = [{"name": "load", "kind": "load", "workers": 1}, {"name": "query", "kind": "query", "workers": 2}]
     with log_in(site.server) as connection, connection.cursor() as cursor:
@@ -236,6 +339,9 @@ def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) ->
         assert [found.error for found in ready.arms] == [None] * len(arms)
         assert wire.slice(1, "direct", "load", ROWS, 60).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, 60).decrypted is None
+        past = wire.slice(2, "past", "query", 5, 60)
+        # Failures may be more: a worker prepares its statement anew, and fails at that too.
+        assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, 60)
             assert (answer.operations, answer.errors) == (50, [])

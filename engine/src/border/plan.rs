@@ -2,12 +2,13 @@
 
 use super::tpcc::Tpcc;
 use super::ycsb::Ycsb;
-use crate::encryption::MasterKey;
+use crate::encryption::{Demand, MasterKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use zeroize::Zeroizing;
 
 /// All that will be measured, resolved.
 #[derive(Debug, Clone, Deserialize)]
@@ -201,6 +202,9 @@ pub struct MysqlService {
 pub struct Decryption {
     /// By their names in the gateway's rules.
     pub master_keys: BTreeMap<String, MasterKey>,
+    /// Columns that come encrypted or are an error.
+    #[serde(default)]
+    pub must_be_encrypted: Vec<Demand>,
 }
 
 fn sbtest1() -> String {
@@ -238,10 +242,10 @@ pub struct HttpService {
     pub any_status: bool,
 }
 
-/// A password, or a header that may hold one: read from a plan, and shown nowhere.
+/// A password, or a header that may hold one: read from a plan, shown nowhere, and erased when dropped.
 #[derive(Clone, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
+#[serde(from = "String")]
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// The secret itself, for the one who must say it.
@@ -250,9 +254,15 @@ impl Secret {
     }
 }
 
+impl From<String> for Secret {
+    fn from(secret: String) -> Self {
+        Secret(Zeroizing::new(secret))
+    }
+}
+
 impl From<&str> for Secret {
     fn from(secret: &str) -> Self {
-        Secret(secret.into())
+        Secret(Zeroizing::new(secret.into()))
     }
 }
 

@@ -4,7 +4,11 @@ use super::keys::WRAPPED_KEY;
 use super::{Algorithm, OriginalType};
 use crate::error::{Class, Failure, Result};
 
-const MAGIC: &[u8; 8] = b"costofE1";
+const MAGIC: &[u8; 8] = b"costofE2";
+/// Of gateways whose values were bound to no session.
+const OLDER: &[u8; 8] = b"costofE1";
+/// Bytes of a data key's number, before the key.
+const NUMBER: usize = 4;
 /// A name's length is a byte.
 pub const LONGEST_NAME: usize = 255;
 
@@ -24,6 +28,8 @@ pub struct Envelope<'a> {
 pub struct WrappedKey<'a> {
     /// Of 1 to 255 bytes.
     pub master_key: &'a str,
+    /// Among the data keys of its session: a later one has a higher.
+    pub number: u32,
     /// RFC 3394.
     pub data_key: &'a [u8; WRAPPED_KEY],
 }
@@ -34,8 +40,13 @@ impl<'a> Envelope<'a> {
     /// # Errors
     /// `encryption`, where the master key's name is empty or longer than 255 bytes.
     pub fn append(&self, definition: &mut Vec<u8>) -> Result<()> {
+        let mut numbered = [0; NUMBER + WRAPPED_KEY];
         let (name, wrapped) = match &self.key {
-            Some(WrappedKey { master_key, data_key }) => (master_key.as_bytes(), &data_key[..]),
+            Some(WrappedKey { master_key, number, data_key }) => {
+                numbered[..NUMBER].copy_from_slice(&number.to_be_bytes());
+                numbered[NUMBER..].copy_from_slice(*data_key);
+                (master_key.as_bytes(), &numbered[..])
+            }
             None => (&[][..], &[][..]),
         };
         if name.len() > LONGEST_NAME || name.is_empty() && self.key.is_some() {
@@ -60,6 +71,9 @@ impl<'a> Envelope<'a> {
         if tail.is_empty() {
             return Ok(None);
         }
+        if tail.starts_with(OLDER) {
+            return Err(Failure::new(Class::Encryption, "the gateway speaks an older envelope: update the gateway"));
+        }
         Envelope::read(tail).map(Some).ok_or_else(|| {
             Failure::new(Class::Encryption, "what follows the column's definition is no intact envelope of a gateway")
         })
@@ -75,7 +89,9 @@ impl<'a> Envelope<'a> {
             ([], []) => None,
             ([], _) => return None,
             (name, wrapped) => {
-                Some(WrappedKey { master_key: str::from_utf8(name).ok()?, data_key: wrapped.try_into().ok()? })
+                let (number, data_key) = wrapped.split_first_chunk()?;
+                let (number, data_key) = (u32::from_be_bytes(*number), data_key.try_into().ok()?);
+                Some(WrappedKey { master_key: str::from_utf8(name).ok()?, number, data_key })
             }
         };
         let algorithm = Algorithm::numbered(algorithm)?;
@@ -98,7 +114,7 @@ mod tests {
     const WRAPPED: [u8; WRAPPED_KEY] = [7; WRAPPED_KEY];
 
     fn envelope(name: &str) -> Envelope<'_> {
-        let key = (!name.is_empty()).then_some(WrappedKey { master_key: name, data_key: &WRAPPED });
+        let key = (!name.is_empty()).then_some(WrappedKey { master_key: name, number: 258, data_key: &WRAPPED });
         Envelope { algorithm: Algorithm::Sm4Gcm, original: ORIGINAL, key }
     }
 
@@ -106,11 +122,11 @@ mod tests {
     fn its_bytes_are_as_documented() {
         let mut bytes = Vec::new();
         envelope("app").append(&mut bytes).unwrap();
-        assert_eq!(bytes[..24], *b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\x03app\x18");
-        assert_eq!(bytes[24..], WRAPPED);
+        assert_eq!(bytes[..28], *b"costofE2\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\x03app\x1c\0\0\x01\x02");
+        assert_eq!(bytes[28..], WRAPPED);
         let mut opaque = Vec::new();
         envelope("").append(&mut opaque).unwrap();
-        assert_eq!(opaque, b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0");
+        assert_eq!(opaque, b"costofE2\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0");
     }
 
     #[test]
@@ -118,7 +134,8 @@ mod tests {
         let name = "n".repeat(LONGEST_NAME);
         envelope(&name).append(&mut Vec::new()).unwrap();
         assert!(envelope(&(name + "n")).append(&mut Vec::new()).is_err());
-        let nameless = Envelope { key: Some(WrappedKey { master_key: "", data_key: &WRAPPED }), ..envelope("") };
+        let nameless =
+            Envelope { key: Some(WrappedKey { master_key: "", number: 0, data_key: &WRAPPED }), ..envelope("") };
         assert!(nameless.append(&mut Vec::new()).is_err(), "it would be taken for an opaque one");
     }
 
@@ -136,15 +153,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_older_gateway_is_told_from_a_broken_one() {
+        let said = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
+        assert!(said(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("speaks an older envelope"));
+        assert!(said(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("no intact envelope"));
+    }
+
     proptest! {
         #[test]
         fn leads_back(
             algorithm in prop::sample::select(&Algorithm::ALL),
             original in any::<[u8; OriginalType::LENGTH]>(),
             name in "\\PC{0,60}",
+            number: u32,
             data_key in any::<[u8; WRAPPED_KEY]>(),
         ) {
-            let key = (!name.is_empty()).then_some(WrappedKey { master_key: &name, data_key: &data_key });
+            let key = (!name.is_empty()).then_some(WrappedKey { master_key: &name, number, data_key: &data_key });
             let envelope = Envelope { algorithm, original: OriginalType::from_bytes(original), key };
             let mut bytes = Vec::new();
             envelope.append(&mut bytes).unwrap();

@@ -2,7 +2,9 @@
 
 use super::Algorithm;
 use super::algorithm::BLOCK;
+use super::locked::Locked;
 use super::schemes::{self, Scheme};
+use super::session::SessionSalt;
 use super::values::{Opener, Sealer};
 use crate::error::{Class, Failure, Result};
 use aes_kw::{KeyInit, KwAes128};
@@ -16,21 +18,21 @@ use zeroize::{Zeroize, Zeroizing};
 const KEY: usize = 16;
 /// Bytes of a data key that is wrapped (RFC 3394).
 pub const WRAPPED_KEY: usize = KEY + 8;
-/// Before the algorithm's name, in the derivation of its keys.
-const INFO: &[u8] = b"costof column encryption 1 ";
+/// Before the algorithm's name and the data key's number, in the derivation of its keys.
+const INFO: &[u8] = b"costof column encryption 2 ";
 /// Bytes of the MAC's key.
 const MAC_KEY: usize = 32;
 
 /// Whoever has it reads what a gateway encrypted for it. Erased when dropped, and shown nowhere.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
-pub struct MasterKey(Zeroizing<[u8; KEY]>);
+pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
 
 impl MasterKey {
     /// # Errors
     /// `encryption`, where these are not 16 bytes in hexadecimal.
     pub fn from_hex(digits: &str) -> Result<Self> {
-        let mut key = MasterKey(Zeroizing::default());
+        let mut key = MasterKey(Locked::new(Box::default()));
         let wrong = || Failure::new(Class::Encryption, "a master key is 16 bytes in hexadecimal, 32 digits");
         if digits.len() != 2 * KEY {
             return Err(wrong());
@@ -62,25 +64,34 @@ impl fmt::Debug for MasterKey {
 /// A session's key. It has one sealer for each algorithm at most, since two would use the same nonces. Erased when
 /// dropped, and shown nowhere.
 pub struct DataKey {
-    key: Zeroizing<[u8; KEY]>,
+    key: Locked<Zeroizing<[u8; KEY]>>,
+    session: SessionSalt,
+    number: u32,
     /// Algorithms whose sealer was given out, a bit for each number.
     sealing: u8,
 }
 
 impl DataKey {
+    /// The session's key of this number: a later one has a higher.
+    ///
     /// # Errors
     /// `internal`, where the system has no random bytes.
-    pub fn random() -> Result<Self> {
-        let mut made = DataKey { key: Zeroizing::default(), sealing: 0 };
-        openssl::rand::rand_bytes(&mut *made.key)
+    pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
+        let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
+        openssl::rand::rand_bytes(&mut **made.key)
             .map_err(|_| Failure::new(Class::Internal, "OpenSSL has no random bytes for a data key"))?;
         Ok(made)
+    }
+
+    /// Among its session's.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// As it goes to the holder of this master key.
     pub fn wrapped(&self, by: &MasterKey) -> [u8; WRAPPED_KEY] {
         let mut wrapped = [0; WRAPPED_KEY];
-        let done = KwAes128::new(&(*by.0).into()).wrap_key(&*self.key, &mut wrapped);
+        let done = KwAes128::new((&**by.0).into()).wrap_key(&**self.key, &mut wrapped);
         done.expect("a key of two blocks and room for its wrapping");
         wrapped
     }
@@ -88,10 +99,11 @@ impl DataKey {
     /// That was wrapped; it opens what it has sealed, and seals no more.
     ///
     /// # Errors
-    /// `encryption`, where another master key wrapped it or it was changed.
-    pub fn unwrap(wrapped: &[u8], by: &MasterKey) -> Result<Self> {
-        let mut made = DataKey { key: Zeroizing::default(), sealing: u8::MAX };
-        let done = KwAes128::new(&(*by.0).into()).unwrap_key(wrapped, &mut *made.key);
+    /// `encryption`, where another master key wrapped it or it was changed. That it is another session's, or has another
+    /// number, shows when it opens a value.
+    pub fn unwrap(wrapped: &[u8], by: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
+        let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
+        let done = KwAes128::new((&**by.0).into()).unwrap_key(wrapped, &mut **made.key);
         match done {
             Ok(key) if key.len() == KEY => Ok(made),
             _ => Err(Failure::new(Class::Encryption, "the master key is another one, or the data key was changed")),
@@ -116,14 +128,19 @@ impl DataKey {
         Opener::new(algorithm, self.scheme(algorithm))
     }
 
-    fn scheme(&self, algorithm: Algorithm) -> Box<dyn Scheme> {
-        let keys = AlgorithmKeys::derive(&self.key, algorithm);
+    fn scheme(&self, algorithm: Algorithm) -> Locked<dyn Scheme> {
+        let keys = AlgorithmKeys::derive(self, algorithm);
         schemes::scheme(algorithm, &keys)
     }
 
     #[cfg(test)]
     pub(crate) fn known(key: [u8; KEY]) -> Self {
-        DataKey { key: Zeroizing::new(key), sealing: 0 }
+        Self::of_session(key, SessionSalt::OF_NOBODY, 0)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_session(key: [u8; KEY], session: SessionSalt, number: u32) -> Self {
+        DataKey { key: Locked::new(Box::new(Zeroizing::new(key))), session, number, sealing: 0 }
     }
 }
 
@@ -140,10 +157,11 @@ pub(super) struct AlgorithmKeys {
 }
 
 impl AlgorithmKeys {
-    fn derive(data_key: &[u8; KEY], algorithm: Algorithm) -> Self {
+    fn derive(from: &DataKey, algorithm: Algorithm) -> Self {
         let mut made = Zeroizing::new([0; BLOCK + MAC_KEY]);
+        let info = [INFO, algorithm.name().as_bytes(), &from.number.to_be_bytes()];
         let derived =
-            Hkdf::<Sha256>::new(None, data_key).expand_multi_info(&[INFO, algorithm.name().as_bytes()], &mut made[..]);
+            Hkdf::<Sha256>::new(Some(from.session.bytes()), &**from.key).expand_multi_info(&info, &mut made[..]);
         derived.expect("48 bytes, of 8160 at most");
         let (encryption, mac) = made.split_at(BLOCK);
         AlgorithmKeys {
@@ -156,8 +174,17 @@ impl AlgorithmKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encryption::{ClientNonce, SCRAMBLE};
 
     const MASTER: &str = "000102030405060708090A0B0C0D0E0F";
+
+    fn random() -> DataKey {
+        DataKey::random(SessionSalt::OF_NOBODY, 0).unwrap()
+    }
+
+    fn unwrap(wrapped: &[u8], by: &MasterKey) -> Result<DataKey> {
+        DataKey::unwrap(wrapped, by, SessionSalt::OF_NOBODY, 0)
+    }
 
     /// RFC 3394, 4.1.
     #[test]
@@ -167,12 +194,21 @@ mod tests {
         let wrapped =
             *b"\x1f\xa6\x8b\x0a\x81\x12\xb4\x47\xae\xf3\x4b\xd8\xfb\x5a\x7b\x82\x9d\x3e\x86\x23\x71\xd2\xcf\xe5";
         assert_eq!(data_key.wrapped(&master), wrapped);
-        assert_eq!(DataKey::unwrap(&wrapped, &master).unwrap().key, data_key.key);
+        assert_eq!(**unwrap(&wrapped, &master).unwrap().key, **data_key.key);
     }
 
-    /// RFC 5869, A.3: no salt, and no info either.
+    /// RFC 5869, A.3: no salt, and no info either; A.1: both.
     #[test]
     fn derives_as_the_rfc_does() {
+        let salt: Vec<u8> = (0..=0x0c).collect();
+        let info: Vec<u8> = (0xf0..=0xf9).collect();
+        let mut made = [0; 42];
+        Hkdf::<Sha256>::new(Some(&salt), &[0x0b; 22]).expand_multi_info(&[&info[..3], &info[3..]], &mut made).unwrap();
+        assert_eq!(
+            made,
+            *b"\x3c\xb2\x5f\x25\xfa\xac\xd5\x7a\x90\x43\x4f\x64\xd0\x36\x2f\x2a\x2d\x2d\x0a\x90\xcf\x1a\x5a\x4c\x5d\
+               \xb0\x2d\x56\xec\xc4\xc5\xbf\x34\x00\x72\x08\xd5\xb8\x87\x18\x58\x65"
+        );
         let mut made = [0; 42];
         Hkdf::<Sha256>::new(None, &[0x0b; 22]).expand_multi_info(&[b"", b""], &mut made).unwrap();
         assert_eq!(
@@ -185,9 +221,9 @@ mod tests {
     #[test]
     fn another_master_key_or_a_changed_data_key_is_refused() {
         let [master, other] = [MASTER, &MASTER.replace('F', "e")].map(|key| MasterKey::from_hex(key).unwrap());
-        let wrapped = DataKey::random().unwrap().wrapped(&master);
+        let wrapped = random().wrapped(&master);
         let refused = |wrapped: &[u8], by| {
-            let failure = DataKey::unwrap(wrapped, by).unwrap_err();
+            let failure = unwrap(wrapped, by).unwrap_err();
             assert_eq!(failure.class, Class::Encryption);
         };
         refused(&wrapped, &other);
@@ -199,7 +235,7 @@ mod tests {
             changed[bit / 8] ^= 1 << (bit % 8);
             refused(&changed, &master);
         }
-        DataKey::unwrap(&wrapped, &master).unwrap();
+        unwrap(&wrapped, &master).unwrap();
     }
 
     #[test]
@@ -211,19 +247,37 @@ mod tests {
             assert_eq!(failure.detail, "a master key is 16 bytes in hexadecimal, 32 digits");
         }
         let key: MasterKey = serde_json::from_str(&format!("\"{MASTER}\"")).unwrap();
-        assert_eq!(key.0, MasterKey::from_hex(&MASTER.to_lowercase()).unwrap().0);
-        assert_eq!((format!("{key:?}"), format!("{:?}", DataKey::random().unwrap())), ("***".into(), "***".into()));
+        assert_eq!(**key.0, **MasterKey::from_hex(&MASTER.to_lowercase()).unwrap().0);
+        assert_eq!((format!("{key:?}"), format!("{:?}", random())), ("***".into(), "***".into()));
+    }
+
+    #[test]
+    fn another_session_and_another_number_have_other_keys() {
+        let [one, other] = [[1; 32], [2; 32]].map(|nonce| {
+            let written: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+            SessionSalt::of(&[7; SCRAMBLE], &ClientNonce::from_hex(written.as_bytes()).unwrap())
+        });
+        for algorithm in Algorithm::ALL {
+            let mut sealed = Vec::new();
+            let mut sealer = DataKey::of_session([9; KEY], one, 3).sealer(algorithm).unwrap();
+            sealer.seal(b"column", b"plain", &mut sealed).unwrap();
+            let opens = |session, number| {
+                let opener = DataKey::of_session([9; KEY], session, number).opener(algorithm);
+                opener.open(b"column", &sealed, &mut Vec::new()).is_ok()
+            };
+            assert_eq!([opens(one, 3), opens(other, 3), opens(one, 2), opens(one, 4)], [true, false, false, false]);
+        }
     }
 
     #[test]
     fn a_data_key_seals_once_by_each_algorithm() {
-        let mut key = DataKey::random().unwrap();
+        let mut key = random();
         for algorithm in Algorithm::ALL {
             key.sealer(algorithm).unwrap();
             assert_eq!(key.sealer(algorithm).unwrap_err().class, Class::Internal);
         }
         let master = MasterKey::from_hex(MASTER).unwrap();
-        let mut unwrapped = DataKey::unwrap(&key.wrapped(&master), &master).unwrap();
+        let mut unwrapped = unwrap(&key.wrapped(&master), &master).unwrap();
         assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "the other end seals with it");
     }
 }

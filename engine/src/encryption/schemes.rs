@@ -3,6 +3,7 @@
 use super::Algorithm;
 use super::algorithm::{BLOCK, NONCE, TAG};
 use super::keys::AlgorithmKeys;
+use super::locked::Locked;
 use aes::Aes128;
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aead::consts::U12;
@@ -31,19 +32,29 @@ pub(super) trait Scheme: Send + Sync {
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
     /// Append the plaintext of all of a value, its number included.
-    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<()>;
+    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place>;
 }
 
-pub(super) fn scheme(algorithm: Algorithm, keys: &AlgorithmKeys) -> Box<dyn Scheme> {
-    let key = &(*keys.encryption).into();
-    match algorithm {
+/// Where a value stands among those of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// So many were before it.
+    Counted(u128),
+    /// Nothing in it tells.
+    Untold,
+}
+
+pub(super) fn scheme(algorithm: Algorithm, keys: &AlgorithmKeys) -> Locked<dyn Scheme> {
+    let key = (&*keys.encryption).into();
+    let scheme: Box<dyn Scheme> = match algorithm {
         Algorithm::Aes128Gcm => Box::new(Gcm(Aes128Gcm::new(key))),
         Algorithm::Sm4Gcm => Box::new(Gcm(AesGcm::<Sm4, U12>::new(key))),
         Algorithm::Aes128Ctr => Box::new(WithMac::new(Ctr(Aes128::new(key)), keys)),
         Algorithm::Aes128Cbc => Box::new(WithMac::new(Cbc(Aes128::new(key)), keys)),
         Algorithm::Sm4Cbc => Box::new(WithMac::new(Cbc(Sm4::new(key)), keys)),
         Algorithm::Aes128Ecb => Box::new(WithMac::new(Ecb(Aes128::new(key)), keys)),
-    }
+    };
+    Locked::new(scheme)
 }
 
 /// Nonce, ciphertext, tag.
@@ -61,13 +72,15 @@ impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<
         Some(())
     }
 
-    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place> {
         let (nonce, rest) = sealed[1..].split_first_chunk::<NONCE>()?;
         let (ciphertext, tag) = rest.split_last_chunk::<TAG>()?;
         let text = out.len();
         out.extend_from_slice(ciphertext);
+        let place = Place::Counted(number(nonce));
         let (nonce, tag) = ((*nonce).into(), (*tag).into());
-        self.0.decrypt_inout_detached(&nonce, associated, (&mut out[text..]).into(), &tag).ok()
+        self.0.decrypt_inout_detached(&nonce, associated, (&mut out[text..]).into(), &tag).ok()?;
+        Some(place)
     }
 }
 
@@ -75,7 +88,7 @@ impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<
 trait Mode: Send + Sync {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<()>;
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place>;
 }
 
 /// A mode and behind it a MAC over all that it made: encrypt, then MAC, in the manner of RFC 7518, 5.2.
@@ -105,7 +118,7 @@ impl<M: Mode> Scheme for WithMac<M> {
     }
 
     /// Nothing is decrypted that does not prove itself: the padding of a changed value would say something about it.
-    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place> {
         let (value, tag) = sealed.split_last_chunk::<TAG>()?;
         let (_number, body) = value.split_first()?;
         self.mac(associated, value).verify_truncated_left(tag).ok()?;
@@ -132,11 +145,13 @@ impl Mode for Ctr {
         self.apply(&first, &mut out[text..])
     }
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place> {
         let (first, ciphertext) = body.split_first_chunk()?;
         let text = out.len();
         out.extend_from_slice(ciphertext);
-        self.apply(first, &mut out[text..])
+        self.apply(first, &mut out[text..])?;
+        // Behind the count are the blocks of one value.
+        Some(Place::Counted(number(first) >> 64))
     }
 }
 
@@ -153,14 +168,16 @@ impl<C: BlockCipher + Send + Sync> Mode for Cbc<C> {
         Some(())
     }
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place> {
         let (iv, ciphertext) = body.split_first_chunk::<BLOCK>()?;
         let text = out.len();
         out.resize(text + ciphertext.len(), 0);
         let mode = cbc::Decryptor::inner_iv_init(&self.0, &(*iv).into());
         let length = mode.decrypt_padded_b2b::<Pkcs7>(ciphertext, &mut out[text..]).ok()?.len();
         out.truncate(text + length);
-        Some(())
+        let mut count = (*iv).into();
+        self.0.decrypt_block(&mut count);
+        Some(Place::Counted(number(&count)))
     }
 }
 
@@ -173,14 +190,19 @@ impl<C: BlockCipher + Send + Sync> Mode for Ecb<C> {
         Some(())
     }
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place> {
         let text = out.len();
         out.resize(text + body.len(), 0);
         let mode = ecb::Decryptor::inner_init(&self.0);
         let length = mode.decrypt_padded_b2b::<Pkcs7>(body, &mut out[text..]).ok()?.len();
         out.truncate(text + length);
-        Some(())
+        Some(Place::Untold)
     }
+}
+
+/// Big-endian.
+fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 /// PKCS #7 always pads, by a whole block where the text ends with one.

@@ -1,8 +1,10 @@
 //! Values in, ciphertexts out, and back.
 
 use super::Algorithm;
-use super::schemes::Scheme;
+use super::locked::Locked;
+use super::schemes::{Place, Scheme};
 use crate::error::{Class, Failure, Result};
+use std::cell::Cell;
 use std::fmt;
 
 /// Under one key (SP 800-38D, 8.3).
@@ -11,12 +13,12 @@ pub const MOST_VALUES: u64 = 1 << 32;
 /// Encrypts a session's values by one algorithm. Counts them, so that no nonce is used twice.
 pub struct Sealer {
     algorithm: Algorithm,
-    scheme: Box<dyn Scheme>,
+    scheme: Locked<dyn Scheme>,
     count: u64,
 }
 
 impl Sealer {
-    pub(super) fn new(algorithm: Algorithm, scheme: Box<dyn Scheme>) -> Self {
+    pub(super) fn new(algorithm: Algorithm, scheme: Locked<dyn Scheme>) -> Self {
         Sealer { algorithm, scheme, count: 0 }
     }
 
@@ -55,31 +57,52 @@ impl Sealer {
     }
 }
 
-/// Decrypts a session's values by one algorithm.
+/// Decrypts a session's values by one algorithm, in the order in which they were encrypted: none comes twice, none before
+/// another that was encrypted earlier, and none is missing between two of a result set. ECB does not tell.
 pub struct Opener {
     algorithm: Algorithm,
-    scheme: Box<dyn Scheme>,
+    scheme: Locked<dyn Scheme>,
+    /// What the last value counted.
+    last: Cell<Option<u128>>,
+    /// It was of this result set.
+    within: Cell<bool>,
 }
 
 impl Opener {
-    pub(super) fn new(algorithm: Algorithm, scheme: Box<dyn Scheme>) -> Self {
-        Opener { algorithm, scheme }
+    pub(super) fn new(algorithm: Algorithm, scheme: Locked<dyn Scheme>) -> Self {
+        Opener { algorithm, scheme, last: Cell::new(None), within: Cell::new(false) }
+    }
+
+    /// A result set begins: what was left of the one before may have gone unread.
+    pub fn begin(&self) {
+        self.within.set(false);
     }
 
     /// Append the plaintext of a ciphertext.
     ///
     /// # Errors
-    /// `encryption`, where it was changed, or sealed under another key or for another column; nothing is appended then.
+    /// `encryption`, where it was changed, sealed under another key or for another column, or comes out of its order; nothing
+    /// is appended then.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {
             Some(&number) if number == self.algorithm.number() => self.scheme.open(associated, sealed, out),
             _ => None,
         };
-        opened.ok_or_else(|| {
-            out.truncate(start);
-            Failure::new(Class::Encryption, "a value was changed, or encrypted for another column or session")
-        })
+        let wrong = match (opened, self.last.get()) {
+            (None, _) => "a value was changed, or encrypted for another column or session",
+            (Some(Place::Counted(count)), Some(last)) if count <= last || self.within.get() && count > last + 1 => {
+                "a value came twice, out of order, or where another is missing"
+            }
+            (Some(Place::Counted(count)), _) => {
+                self.last.set(Some(count));
+                self.within.set(true);
+                return Ok(());
+            }
+            (Some(Place::Untold), _) => return Ok(()),
+        };
+        out.truncate(start);
+        Err(Failure::new(Class::Encryption, wrong))
     }
 }
 
@@ -147,6 +170,43 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn values_open_in_their_order_and_once() {
+        for algorithm in Algorithm::ALL {
+            let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
+            let mut seal = |text: &[u8]| {
+                let mut out = Vec::new();
+                sealer.seal(b"column", text, &mut out).unwrap();
+                out
+            };
+            let values = [&b"first"[..], b"", b"third", b"fourth"].map(&mut seal);
+            let opener = DataKey::known(KEY).opener(algorithm);
+            let open = |at: usize| {
+                let mut out = b"before".to_vec();
+                opener.open(b"column", &values[at], &mut out).map_err(|failure| {
+                    assert_eq!((failure.class, &out[..]), (Class::Encryption, &b"before"[..]));
+                    failure.detail
+                })
+            };
+            open(0).unwrap();
+            let told = if algorithm == Algorithm::Aes128Ecb { Ok(()) } else { Err(OUT_OF_ORDER.to_owned()) };
+            assert_eq!(open(2), told, "one is missing");
+            opener.begin();
+            open(2).expect("what was before the result set may have gone unread");
+            for begins in [false, true] {
+                for late in [0, 1, 2] {
+                    if begins {
+                        opener.begin();
+                    }
+                    assert_eq!(open(late), told, "{algorithm}");
+                }
+            }
+            open(3).expect("what was refused changes nothing");
+        }
+    }
+
+    const OUT_OF_ORDER: &str = "a value came twice, out of order, or where another is missing";
 
     #[test]
     fn only_ecb_shows_which_values_are_equal() {

@@ -150,7 +150,10 @@ impl Conversation {
         }
         self.account();
         // A client that takes nothing is not waited for, and one that is gone is not there to be told anything.
-        ends.client.close_with(&self.to_client);
+        match self.to_client.is_empty() {
+            true => ends.client.close(),
+            false => ends.client.close_with(&self.to_client),
+        }
         ends.server.close();
     }
 
@@ -304,6 +307,10 @@ impl Conversation {
             self.is_logged_in = true;
             self.place.logged_in();
             self.reactor.set_deadline(u64::MAX);
+            if self.session.is_guarded() {
+                self.from_client.erase_at_once();
+                self.from_server.erase_at_once();
+            }
         }
         self.account();
     }

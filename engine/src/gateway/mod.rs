@@ -21,6 +21,7 @@ pub mod sql;
 #[cfg(test)]
 mod testing;
 
+use crate::encryption::lock_keys;
 use crate::error::{Class, Failure, Result};
 use crate::process;
 use plan::{Answer, Command, Plan, Ready};
@@ -39,6 +40,9 @@ fn serve() -> Result<()> {
     let mut lines = process::lines();
     let Some(line) = lines.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
+    // Before any key is read.
+    process::keep_memory_private()?;
+    lock_keys();
     process::allow_many_connections();
     let gateway = Arc::new(Gateway::open(&plan)?);
     reload_on_hangup(gateway.clone())?;

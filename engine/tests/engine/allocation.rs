@@ -44,7 +44,7 @@ fn a_plain_mysql_query_allocates_nothing() {
 #[test]
 fn a_query_that_is_decrypted_allocates_nothing() {
     for algorithm in Algorithm::ALL {
-        let server = Mysql { answer: encrypted(algorithm, 3), ..Mysql::default() };
+        let server = Mysql { answers: encrypted(algorithm, 3), ..Mysql::default() };
         let address = server.start();
         for statements in [Statements::Prepared, Statements::Text] {
             let settings = decrypting(mysql_service(&address, PASSWORD, statements));

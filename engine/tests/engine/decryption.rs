@@ -1,43 +1,68 @@
 //! The driver behind a gateway: what a server would send if one stood before it, and what the program makes of it.
 
 use crate::support::engine::Engine;
-use crate::support::mysql::{Answer, COLUMN, Mysql, PASSWORD};
+use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};
 use costof_engine::border::{self, MysqlService};
 use costof_engine::encryption::{
-    Algorithm, DataKey, Envelope, MasterKey, OriginalType, RowFormat, WrappedKey, associated_data,
+    Algorithm, ClientNonce, DataKey, Envelope, MasterKey, OriginalType, RowFormat, SessionSalt, WrappedKey,
+    associated_data,
 };
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
 /// Bytes of COLUMN before the part that a gateway replaces, and of that part.
 const HEAD: usize = COLUMN.len() - 12;
 
-/// The fake server's answer, its column encrypted: a value of so many bytes.
-pub fn encrypted(algorithm: Algorithm, length: usize) -> Answer {
-    let mut key = DataKey::random().unwrap();
+/// The fake server's answers, their column encrypted: a value of so many bytes.
+pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
+    changed(algorithm, length, |_| {})
+}
+
+/// The same with something done to each.
+fn changed(algorithm: Algorithm, length: usize, how: fn(&mut Answer)) -> Answers {
+    Arc::new(move |nonce| match nonce {
+        Some(nonce) => {
+            let nonce = ClientNonce::from_hex(nonce.as_bytes()).unwrap();
+            let mut next = sealing(algorithm, length, SessionSalt::of(NONCE, &nonce));
+            Box::new(move || {
+                let mut answer = next();
+                how(&mut answer);
+                answer
+            })
+        }
+        None => sealing(algorithm, length, SessionSalt::OF_NOBODY),
+    })
+}
+
+/// What a gateway sends in a session of this salt.
+fn sealing(algorithm: Algorithm, length: usize, salt: SessionSalt) -> NextAnswer {
+    let mut key = DataKey::random(salt, 0).unwrap();
     let wrapped = key.wrapped(&MasterKey::from_hex(KEY).unwrap());
     let original = OriginalType::from_bytes(COLUMN[HEAD..HEAD + OriginalType::LENGTH].try_into().unwrap());
     let mut definition = COLUMN.to_vec();
     definition[HEAD..HEAD + OriginalType::LENGTH].copy_from_slice(&original.encrypted(algorithm).bytes());
-    let key_told = Some(WrappedKey { master_key: "app", data_key: &wrapped });
+    let key_told = Some(WrappedKey { master_key: "app", number: 0, data_key: &wrapped });
     Envelope { algorithm, original, key: key_told }.append(&mut definition).unwrap();
     let mut sealer = key.sealer(algorithm).unwrap();
-    let mut row = |format, start: &[u8]| {
+    let mut row = move |format, start: &[u8]| {
         let associated = associated_data(algorithm, original, format, [b"sbtest", b"sbtest1", b"c"]);
         let mut row = start.to_vec();
         row.push(algorithm.sealed_length(length) as u8);
         sealer.seal(&associated, &vec![b'x'; length], &mut row).unwrap();
         row
     };
-    let (text_row, binary_row) = (row(RowFormat::Text, b""), row(RowFormat::Binary, b"\0\0"));
-    Answer { definition, text_row, binary_row }
+    Box::new(move || {
+        let (text_row, binary_row) = (row(RowFormat::Text, b""), row(RowFormat::Binary, b"\0\0"));
+        Answer { definition: definition.clone(), text_row, binary_row }
+    })
 }
 
 /// The same service, with the key.
 pub fn decrypting(settings: MysqlService) -> MysqlService {
     let master_keys = [("app".to_owned(), MasterKey::from_hex(KEY).unwrap())].into();
-    MysqlService { decryption: Some(border::Decryption { master_keys }), ..settings }
+    MysqlService { decryption: Some(border::Decryption { master_keys, must_be_encrypted: Vec::new() }), ..settings }
 }
 
 fn plan(address: &str, statements: &str, keys: &Value) -> Value {
@@ -63,7 +88,7 @@ fn start(server: &Mysql, statements: &str, keys: &Value) -> Engine {
 fn values_are_decrypted_and_counted_and_workloads_see_nothing_of_it() {
     for algorithm in Algorithm::ALL {
         for statements in ["text", "prepared"] {
-            let server = Mysql { answer: encrypted(algorithm, 7), ..Mysql::default() };
+            let server = Mysql { answers: encrypted(algorithm, 7), ..Mysql::default() };
             let mut engine = start(&server, statements, &json!({"app": KEY}));
             for operations in [50, 20] {
                 let slice = engine.slice("decrypting", "query", operations, 60.0);
@@ -92,20 +117,18 @@ fn only_a_client_with_keys_says_so_and_counts() {
 
 #[test]
 fn what_cannot_be_decrypted_is_one_class_of_error_and_the_engine_lives_on() {
-    let answer = encrypted(Algorithm::Aes128Gcm, 7);
-    let changed = |at: fn(&mut Answer)| {
-        let mut answer = answer.clone();
-        at(&mut answer);
-        answer
-    };
+    let changed = |how| changed(Algorithm::Aes128Gcm, 7, how);
+    let answers = changed(|_| {});
+    let recorded: Answers = Arc::new(|_| encrypted(Algorithm::Aes128Gcm, 7)(Some(&"0".repeat(64))));
     let app = json!({"app": KEY});
-    for (answer, keys, expected) in [
-        (answer.clone(), json!({}), "it needs the master key 'app', which is not here"),
-        (answer.clone(), json!({"app": KEY.replace('f', "0")}), "the master key is another one"),
+    for (answers, keys, expected) in [
+        (answers.clone(), json!({}), "it needs the master key 'app', which is not here"),
+        (answers.clone(), json!({"app": KEY.replace('f', "0")}), "the master key is another one"),
         (changed(|answer| answer.text_row[20] ^= 1), app.clone(), "a value was changed"),
         (changed(|answer| answer.definition.truncate(COLUMN.len() + 30)), app.clone(), "no intact envelope"),
+        (recorded, app.clone(), "encrypted for another column or session"),
     ] {
-        let mut engine = start(&Mysql { answer, ..Mysql::default() }, "text", &keys);
+        let mut engine = start(&Mysql { answers, ..Mysql::default() }, "text", &keys);
         let slice = engine.slice("decrypting", "query", 3, 60.0);
         let error = &slice["errors"][0];
         assert_eq!(
@@ -117,6 +140,52 @@ fn what_cannot_be_decrypted_is_one_class_of_error_and_the_engine_lives_on() {
         assert!(!detail.contains("xxx") && !detail.contains("00112233"), "{detail}");
         assert_eq!(engine.slice("direct", "query", 3, 60.0)["operations"], 3, "who does not look sees a string");
     }
+}
+
+/// Keys are bound to the greeting's scramble, whatever the server asks a proof about later.
+#[test]
+fn another_proof_changes_no_keys() {
+    let answers = encrypted(Algorithm::Aes128Gcm, 7);
+    let server = Mysql { plugin: "client_ed25519", answers, ..Mysql::default() };
+    let mut engine = start(&server, "prepared", &json!({"app": KEY}));
+    let slice = engine.slice("decrypting", "query", 5, 60.0);
+    assert_eq!((&slice["operations"], &slice["errors"]), (&json!(5), &json!([])));
+}
+
+/// Also by the statement that was asked before, of the same session.
+#[test]
+fn an_answer_that_comes_again_ends_its_session() {
+    let again: Answers = Arc::new(|nonce| {
+        let answer = encrypted(Algorithm::Aes128Ctr, 7)(nonce)();
+        Box::new(move || answer.clone())
+    });
+    let mut engine = start(&Mysql { answers: again, ..Mysql::default() }, "text", &json!({"app": KEY}));
+    let slice = engine.slice("decrypting", "query", 20, 60.0);
+    let error = &slice["errors"][0];
+    assert_eq!(error["class"], "encryption");
+    assert!(error["detail"].as_str().unwrap().contains("a value came twice, out of order"), "{error}");
+    // A new session has a new answer.
+    assert!(slice["operations"].as_u64().unwrap() >= 2);
+}
+
+#[test]
+fn a_column_that_must_be_encrypted_and_is_not_is_an_error() {
+    for (must, operations) in [("SBTEST.sbtest1.C", 0), ("sbtest.sbtest1.pad", 3)] {
+        let mut engine = Engine::start();
+        let mut plan = plan(&Mysql::default().start(), "prepared", &json!({"app": KEY}));
+        plan["plan"]["arms"][0]["service"]["decryption"]["must_be_encrypted"] = json!([must]);
+        engine.ask(&plan);
+        let slice = engine.slice("decrypting", "query", 3, 60.0);
+        assert_eq!(slice["operations"], operations, "{slice}");
+        let error = &slice["errors"][0];
+        assert!(operations > 0 || error["class"] == "encryption", "{error}");
+    }
+    let mut engine = Engine::start();
+    let mut plan = plan("127.0.0.1:1", "text", &json!({"app": KEY}));
+    plan["plan"]["arms"][0]["service"]["decryption"]["must_be_encrypted"] = json!(["sbtest1.c"]);
+    let error = &engine.ask(&plan)["error"];
+    assert_eq!(error["class"], "plan");
+    assert!(error["detail"].as_str().unwrap().contains("'sbtest1.c' is not \"database.table.column\""), "{error}");
 }
 
 #[test]

@@ -181,7 +181,8 @@ pub fn response(account: &str) -> Vec<u8> {
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
     payload.resize(32, 0);
     payload.extend_from_slice(account.as_bytes());
-    payload.extend_from_slice(b"\0\x00mysql_native_password\0\x13\x10costof_encrypted\x011");
+    payload.extend_from_slice(b"\0\x00mysql_native_password\0\x61\x10costof_encrypted\x011\x0ccostof_nonce\x40");
+    payload.resize(payload.len() + 64, b'7');
     packet(1, &payload)
 }
 
@@ -233,6 +234,27 @@ fn bytes_that_are_not_the_protocol_end_the_session_alone() {
         ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends too");
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
     }
+}
+
+/// Keys are in its memory, and so are values: neither a core dump nor swap is to hold them.
+#[test]
+fn its_memory_is_its_own() {
+    let (server, _) = scripted(Then::Stutters([beginning(), packet(4, END)].concat()));
+    let gateway = Gateway::start("memory", &server);
+    let told = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", gateway.engine.child.id())).unwrap();
+    let limits = told("limits");
+    let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(cores.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
+    let locked = || {
+        let status = told("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap()
+    };
+    let master_key = locked();
+    assert!(master_key > 0, "not even a page, or RLIMIT_MEMLOCK is 0 here");
+    // Guarded sessions have keys of their own.
+    let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
+    assert!(locked() > master_key);
 }
 
 #[test]

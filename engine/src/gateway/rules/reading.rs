@@ -5,6 +5,7 @@ use super::{ColumnRule, NamedKey, Pattern, Predicates, Role, Rules};
 use crate::border::Secret;
 use crate::encryption::{Algorithm, MasterKey};
 use crate::error::{Class, Failure, Result};
+use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File as OpenFile;
 use std::io::Read;
@@ -13,6 +14,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
+use zeroize::Zeroizing;
 
 /// A key's name is told behind each column's definition, with its length in a byte.
 const LONGEST_KEY_NAME: usize = 255;
@@ -55,20 +58,27 @@ impl Fault {
 type Understood<T> = std::result::Result<T, Fault>;
 
 /// Permissions are those of the file that is read, not of whatever has its name by then.
-fn text(path: &Path) -> std::result::Result<String, String> {
+/// It holds keys, so it is erased with all that was read of it.
+fn text(path: &Path) -> std::result::Result<Zeroizing<String>, String> {
     let mut file = OpenFile::open(path).map_err(|error| error.to_string())?;
-    let mode = file.metadata().map_err(|error| error.to_string())?.permissions().mode();
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    let mode = metadata.permissions().mode();
     if mode & OTHERS != 0 {
         let mode = mode & 0o777;
         return Err(format!("others than its owner may use it (mode {mode:03o}), and it holds keys: chmod 600"));
     }
-    let mut text = String::new();
+    // Whole from the start: what grows leaves copies behind.
+    let size = usize::try_from(metadata.len()).unwrap_or_default();
+    let mut text = Zeroizing::new(String::with_capacity(size + 1));
     file.read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }
 
 fn understand(text: &str) -> Understood<Rules> {
-    let file: File = toml::from_str(text)
+    // By way of the table, so that no error of what it means copies the text; one of TOML's form does.
+    let table = DeTable::parse(text).map(Deserializer::from);
+    let file: File = table
+        .and_then(File::deserialize)
         .map_err(|error| Fault { at: error.span().map(|span| span.start), why: without_secrets(error.message()) })?;
     let keys = keys(file.master_keys)?;
     let (algorithm, predicates) = (file.algorithm, file.predicates);

@@ -3,9 +3,10 @@
 
 use super::flow::{Flow, Head};
 use super::guard::Guard;
-use super::login::{self, First, Greeting, Response};
+use super::login::{self, First, Greeting, Reads, Response};
 use super::pinning::Pinning;
 use super::{Phase, Session, whole};
+use crate::encryption::SessionSalt;
 use crate::error::{Failure, Result};
 use crate::gateway::messages::{Complaint, append_bare_ok};
 use crate::gateway::rules::{Role, UnknownClients};
@@ -23,6 +24,8 @@ const OTHER_CHARSET: &str = "this account gets encrypted columns through the gat
                              with the character set utf8mb4 (utf8, latin1, ascii and binary are taken for it)";
 const UNCERTAIN_NAME: &str = "the gateway cannot tell which account the server would take this name for: it is too long, or \
                               not in plain UTF-8";
+const WITHOUT_A_NONCE: &str = "this client says that it decrypts (costof_encrypted), but not by a costof_nonce of 64 hexadecimal \
+                               digits what its keys are bound to: update costof's driver";
 /// What a client that gets ciphertext and does not say that it knows it is told.
 pub const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not say that it decrypts them: \
                                     connect with costof's driver, or have the rules say unknown_clients = \"ciphertext\"";
@@ -53,7 +56,16 @@ impl Session {
         };
         self.answer.without_eof = response.without_eof(&greeting);
         self.account = response.account.to_vec();
-        self.decrypts = response.decrypts;
+        self.salt = match response.reads {
+            Reads::Plaintext => None,
+            Reads::Ciphertext(nonce) => Some(SessionSalt::of(&greeting.scramble, &nonce)),
+            // Said to anybody: it tells nothing of an account.
+            Reads::Unbound => {
+                flow.drop(head.size());
+                self.fail(&Complaint::no_entry(WITHOUT_A_NONCE), to_client);
+                return Ok(());
+            }
+        };
         self.take_role()?;
         if let Some(why) = self.objection(&response, &greeting) {
             flow.drop(head.size());
@@ -135,14 +147,14 @@ impl Session {
 
     /// Whether it would get ciphertext that it does not know.
     pub(super) fn is_unwelcome(&self) -> bool {
-        self.guard.is_some() && !self.decrypts && self.rules.unknown_clients == UnknownClients::Refuse
+        self.guard.is_some() && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse
     }
 
     /// What the rules have it be.
     pub(super) fn take_role(&mut self) -> Result<()> {
         self.guard = match self.rules.role(&self.account) {
             Role::Plaintext => None,
-            role => Some(Box::new(Guard::new(role, self.decrypts)?)),
+            role => Some(Box::new(Guard::new(role, self.salt)?)),
         };
         Ok(())
     }

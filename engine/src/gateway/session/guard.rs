@@ -5,7 +5,7 @@ use super::columns::{Column, Seen};
 use super::flow::{Flow, Head};
 use super::sealing::Sealing;
 use super::{Tally, rows};
-use crate::encryption::RowFormat;
+use crate::encryption::{RowFormat, SessionSalt};
 use crate::error::{Failure, Result};
 use crate::gateway::messages::{Complaint, append_bare_eof, append_bare_ok, append_bare_prepared};
 use crate::gateway::rules::{Role, Rules};
@@ -36,7 +36,6 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Guard {
     role: Role,
-    decrypts: bool,
     sealing: Sealing,
     seen: Seen,
     /// Of the present command's statement; None, where it has none.
@@ -66,15 +65,14 @@ pub enum Went {
 }
 
 impl Guard {
-    /// Of an account of this role, with a new data key; a client that says so gets an envelope with each column.
+    /// Of an account of this role, with a new data key; a client whose keys have a salt gets an envelope with each column.
     ///
     /// # Errors
     /// `internal`.
-    pub fn new(role: Role, decrypts: bool) -> Result<Self> {
+    pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
-            sealing: Sealing::new(&role, decrypts)?,
+            sealing: Sealing::new(&role, salt)?,
             role,
-            decrypts,
             seen: Seen::default(),
             plan: None,
             preparing: None,
@@ -94,7 +92,7 @@ impl Guard {
     /// `internal`.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
-            self.sealing = Sealing::new(&self.role, self.decrypts)?;
+            self.sealing = self.sealing.renewed(&self.role)?;
             self.seen = Seen::default();
         }
         Ok(())
@@ -198,10 +196,15 @@ impl Guard {
         self.long_data.remove(&statement);
     }
 
-    /// The statements that another guard has let pass, to be looked at again when they are executed.
-    pub fn inherit(&mut self, before: Guard) {
+    /// The statements that another guard has let pass, to be looked at again when they are executed. Its keys' numbers go on.
+    ///
+    /// # Errors
+    /// `internal`.
+    pub fn inherit(&mut self, before: Guard) -> Result<()> {
+        self.sealing = before.sealing.renewed(&self.role)?;
         self.statements = before.statements;
         (self.last_prepared, self.long_data) = (before.last_prepared, before.long_data);
+        Ok(())
     }
 
     /// The next packet must be whole before it goes anywhere.

@@ -1,5 +1,6 @@
 //! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets"), as they go through the gateway.
 
+use crate::encryption::{ClientNonce, SCRAMBLE};
 use crate::error::{Failure, Result};
 use crate::wire::mysql::bytes::Reader;
 use crate::wire::mysql::packet::{self, HEADER};
@@ -30,8 +31,12 @@ const RESERVED_OF_RESPONSE: usize = 23;
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED_OF_RESPONSE;
 /// With attributes, which may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
-/// By this attribute, `1`, a client says that it decrypts.
+/// By this attribute, `1`, a client says that it decrypts, …
 const DECRYPTS: &[u8] = b"costof_encrypted";
+/// … and by this one its part of what binds keys to the session.
+const NONCE: &[u8] = b"costof_nonce";
+/// Where the server's part lies in a greeting: eight bytes before its zero, and twelve behind what is reserved.
+const FIRST_OF_SCRAMBLE: usize = 8;
 /// Characters of an account's name, with its quotes: a server cuts a longer one, and takes another account for it. MariaDB's
 /// own limit depends on its version and on the one that made its tables.
 const LONGEST_ACCOUNT: usize = 32;
@@ -50,6 +55,8 @@ pub struct Greeting {
     capabilities: u32,
     collation: u8,
     is_mariadb: bool,
+    /// The server's part of what binds keys to the session: both ends see this one, whatever proof is asked for later.
+    pub scramble: [u8; SCRAMBLE],
 }
 
 impl Greeting {
@@ -70,6 +77,10 @@ impl Greeting {
         let version = reader.until_zero()?;
         let is_mariadb = version.windows(MARIADB.len()).any(|word| word == MARIADB);
         let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_OF_GREETING)?;
+        let mut scramble = [0; SCRAMBLE];
+        let (first, second) = scramble.split_at_mut(FIRST_OF_SCRAMBLE);
+        first.copy_from_slice(&fixed[4..4 + FIRST_OF_SCRAMBLE]);
+        second.copy_from_slice(reader.bytes(SCRAMBLE - FIRST_OF_SCRAMBLE)?);
         let both = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
         let offered = both(13) | both(18) << 16;
         if offered & PROTOCOL_41 == 0 || offered & SECURE_CONNECTION == 0 {
@@ -88,7 +99,7 @@ impl Greeting {
         out[at + 18..at + 20].copy_from_slice(&[c, d]);
         out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_OF_GREETING].fill(0);
         packet::finish(&mut out[start..], sequence)?;
-        Ok(Greeting { capabilities, collation: fixed[15], is_mariadb })
+        Ok(Greeting { capabilities, collation: fixed[15], is_mariadb, scramble })
     }
 }
 
@@ -103,10 +114,21 @@ pub struct Response<'a> {
     pub account: &'a [u8],
     /// As the client says it.
     said: &'a [u8],
-    /// It says that it decrypts.
-    pub decrypts: bool,
+    /// As it says of itself.
+    pub reads: Reads,
     /// Up to where the packet goes on to the server.
     end: usize,
+}
+
+/// What a client says that it can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// It knows nothing of gateways.
+    Plaintext,
+    /// It decrypts, by keys that are bound to this.
+    Ciphertext(ClientNonce),
+    /// It says that it decrypts, and not what its keys would be bound to.
+    Unbound,
 }
 
 /// The first packet of a client.
@@ -143,9 +165,9 @@ impl<'a> First<'a> {
         }
         let attributes =
             if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
-        let decrypts = says_that_it_decrypts(attributes)?;
+        let reads = reads(attributes)?;
         let end = payload.len() - reader.rest().len();
-        Ok(First::Response(Response { capabilities, collation, account: account(said), said, decrypts, end }))
+        Ok(First::Response(Response { capabilities, collation, account: account(said), said, reads, end }))
     }
 }
 
@@ -157,14 +179,21 @@ fn account(said: &[u8]) -> &[u8] {
     }
 }
 
-fn says_that_it_decrypts(attributes: &[u8]) -> Result<bool> {
+fn reads(attributes: &[u8]) -> Result<Reads> {
     let mut reader = Reader::new(attributes);
-    let mut says = false;
+    let (mut decrypts, mut nonces) = (false, Vec::new());
     while !reader.is_empty() {
         let (name, value) = (reader.text()?, reader.text()?);
-        says |= name == DECRYPTS && value == b"1";
+        decrypts |= name == DECRYPTS && value == b"1";
+        if name == NONCE {
+            nonces.push(ClientNonce::from_hex(value));
+        }
     }
-    Ok(says)
+    Ok(match nonces[..] {
+        _ if !decrypts => Reads::Plaintext,
+        [Some(nonce)] => Reads::Ciphertext(nonce),
+        _ => Reads::Unbound,
+    })
 }
 
 impl Response<'_> {
@@ -287,10 +316,10 @@ mod tests {
         packet
     }
 
-    fn told(user: &'static str, attributes: &[(&str, &str)]) -> (Vec<u8>, bool) {
+    fn told(user: &'static str, attributes: &[(&str, &str)]) -> (Vec<u8>, Reads) {
         let packet = response(user, attributes, CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL);
         match First::parse(&packet).unwrap() {
-            First::Response(response) => (response.account.to_vec(), response.decrypts),
+            First::Response(response) => (response.account.to_vec(), response.reads),
             First::TlsRequest => panic!("no request for TLS"),
         }
     }
@@ -310,6 +339,8 @@ mod tests {
                     | CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA
                     | CapabilityFlags::CLIENT_QUERY_ATTRIBUTES
             ));
+            let told = Greeting::cut(&greeting(CapabilityFlags::all()), 0, tls, &mut Vec::new()).unwrap();
+            assert_eq!(told.scramble[..], [read.scramble_1_ref(), &read.scramble_2_ref().unwrap()[..12]].concat());
             assert!(offered.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF | CapabilityFlags::CLIENT_CONNECT_ATTRS));
         }
         let plain = CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL;
@@ -318,10 +349,30 @@ mod tests {
 
     #[test]
     fn a_response_tells_who_and_whether_it_decrypts() {
-        assert_eq!(told("shop", &[]), (b"shop".to_vec(), false));
-        assert_eq!(told("shop", &[("_os", "Linux"), ("costof_encrypted", "1")]), (b"shop".to_vec(), true));
-        assert_eq!(told("shop", &[("costof_encrypted", "0")]), (b"shop".to_vec(), false));
-        assert_eq!(told("'shop'", &[]), (b"shop".to_vec(), false), "as the server reads it");
+        assert_eq!(told("shop", &[]), (b"shop".to_vec(), Reads::Plaintext));
+        assert_eq!(told("'shop'", &[]), (b"shop".to_vec(), Reads::Plaintext), "as the server reads it");
+        let nonce = ClientNonce::random().unwrap();
+        let digits = &nonce.hex()[..];
+        let says = |value| ("costof_encrypted", value);
+        for (attributes, reads) in [
+            (vec![("_os", "Linux"), says("1"), ("costof_nonce", digits)], Reads::Ciphertext(nonce)),
+            (vec![says("0"), ("costof_nonce", digits)], Reads::Plaintext),
+            (vec![("costof_nonce", digits)], Reads::Plaintext),
+            (vec![says("1")], Reads::Unbound),
+            (vec![says("1"), ("costof_nonce", "")], Reads::Unbound),
+            (vec![says("1"), ("costof_nonce", &digits[1..])], Reads::Unbound),
+            (vec![says("1"), ("costof_nonce", &digits.replace(|_| true, "x"))], Reads::Unbound),
+        ] {
+            assert_eq!(told("shop", &attributes).1, reads, "{attributes:?}");
+        }
+        // Of two, a reader could take the other.
+        let twice: Vec<u8> = [("costof_encrypted", "1"), ("costof_nonce", digits), ("costof_nonce", digits)]
+            .iter()
+            .flat_map(|(name, value)| {
+                [name, value].map(|text| [&[text.len() as u8], text.as_bytes()].concat()).concat()
+            })
+            .collect();
+        assert_eq!(super::reads(&twice).unwrap(), Reads::Unbound);
     }
 
     #[test]
@@ -339,10 +390,10 @@ mod tests {
     }
 
     fn of(collation: u8, account: &[u8]) -> Response<'_> {
-        Response { capabilities: 0, collation, account, said: account, decrypts: false, end: 0 }
+        Response { capabilities: 0, collation, account, said: account, reads: Reads::Plaintext, end: 0 }
     }
 
-    const GREETING: Greeting = Greeting { capabilities: 0, collation: 28, is_mariadb: false };
+    const GREETING: Greeting = Greeting { capabilities: 0, collation: 28, is_mariadb: false, scramble: [0; SCRAMBLE] };
 
     #[test]
     fn charsets_that_hide_quotes_are_told_apart() {

@@ -23,6 +23,7 @@ pub use waiting::Waiting;
 
 use super::messages::Complaint;
 use super::rules::Rules;
+use crate::encryption::SessionSalt;
 use crate::error::{Failure, Result};
 use crate::wire::mysql::packet::HEADER;
 use answer::{Answer, Kind};
@@ -45,7 +46,8 @@ pub struct Session {
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
-    decrypts: bool,
+    /// Of its keys; None, where the client does not say that it decrypts.
+    salt: Option<SessionSalt>,
     answer: Answer,
     commands: Commands,
     /// None for those who get plaintext.
@@ -101,7 +103,7 @@ impl Session {
             phase: Phase::Greeting,
             greeting: None,
             account: Vec::new(),
-            decrypts: false,
+            salt: None,
             answer: Answer::none(),
             commands: Commands::default(),
             guard: None,
@@ -257,7 +259,7 @@ impl Session {
             (self.rules, self.generation) = self.shared.rules();
             self.take_role()?;
             match (&mut self.guard, guard) {
-                (Some(guard), Some(before)) => guard.inherit(*before),
+                (Some(guard), Some(before)) => guard.inherit(*before)?,
                 // Its statements were prepared, and its variables set, where nothing was guarded.
                 (Some(_), None) => return Ok(Some(Complaint::denied(CONNECT_AGAIN))),
                 (None, _) => {}

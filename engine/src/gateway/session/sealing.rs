@@ -1,6 +1,6 @@
 //! A session's data key and what encrypts with it.
 
-use crate::encryption::{Algorithm, DataKey, Envelope, OriginalType, Sealer, WRAPPED_KEY, WrappedKey};
+use crate::encryption::{Algorithm, DataKey, Envelope, OriginalType, Sealer, SessionSalt, WRAPPED_KEY, WrappedKey};
 use crate::error::{Class, Failure, Result};
 use crate::gateway::rules::{NamedKey, Role};
 use std::sync::Arc;
@@ -14,24 +14,38 @@ pub struct Sealing {
     key: DataKey,
     /// As it is told; to nobody where there is no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
-    /// The client knows envelopes. Others need none, and not all of them skip what they do not know.
-    has_envelopes: bool,
+    /// Of a client that knows envelopes. Others need none, and not all of them skip what they do not know.
+    salt: Option<SessionSalt>,
     /// By the algorithms' numbers, which begin with 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
 }
 
 impl Sealing {
-    /// With a new data key.
+    /// With the session's first data key.
     ///
     /// # Errors
     /// `internal`, where the system has no random bytes.
-    pub fn new(role: &Role, has_envelopes: bool) -> Result<Self> {
-        let key = DataKey::random()?;
+    pub fn new(role: &Role, salt: Option<SessionSalt>) -> Result<Self> {
+        Self::with_key(role, salt, 0)
+    }
+
+    /// With its next one.
+    ///
+    /// # Errors
+    /// As `new`; where it had 2^32.
+    pub fn renewed(&self, role: &Role) -> Result<Self> {
+        let next = self.key.number().checked_add(1);
+        let next = next.ok_or_else(|| Failure::new(Class::Internal, "a session has had 2^32 data keys"))?;
+        Self::with_key(role, self.salt, next)
+    }
+
+    fn with_key(role: &Role, salt: Option<SessionSalt>, number: u32) -> Result<Self> {
+        let key = DataKey::random(salt.unwrap_or(SessionSalt::OF_NOBODY), number)?;
         let wrapped = match role {
             Role::Ciphertext(master) => Some((master.clone(), key.wrapped(&master.key))),
             Role::Plaintext | Role::Opaque => None,
         };
-        Ok(Sealing { key, wrapped, has_envelopes, sealers: Default::default() })
+        Ok(Sealing { key, wrapped, salt, sealers: Default::default() })
     }
 
     /// Be ready to encrypt by this algorithm.
@@ -51,11 +65,12 @@ impl Sealing {
     /// # Errors
     /// `encryption`.
     pub fn append_envelope(&self, algorithm: Algorithm, original: OriginalType, packet: &mut Vec<u8>) -> Result<()> {
-        if !self.has_envelopes {
+        if self.salt.is_none() {
             return Ok(());
         }
         let wrapped = self.wrapped.as_ref();
-        let key = wrapped.map(|(master, data_key)| WrappedKey { master_key: &master.name, data_key });
+        let number = self.key.number();
+        let key = wrapped.map(|(master, data_key)| WrappedKey { master_key: &master.name, number, data_key });
         Envelope { algorithm, original, key }.append(packet)
     }
 

@@ -8,7 +8,7 @@ mod statements;
 mod wire;
 
 use super::*;
-use crate::encryption::{DataKey, Envelope, MasterKey, OriginalType, RowFormat, associated_data};
+use crate::encryption::{ClientNonce, DataKey, Envelope, MasterKey, OriginalType, RowFormat, associated_data};
 use crate::gateway::limits::Limits;
 use crate::gateway::rules::Facts;
 use crate::gateway::session::columns::Definition;
@@ -163,17 +163,26 @@ fn decrypted(packets: &[Vec<u8>], format: RowFormat) -> Vec<Vec<Option<Vec<u8>>>
     rows.iter().map(read).collect()
 }
 
+fn envelope_at(payload: &[u8]) -> Option<usize> {
+    payload.windows(8).position(|eight| eight == b"costofE2")
+}
+
+/// Of the sessions of these tests.
+fn salt() -> SessionSalt {
+    SessionSalt::of(b"01234567abcdefghijkl", &ClientNonce::from_hex(NONCE.as_bytes()).unwrap())
+}
+
 type Opening = Box<dyn Fn(&[u8]) -> Vec<u8>>;
 
 fn opener(payload: &[u8], format: RowFormat) -> Opening {
-    let Some(at) = payload.windows(8).position(|eight| eight == b"costofE1") else {
+    let Some(at) = envelope_at(payload) else {
         return Box::new(|value| value.to_vec());
     };
     let definition = Definition::parse(&payload[..at]).unwrap();
     let envelope = Envelope::parse(&payload[at..]).unwrap().unwrap();
     let wrapped = envelope.key.unwrap();
     assert_eq!(wrapped.master_key, "app");
-    let key = DataKey::unwrap(wrapped.data_key, &MasterKey::from_hex(KEY).unwrap()).unwrap();
+    let key = DataKey::unwrap(wrapped.data_key, &MasterKey::from_hex(KEY).unwrap(), salt(), wrapped.number).unwrap();
     let opener = key.opener(envelope.algorithm);
     let associated = associated_data(envelope.algorithm, envelope.original, format, definition.names);
     Box::new(move |sealed| {
@@ -237,7 +246,7 @@ fn every_binary_type_is_encrypted_by_its_own_length() {
         );
         let (to_client, _) = between.take();
         assert_eq!(decrypted(&to_client, RowFormat::Binary), [[Some(content.to_vec())], [None]], "{kind:#x}");
-        let at = to_client[1].windows(8).position(|eight| eight == b"costofE1").unwrap();
+        let at = envelope_at(&to_client[1]).unwrap();
         let Definition { original, .. } = Definition::parse(&to_client[1][..at]).unwrap();
         assert_eq!((original.kind, original.charset), (0xFC, 63));
     }
@@ -249,7 +258,7 @@ fn nobody_is_given_the_key_of_an_opaque_account() {
     between.query("SELECT name FROM people");
     between.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
     let (to_client, _) = between.take();
-    let at = to_client[1].windows(8).position(|eight| eight == b"costofE1").unwrap();
+    let at = envelope_at(&to_client[1]).unwrap();
     assert_eq!(Envelope::parse(&to_client[1][at..]).unwrap().unwrap().key, None);
     assert!(!to_client.iter().any(|packet| packet.windows(5).any(|five| five == b"smith")));
 }
@@ -273,6 +282,37 @@ fn a_client_that_does_not_decrypt_is_told_so() {
     between.take();
     between.server(&packet(2, OK));
     assert!(between.told().contains("does not say that it decrypts") && between.session.is_over());
+}
+
+/// As drivers of older envelopes do: keys would be bound to nothing, and recorded answers would decrypt again.
+#[test]
+fn a_client_that_decrypts_and_tells_no_nonce_is_refused_at_once() {
+    for account in ["shop", "admin", "nobody"] {
+        let mut between = Between::new(RULES, false);
+        between.server(&greeting());
+        between.take();
+        between.client(&response_saying(account, b"\x10costof_encrypted\x011", CAPABILITIES));
+        assert!(between.to_server.is_empty());
+        assert!(between.told().contains("costof_nonce of 64 hexadecimal digits") && between.session.is_over());
+    }
+}
+
+fn key_number(payload: &[u8]) -> u32 {
+    Envelope::parse(&payload[envelope_at(payload).unwrap()..]).unwrap().unwrap().key.unwrap().number
+}
+
+#[test]
+fn a_key_that_is_new_in_a_session_has_a_higher_number() {
+    let mut between = Between::logged_in("shop");
+    let answer = text_answer(&[SECRET], &[&[Some(b"smith")]]);
+    for number in 0..3 {
+        between.query("SELECT name FROM people");
+        between.server(&answer);
+        let (to_client, _) = between.take();
+        assert_eq!(key_number(&to_client[1]), number);
+        assert_eq!(decrypted(&to_client, RowFormat::Text), [[Some(b"smith".to_vec())]]);
+        between.session.shared.replace(Rules::of(RULES));
+    }
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Inquiry {
             statements: Statements::Text,
             decryption: None,
         })?;
-        let login::LoggedIn { mut channel, without_eof } =
+        let login::LoggedIn { mut channel, without_eof, .. } =
             login::log_in(reactor, server, transport, &user, &mut Trail::default()).await?;
         channel.command(COM_QUERY).extend_from_slice(b"SET NAMES utf8mb4");
         channel.send().await?;

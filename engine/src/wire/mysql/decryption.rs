@@ -7,7 +7,8 @@ use super::definition::Definition;
 use super::query::BINARY_ROW;
 use crate::border::{self, Decrypted};
 use crate::encryption::{
-    Algorithm, BinaryForm, DataKey, Envelope, MasterKey, Opener, RowFormat, WRAPPED_KEY, WrappedKey, associated_data,
+    Algorithm, BinaryForm, DataKey, Demand, Envelope, MasterKey, Opener, RowFormat, SessionSalt, WRAPPED_KEY,
+    WrappedKey, associated_data,
 };
 use crate::error::{Class, Failure, Result};
 use std::collections::{BTreeMap, HashMap};
@@ -15,15 +16,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many encrypted columns' definitions are known by their bytes, then all are forgotten: text that names a column
+/// So many columns' definitions are known by their bytes, then all are forgotten: text that names a column
 /// another way in each statement must not fill the memory.
 const MOST_KNOWN: usize = 4096;
 /// In a bitmap of NULLs the first column has bit 2.
 const FIRST_COLUMN: usize = 2;
 
-/// An arm's master keys, and the count of what its sessions have decrypted with them.
+/// An arm's master keys, the columns that it takes encrypted alone, and the count of what its sessions have decrypted.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
+    demands: Vec<Demand>,
     values: AtomicU64,
     bytes: AtomicU64,
 }
@@ -31,7 +33,8 @@ pub struct MasterKeys {
 impl MasterKeys {
     /// Of a plan.
     pub fn new(settings: &border::Decryption) -> Self {
-        MasterKeys { keys: settings.master_keys.clone(), values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        let (keys, demands) = (settings.master_keys.clone(), settings.must_be_encrypted.clone());
+        MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
     /// What was decrypted since this was asked last. Sessions add to it when a result set has ended.
@@ -44,7 +47,16 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
-    fn unwrap(&self, wrapped: &WrappedKey<'_>) -> Result<DataKey> {
+    /// A column that must come encrypted, and did not come so that we can tell.
+    fn demand(&self, definition: &Definition<'_>) -> Result<()> {
+        let is_meant = |demand: &Demand| demand.means(definition.original) || demand.means(definition.shown());
+        match self.demands.iter().any(is_meant) {
+            true => Err(Failure::new(Class::Encryption, "it must be encrypted for this client, and is not")),
+            false => Ok(()),
+        }
+    }
+
+    fn unwrap(&self, wrapped: &WrappedKey<'_>, salt: SessionSalt) -> Result<DataKey> {
         let name = wrapped.master_key;
         let key = self.keys.get(name).ok_or_else(|| {
             Failure::new(
@@ -53,15 +65,17 @@ impl MasterKeys {
             )
         })?;
         let said = |failure: Failure| failure.with(&format!("master key '{name}'"));
-        DataKey::unwrap(wrapped.data_key, key).map_err(said)
+        DataKey::unwrap(wrapped.data_key, key, salt, wrapped.number).map_err(said)
     }
 }
 
 /// One session's decryption.
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
-    data_keys: Vec<SessionKey>,
-    /// Encrypted columns by the bytes of their definitions.
+    salt: SessionSalt,
+    /// The present one. Earlier ones are forgotten, and refused by their numbers.
+    data_key: Option<SessionKey>,
+    /// Columns by the bytes of their definitions.
     known: HashMap<Box<[u8]>, Column>,
     /// Of the present result set.
     columns: Vec<Column>,
@@ -102,11 +116,12 @@ struct Encrypted {
 }
 
 impl Decryption {
-    /// With these keys.
-    pub fn new(master_keys: Arc<MasterKeys>) -> Self {
+    /// With these keys, in a session of this salt.
+    pub fn new(master_keys: Arc<MasterKeys>, salt: SessionSalt) -> Self {
         Decryption {
             master_keys,
-            data_keys: Vec::new(),
+            salt,
+            data_key: None,
             known: HashMap::new(),
             columns: Vec::new(),
             encrypted: 0,
@@ -121,6 +136,7 @@ impl Decryption {
         self.settle();
         self.columns.clear();
         self.encrypted = 0;
+        self.data_key.iter().flat_map(|known| known.openers.values()).for_each(|opener| opener.begin());
     }
 
     /// The next of them.
@@ -129,8 +145,8 @@ impl Decryption {
     /// `protocol`; `encryption`, where the column's values cannot be decrypted.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
-            Some(kind) => Column { form: BinaryForm::of(kind), encrypted: None },
-            None => self.look_up(packet)?,
+            Some(kind) if self.master_keys.demands.is_empty() => Column { form: BinaryForm::of(kind), encrypted: None },
+            _ => self.look_up(packet)?,
         };
         self.encrypted += usize::from(column.encrypted.is_some());
         self.columns.push(column);
@@ -226,13 +242,16 @@ impl Decryption {
         let form = BinaryForm::of(definition.stated.kind);
         let named = |failure: Failure| failure.with(&definition.label());
         let envelope = Envelope::parse(definition.tail).map_err(named)?;
-        let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            return Ok(Column { form, encrypted: None });
-        };
-        if self.known.len() == MOST_KNOWN {
+        if self.known.len() >= MOST_KNOWN {
             self.known.clear();
-            self.data_keys.clear();
         }
+        let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
+            // What nobody here can decrypt proves nothing either.
+            self.master_keys.demand(&definition).map_err(named)?;
+            let column = Column { form, encrypted: None };
+            self.known.insert(packet.into(), column.clone());
+            return Ok(column);
+        };
         let Envelope { algorithm, original, .. } = envelope;
         let encrypted = Encrypted {
             label: definition.label(),
@@ -247,20 +266,24 @@ impl Decryption {
     }
 
     fn opener(&mut self, wrapped: &WrappedKey<'_>, algorithm: Algorithm) -> Result<Rc<Opener>> {
-        let is_it = |known: &SessionKey| known.wrapped == *wrapped.data_key && known.master_key == wrapped.master_key;
-        let at = match self.data_keys.iter().position(is_it) {
-            Some(at) => at,
-            None => {
-                self.data_keys.push(SessionKey {
-                    master_key: wrapped.master_key.into(),
-                    wrapped: *wrapped.data_key,
-                    key: self.master_keys.unwrap(wrapped)?,
-                    openers: HashMap::new(),
-                });
-                self.data_keys.len() - 1
+        let is_present = |known: &SessionKey| {
+            let is_same = known.wrapped == *wrapped.data_key && known.master_key == wrapped.master_key;
+            is_same && known.key.number() == wrapped.number
+        };
+        let present = match &mut self.data_key {
+            Some(known) if is_present(known) => known,
+            Some(known) if wrapped.number <= known.key.number() => {
+                return Err(Failure::new(Class::Encryption, "its data key is not the session's present one"));
+            }
+            before => {
+                let key = self.master_keys.unwrap(wrapped, self.salt)?;
+                // What was known, was so under the key before.
+                self.known.clear();
+                let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
+                before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })
             }
         };
-        let SessionKey { key, openers, .. } = &mut self.data_keys[at];
+        let SessionKey { key, openers, .. } = present;
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 

@@ -9,6 +9,8 @@ use crate::error::{Failure, Result};
 pub struct Definition<'a> {
     /// As the statement calls the column.
     pub name: &'a [u8],
+    /// As the statement calls its table.
+    pub table: &'a [u8],
     /// The names of its database, its table and itself in the table; empty, where it is computed.
     pub original: [&'a [u8]; 3],
     /// What its values are.
@@ -29,7 +31,7 @@ impl<'a> Definition<'a> {
     pub fn parse(packet: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(packet);
         let _catalog = reader.text()?;
-        let (database, _table, original_table) = (reader.text()?, reader.text()?, reader.text()?);
+        let (database, table, original_table) = (reader.text()?, reader.text()?, reader.text()?);
         let (name, original_name) = (reader.text()?, reader.text()?);
         if usize::from(reader.u8()?) != OriginalType::LENGTH + FILLER {
             return Err(Failure::protocol("a column's definition is not MySQL's"));
@@ -37,7 +39,7 @@ impl<'a> Definition<'a> {
         let stated = reader.bytes(OriginalType::LENGTH)?.try_into().expect("so many bytes");
         reader.bytes(FILLER)?;
         let original = [database, original_table, original_name];
-        Ok(Definition { name, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
+        Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
     /// A glance at a definition that nothing follows: its type's number. None, where it must be parsed.
@@ -51,6 +53,11 @@ impl<'a> Definition<'a> {
             at += 1 + usize::from(length);
         }
         (packet.len() == at + 1 + OriginalType::LENGTH + FILLER).then(|| packet[at + 1 + KIND])
+    }
+
+    /// The names by which the statement calls it.
+    pub fn shown(&self) -> [&'a [u8]; 3] {
+        [self.original[0], self.table, self.name]
     }
 
     /// For an error, on one line: where the column is, or what the statement calls it.
@@ -78,7 +85,8 @@ mod tests {
         let ours = Definition::parse(LAST).unwrap();
         let theirs = Column::deserialize((), &mut ParseBuf(LAST)).unwrap();
         assert_eq!(ours.original, [theirs.schema_ref(), theirs.org_table_ref(), theirs.org_name_ref()]);
-        assert_eq!((ours.name, ours.tail), (theirs.name_ref(), &b""[..]));
+        assert_eq!(ours.shown(), [theirs.schema_ref(), theirs.table_ref(), theirs.name_ref()]);
+        assert_eq!(ours.tail, b"");
         let OriginalType { charset, length, kind, flags, decimals } = ours.stated;
         assert_eq!(
             (charset, length, kind),

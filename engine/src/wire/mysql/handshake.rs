@@ -4,6 +4,7 @@
 use super::auth::Credentials;
 use super::bytes::{Reader, append_text};
 use super::packet;
+use crate::encryption::{ClientNonce, SCRAMBLE};
 use crate::error::{Failure, Result};
 
 /// Capability flags.
@@ -32,8 +33,9 @@ const OURS: u32 = LONG_PASSWORD
 /// What no server of the last twenty years goes without.
 const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;
 
-/// By this attribute, as length-encoded strings, a client tells a gateway that it decrypts.
-const DECRYPTS: &[u8] = b"\x10costof_encrypted\x011";
+/// By these attributes a client tells a gateway that it decrypts, and its part of what binds keys to the session.
+const DECRYPTS: &[u8] = b"costof_encrypted";
+const NONCE: &[u8] = b"costof_nonce";
 
 const PROTOCOL_VERSION: u8 = 10;
 /// `utf8mb4_general_ci`, known to MySQL since 5.5 and to every MariaDB.
@@ -81,6 +83,14 @@ impl Greeting {
         Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
     }
 
+    /// The server's part of what binds keys to the session, whatever it asks about later.
+    ///
+    /// # Errors
+    /// `protocol`, where its nonce is shorter than every server's.
+    pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
+        self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the server's greeting has a nonce that is too short"))
+    }
+
     /// Whether the server can go on under TLS.
     pub fn offers_tls(&self) -> bool {
         self.capabilities & TLS != 0
@@ -99,8 +109,15 @@ impl Greeting {
         packet.resize(packet.len() + RESERVED, 0);
     }
 
-    /// Say who we are, with a proof by this plugin.
-    pub fn append_response(&self, user: &Credentials, plugin: &[u8], proof: &[u8], tls: bool, packet: &mut Vec<u8>) {
+    /// Say who we are, with a proof by this plugin, and to a gateway what our keys are bound to.
+    pub fn append_response(
+        &self,
+        user: &Credentials,
+        (plugin, proof): (&[u8], &[u8]),
+        binding: Option<&ClientNonce>,
+        tls: bool,
+        packet: &mut Vec<u8>,
+    ) {
         let at = packet.len();
         self.append_tls_request(user, packet);
         let capabilities = self.agreed(user) | if tls { TLS } else { 0 };
@@ -116,7 +133,7 @@ impl Greeting {
             append_with_zero(plugin, packet);
         }
         if capabilities & CONNECT_ATTRIBUTES != 0 {
-            append_text(packet, DECRYPTS);
+            append_text(packet, &attributes(binding));
         }
     }
 
@@ -125,6 +142,16 @@ impl Greeting {
         // Attributes cost the server time, so they are sent only where one is needed.
         self.capabilities & if user.decrypts() { OURS | CONNECT_ATTRIBUTES } else { OURS }
     }
+}
+
+/// Names and values as length-encoded strings.
+fn attributes(binding: Option<&ClientNonce>) -> Vec<u8> {
+    let mut attributes = Vec::new();
+    let Some(nonce) = binding else { return attributes };
+    for text in [DECRYPTS, b"1", NONCE, nonce.hex().as_bytes()] {
+        append_text(&mut attributes, text);
+    }
+    attributes
 }
 
 /// The server wants another proof.
@@ -180,7 +207,11 @@ mod tests {
         \0\0\0\0\0\0\0\0\0\0\x2a\x34\x64\x7c\x63\x5a\x77\x6b\x34\x5e\x5d\x3a\0";
 
     fn user() -> Credentials {
-        Credentials::new(&crate::border::MysqlService {
+        Credentials::new(&settings()).unwrap()
+    }
+
+    fn settings() -> crate::border::MysqlService {
+        crate::border::MysqlService {
             addresses: Vec::new(),
             username: Some("pam".into()),
             password: Some("s3cret".into()),
@@ -188,8 +219,7 @@ mod tests {
             table: "sbtest1".into(),
             statements: crate::border::Statements::Text,
             decryption: None,
-        })
-        .unwrap()
+        }
     }
 
     fn greeting_of(capabilities: CapabilityFlags) -> Vec<u8> {
@@ -225,7 +255,7 @@ mod tests {
             (&b"01234567abcdefghijkl"[..], &b"caching_sha2_password"[..])
         );
         let mut packet = Vec::new();
-        greeting.append_response(&user(), b"mysql_native_password", &[7; 20], true, &mut packet);
+        greeting.append_response(&user(), (b"mysql_native_password", &[7; 20]), None, true, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
         assert_eq!((response.user(), response.db_name()), (&b"pam"[..], Some(&b"test"[..])));
         assert_eq!(response.scramble_buf(), [7; 20]);
@@ -239,10 +269,29 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_is_told_of_our_part_of_the_keys() {
+        let greeting = Greeting::parse(&greeting_of(CapabilityFlags::all())).unwrap();
+        assert_eq!(greeting.scramble().unwrap(), b"01234567abcdefghijkl");
+        let settings = crate::border::MysqlService {
+            decryption: Some(crate::border::Decryption { master_keys: [].into(), must_be_encrypted: Vec::new() }),
+            ..settings()
+        };
+        let nonce = ClientNonce::random().unwrap();
+        let mut packet = Vec::new();
+        let user = Credentials::new(&settings).unwrap();
+        greeting.append_response(&user, (b"p", &[]), Some(&nonce), false, &mut packet);
+        let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
+        let told = response.connect_attributes().unwrap();
+        assert_eq!(told.len(), 2);
+        assert_eq!((&told["costof_encrypted"][..], &told["costof_nonce"][..]), ("1", &nonce.hex()[..]));
+    }
+
+    #[test]
     fn what_the_server_cannot_do_is_not_claimed() {
         let few = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
         let mut packet = Vec::new();
-        Greeting::parse(&greeting_of(few)).unwrap().append_response(&user(), b"p", &[], false, &mut packet);
+        let greeting = Greeting::parse(&greeting_of(few)).unwrap();
+        greeting.append_response(&user(), (b"p", &[]), Some(&ClientNonce::random().unwrap()), false, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
         assert_eq!((response.capabilities(), response.db_name(), response.auth_plugin()), (few, None, None));
     }

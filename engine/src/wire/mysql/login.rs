@@ -4,6 +4,7 @@ use super::auth::{Credentials, Plugin};
 use super::channel::Channel;
 use super::handshake::{AuthSwitch, Greeting};
 use super::packet;
+use crate::encryption::{ClientNonce, SessionSalt};
 use crate::error::{Class, Failure, Result};
 use crate::record::{Phase, Trail};
 use crate::runtime::Reactor;
@@ -27,6 +28,8 @@ pub struct LoggedIn {
     pub channel: Channel,
     /// Lists end without an EOF of their own.
     pub without_eof: bool,
+    /// What a gateway's keys are bound to, where we decrypt.
+    pub salt: Option<SessionSalt>,
 }
 
 /// Connect, and mark each phase.
@@ -52,11 +55,16 @@ pub async fn log_in(
         channel.send().await?;
         channel = channel.secure(transport, address, trail).await?;
     }
-    let proven = Proof::new(&mut channel, user, &greeting).give(&greeting).await;
+    let nonce = if user.decrypts() { Some(ClientNonce::random()?) } else { None };
+    let proven = Proof::new(&mut channel, user, &greeting).give(&greeting, nonce.as_ref()).await;
     proven.map_err(|failure| if channel.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
     channel.check_idle()?;
     channel.lap(Phase::Auth, trail);
-    Ok(LoggedIn { channel, without_eof: greeting.is_without_eof() })
+    let salt = match nonce {
+        Some(nonce) => Some(SessionSalt::of(greeting.scramble()?, &nonce)),
+        None => None,
+    };
+    Ok(LoggedIn { channel, without_eof: greeting.is_without_eof(), salt })
 }
 
 /// A proof on its way.
@@ -83,10 +91,10 @@ impl<'a> Proof<'a> {
         Proof { channel, user, plugin, nonce: greeting.nonce.clone() }
     }
 
-    async fn give(mut self, greeting: &Greeting) -> Result<()> {
+    async fn give(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
         let tls = !self.channel.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
-        greeting.append_response(self.user, self.plugin.name(), &proof, tls, self.channel.reply());
+        greeting.append_response(self.user, (self.plugin.name(), &proof), nonce, tls, self.channel.reply());
         self.channel.send().await?;
         for _ in 0..MOST_TURNS {
             let answer = match read_turn(self.channel.receive().await?, self.plugin)? {

@@ -110,7 +110,8 @@ impl Service {
 
     async fn log_in(&self, reactor: &Rc<Reactor>, trail: &mut Trail) -> Result<LoggedIn> {
         let mut logged_in = login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await?;
-        logged_in.channel.decryption = self.master_keys.as_ref().map(|keys| Decryption::new(keys.clone()));
+        logged_in.channel.decryption =
+            self.master_keys.as_ref().zip(logged_in.salt).map(|(keys, salt)| Decryption::new(keys.clone(), salt));
         Ok(logged_in)
     }
 }
@@ -135,7 +136,7 @@ impl super::Client for Client {
     async fn open(&self, _target: Target, trail: &mut Trail) -> Result<Session> {
         let opened = self.service.log_in(&self.reactor, trail).await;
         let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
-        let LoggedIn { channel, without_eof } = logged_in;
+        let LoggedIn { channel, without_eof, .. } = logged_in;
         Ok(Session {
             service: self.service.clone(),
             channel,

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub const PASSWORD: &str = "secret";
 /// Its ed25519 public key, from MariaDB's documentation.
 const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
-const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
+/// Of the greeting.
+pub const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
 const LONG_NONCE: [u8; 32] = [7; 32];
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
@@ -44,8 +45,13 @@ pub struct Mysql {
     pub quits: Arc<AtomicUsize>,
     /// How many connections said that they decrypt.
     pub decrypting: Arc<AtomicUsize>,
-    pub answer: Answer,
+    pub answers: Answers,
 }
+
+/// For a connection of which the client has said this `costof_nonce`.
+pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
+/// What answers a query, or tells of its definitions.
+pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 
 /// The one row with one column that answers every query.
 #[derive(Clone)]
@@ -79,7 +85,7 @@ impl Default for Mysql {
             says_more: &[],
             quits: Arc::default(),
             decrypting: Arc::default(),
-            answer: Answer::default(),
+            answers: Arc::new(|_| Box::new(Answer::default)),
         }
     }
 }
@@ -135,10 +141,12 @@ impl Mysql {
     fn converse<S: Read + Write>(&self, mut packets: Packets<S>, response: &[u8], tls: bool) -> std::io::Result<()> {
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(response))?;
         assert_eq!((response.user(), response.db_name()), (&b"u"[..], Some(&b"sbtest"[..])));
-        if let Some(attributes) = response.connect_attributes() {
+        let attributes = response.connect_attributes();
+        if let Some(attributes) = &attributes {
             assert_eq!(attributes.get("costof_encrypted").map(String::as_str), Some("1"));
             self.decrypting.fetch_add(1, Ordering::Relaxed);
         }
+        let next = (self.answers)(attributes.as_ref().and_then(|all| all.get("costof_nonce")).map(String::as_str));
         let mut proof = response.scramble_buf().to_vec();
         if response.auth_plugin().unwrap().as_bytes() != self.plugin.as_bytes() {
             let nonce = if self.plugin == "client_ed25519" { LONG_NONCE.to_vec() } else { [&NONCE[..], &[0]].concat() };
@@ -151,7 +159,7 @@ impl Mysql {
             return packets.write(DENIED);
         }
         packets.write(OK)?;
-        self.follow(packets)
+        self.follow(packets, next)
     }
 
     fn accepts<S: Read + Write>(&self, proof: &[u8], packets: &mut Packets<S>, tls: bool) -> std::io::Result<bool> {
@@ -182,7 +190,7 @@ impl Mysql {
         }
     }
 
-    fn follow<S: Read + Write>(&self, mut packets: Packets<S>) -> std::io::Result<()> {
+    fn follow<S: Read + Write>(&self, mut packets: Packets<S>, mut next: NextAnswer) -> std::io::Result<()> {
         loop {
             packets.sequence = 0;
             let command = packets.read()?;
@@ -195,23 +203,34 @@ impl Mysql {
                     let rows = command.iter().filter(|byte| **byte == b'(').count() as u8 - 1;
                     packets.write(&[0, rows, 0, 2, 0, 0, 0])?;
                 }
-                Some(3) => self.answer_with_a_row(&mut packets, &self.answer.text_row)?,
+                Some(3) => {
+                    let Answer { definition, text_row, .. } = next();
+                    self.answer_with_a_row(&mut packets, &definition, &text_row)?;
+                }
                 Some(0x16) => {
                     packets.write(b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0")?;
-                    for definition in [COLUMN, &self.answer.definition] {
+                    for definition in [COLUMN, &next().definition] {
                         packets.write(definition)?;
                         self.end_definitions(&mut packets)?;
                     }
                 }
-                Some(0x17) => self.answer_with_a_row(&mut packets, &self.answer.binary_row)?,
+                Some(0x17) => {
+                    let Answer { definition, binary_row, .. } = next();
+                    self.answer_with_a_row(&mut packets, &definition, &binary_row)?;
+                }
                 _ => return packets.write(b"\xff\x17\x04#08S01Unknown command"),
             }
         }
     }
 
-    fn answer_with_a_row<S: Read + Write>(&self, packets: &mut Packets<S>, row: &[u8]) -> std::io::Result<()> {
+    fn answer_with_a_row<S: Read + Write>(
+        &self,
+        packets: &mut Packets<S>,
+        definition: &[u8],
+        row: &[u8],
+    ) -> std::io::Result<()> {
         packets.write(&[1])?;
-        packets.write(&self.answer.definition)?;
+        packets.write(definition)?;
         self.end_definitions(packets)?;
         packets.write(row)?;
         packets.write(if self.without_eof { b"\xfe\0\0\x02\0\0\0" } else { b"\xfe\0\0\x02\0" })

@@ -239,3 +239,29 @@ fn damaged_logins() {
         between.server(&packet(4, OK));
     });
 }
+
+/// What a server says to the gateway's own commands, damaged anywhere: the client gets its OK, one error, or nothing yet.
+#[test]
+fn damaged_answers_to_own_commands() {
+    bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
+        let mut choices = Choices(bytes);
+        let mut between = Between::new(RULES, false);
+        between.server(&greeting());
+        between.client(&response("shop", true));
+        between.server(&packet(2, OK));
+        between.take();
+        let mut answers = pinned_answers(&PINNED, true);
+        for _ in 0..choices.byte() % 4 {
+            let place = usize::from(choices.byte()) * 2 % answers.len();
+            answers[place] = choices.byte();
+        }
+        between.server_in_pieces(&answers, 1 + usize::from(choices.byte()));
+        let told = packets(&between.to_client);
+        match told.as_slice() {
+            [] => assert!(!between.session.is_logged_in() && !between.session.listens_to_client()),
+            [one] if between.session.is_logged_in() => assert_eq!(one, OK),
+            [one] => assert!(one[0] == 0xFF && between.session.is_over()),
+            _ => panic!("{told:?}"),
+        }
+    });
+}

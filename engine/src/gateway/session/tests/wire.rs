@@ -5,6 +5,8 @@ use mysql_common::packets::HandshakePacket;
 use mysql_common::proto::MySerialize;
 
 pub const KEY: &str = "00112233445566778899aabbccddeeff";
+/// A client's part of its keys.
+pub const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'admin'\nrole = 'plaintext'\n\
     [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
@@ -86,12 +88,19 @@ pub fn response(account: &str, decrypts: bool) -> Vec<u8> {
 }
 
 pub fn response_of(account: &str, decrypts: bool, capabilities: u32) -> Vec<u8> {
+    let decrypting = [b"\x10costof_encrypted\x011\x0ccostof_nonce\x40", NONCE.as_bytes()].concat();
+    response_saying(account, if decrypts { &decrypting } else { b"" }, capabilities)
+}
+
+/// With these attributes.
+pub fn response_saying(account: &str, attributes: &[u8], capabilities: u32) -> Vec<u8> {
     let mut payload = capabilities.to_le_bytes().to_vec();
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
     payload.resize(32, 0);
     payload.extend_from_slice(account.as_bytes());
     payload.extend_from_slice(b"\0\x04\x01\x02\x03\x04mysql_native_password\0");
-    payload.extend_from_slice(if decrypts { b"\x13\x10costof_encrypted\x011" } else { b"\0" });
+    payload.push(attributes.len() as u8);
+    payload.extend_from_slice(attributes);
     packet(1, &payload)
 }
 

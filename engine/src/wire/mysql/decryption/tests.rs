@@ -4,14 +4,28 @@ mod gateway;
 mod vectors;
 
 use super::*;
+use crate::encryption::ClientNonce;
 use gateway::{Gateway, Table, Value};
 use proptest::prelude::*;
 
 const APP: &str = "00112233445566778899aabbccddeeff";
+const SCRAMBLE: &str = "01234567abcdefghijkl";
+const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+/// Of the sessions of these tests.
+fn salt() -> SessionSalt {
+    let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
+    SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce)
+}
 
 fn master_keys(keys: &[(&str, &str)]) -> Arc<MasterKeys> {
+    demanding(keys, Vec::new())
+}
+
+fn demanding(keys: &[(&str, &str)], must_be_encrypted: Vec<Demand>) -> Arc<MasterKeys> {
     let key = |&(name, digits): &(&str, &str)| (name.to_owned(), MasterKey::from_hex(digits).unwrap());
-    Arc::new(MasterKeys::new(&border::Decryption { master_keys: keys.iter().map(key).collect() }))
+    let master_keys = keys.iter().map(key).collect();
+    Arc::new(MasterKeys::new(&border::Decryption { master_keys, must_be_encrypted }))
 }
 
 /// All rows of a result set, or what is wrong with it.
@@ -29,13 +43,17 @@ fn read(
 }
 
 fn refusal(keys: &[(&str, &str)], table: &Table, rows: &[Vec<u8>], format: RowFormat) -> Failure {
-    let mut decryption = Decryption::new(master_keys(keys));
+    let mut decryption = Decryption::new(master_keys(keys), salt());
     read(&mut decryption, &table.definitions, rows, format).unwrap_err()
 }
 
 /// `c_id INT, c_last VARCHAR` of which the name is encrypted.
 fn customers(gateway: &mut Gateway) -> Table {
-    gateway.table(&[("c_id", 3, None), ("c_last", 0xFD, Some(Algorithm::Aes128Gcm))])
+    customers_by(gateway, Algorithm::Aes128Gcm)
+}
+
+fn customers_by(gateway: &mut Gateway, algorithm: Algorithm) -> Table {
+    gateway.table(&[("c_id", 3, None), ("c_last", 0xFD, Some(algorithm))])
 }
 
 #[test]
@@ -45,7 +63,7 @@ fn values_are_counted_once_a_result_set_has_ended() {
     let row = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
     let null = gateway.row(&table, &[Some(b"8"), None], RowFormat::Text);
     let keys = master_keys(&[("app", APP)]);
-    let mut decryption = Decryption::new(keys.clone());
+    let mut decryption = Decryption::new(keys.clone(), salt());
     let rows = read(&mut decryption, &table.definitions, &[row, null], RowFormat::Text).unwrap();
     assert_eq!(rows, [&b"\x017\x09BARBARBAR"[..], b"\x018\xfb"]);
     assert_eq!(keys.take_decrypted(), Decrypted { values: 1, bytes: 9 });
@@ -56,7 +74,7 @@ fn values_are_counted_once_a_result_set_has_ended() {
 fn a_row_without_an_encrypted_column_is_the_packet_itself() {
     let mut gateway = Gateway::known();
     let table = gateway.table(&[("c_id", 3, None)]);
-    let mut decryption = Decryption::new(master_keys(&[]));
+    let mut decryption = Decryption::new(master_keys(&[]), salt());
     decryption.define(&table.definitions[0]).unwrap();
     let packet = b"whatever it is";
     assert_eq!(decryption.row(packet, RowFormat::Text).unwrap().as_ptr(), packet.as_ptr());
@@ -68,7 +86,7 @@ fn what_nobody_here_can_decrypt_stays_as_it_came() {
     let table = customers(&mut gateway);
     for format in [RowFormat::Text, RowFormat::Binary] {
         let row = gateway.row(&table, &[Some(b"\x07\0\0\0"), Some(b"BARBARBAR")], format);
-        let mut decryption = Decryption::new(master_keys(&[]));
+        let mut decryption = Decryption::new(master_keys(&[]), salt());
         assert_eq!(read(&mut decryption, &table.definitions, std::slice::from_ref(&row), format).unwrap(), [row]);
     }
 }
@@ -126,6 +144,88 @@ fn a_value_in_another_column_or_format_or_under_another_type_is_refused() {
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
+/// Between results as within them: what was sent before is not taken again.
+#[test]
+fn an_answer_of_the_same_session_is_refused_the_second_time() {
+    for algorithm in Algorithm::ALL {
+        let mut gateway = Gateway::known();
+        let table = gateway.table(&[("c_last", 0xFD, Some(algorithm))]);
+        let rows = [&b"OUGHT"[..], b"BAR"].map(|name| gateway.row(&table, &[Some(name)], RowFormat::Text));
+        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+        let mut again = || read(&mut decryption, &table.definitions, &rows, RowFormat::Text);
+        assert_eq!(again().unwrap(), [&b"\x05OUGHT"[..], b"\x03BAR"]);
+        match again() {
+            Ok(_) => assert_eq!(algorithm, Algorithm::Aes128Ecb),
+            Err(failure) => {
+                assert_eq!(
+                    failure.detail,
+                    "column tpcc.customer.c_last: a value came twice, out of order, or where another is missing"
+                );
+            }
+        }
+    }
+}
+
+/// And once it has come, nothing of the key before.
+#[test]
+fn a_session_goes_on_to_its_next_key_and_never_back() {
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    let mut gateways = [0, 1, 5].map(|number| Gateway::of_session(salt(), number));
+    let answers = gateways.each_mut().map(|gateway| {
+        let table = customers(gateway);
+        let rows = [b"OUGHT", b"ABLE!"].map(|name| gateway.row(&table, &[Some(b"7"), Some(name)], RowFormat::Text));
+        (table, rows)
+    });
+    for (table, rows) in &answers {
+        read(&mut decryption, &table.definitions, &rows[..1], RowFormat::Text).unwrap();
+    }
+    for (table, rows) in &answers[..2] {
+        let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
+        assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's present one");
+    }
+    // Nor does a key under a number that is taken, or one that cannot be unwrapped, take the place of the present one.
+    let mut other = customers(&mut Gateway::of_session(salt(), 9));
+    *other.definitions[1].last_mut().unwrap() ^= 1;
+    decryption.define(&other.definitions[1]).unwrap_err();
+    let (table, rows) = &answers[0];
+    read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
+    let (table, rows) = &answers[2];
+    read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap();
+}
+
+#[test]
+fn a_session_keeps_its_counters_however_many_columns_it_meets() {
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    read(&mut decryption, &table.definitions, std::slice::from_ref(&row), RowFormat::Text).unwrap();
+    for number in 0..MOST_KNOWN + 10 {
+        let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
+        decryption.define(&table.definitions[0]).unwrap();
+    }
+    read(&mut decryption, &table.definitions, &[row], RowFormat::Text).unwrap_err();
+}
+
+#[test]
+fn a_column_that_must_be_encrypted_is_encrypted_or_an_error() {
+    let demands = vec![Demand::try_from("tpcc.customer.c_last".to_owned()).unwrap()];
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let mut decryption = Decryption::new(demanding(&[("app", APP)], demands), salt());
+    for name in [&b"OUGHT"[..], b"BAR"] {
+        let row = gateway.row(&table, &[Some(b"7"), Some(name)], RowFormat::Text);
+        read(&mut decryption, &table.definitions, &[row], RowFormat::Text).unwrap();
+    }
+    for _ in 0..2 {
+        let failure = read(&mut decryption, &table.plain, &[], RowFormat::Text).unwrap_err();
+        let told = "column tpcc.customer.c_last: it must be encrypted for this client, and is not";
+        assert_eq!((failure.class, &failure.detail[..]), (Class::Encryption, told));
+    }
+    let other = gateway.table(&[("c_middle", 0xFD, None)]);
+    read(&mut decryption, &other.definitions, &[], RowFormat::Text).unwrap();
+}
+
 /// A holder of the master key could send what its own definition does not allow; the reader of the row must not see it.
 #[test]
 fn a_value_that_does_not_fit_its_type_is_refused() {
@@ -141,13 +241,13 @@ fn a_value_that_does_not_fit_its_type_is_refused() {
 #[test]
 fn definitions_that_never_end_are_forgotten() {
     let mut gateway = Gateway::known();
-    let mut decryption = Decryption::new(master_keys(&[("app", APP)]));
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     for number in 0..MOST_KNOWN + 10 {
         let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
         decryption.define(&table.definitions[0]).unwrap();
         decryption.define(&table.definitions[0]).unwrap();
     }
-    assert_eq!((decryption.known.len(), decryption.data_keys.len()), (10, 1));
+    assert_eq!(decryption.known.len(), 10);
 }
 
 /// Types of every form, and what their values look like in a binary row.
@@ -183,17 +283,70 @@ fn table_of(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Table
     gateway.table(&named)
 }
 
+#[test]
+fn every_changed_bit_of_an_envelope_is_refused() {
+    for algorithm in Algorithm::ALL {
+        let mut gateway = Gateway::known();
+        let table = customers_by(&mut gateway, algorithm);
+        let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
+        for bit in 8 * table.plain[1].len()..8 * table.definitions[1].len() {
+            let mut changed = table.clone();
+            changed.definitions[1][bit / 8] ^= 1 << (bit % 8);
+            let failure = refusal(&[("app", APP)], &changed, std::slice::from_ref(&row), RowFormat::Text);
+            assert_eq!(failure.class, Class::Encryption, "{algorithm}, bit {bit}");
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn answers_recorded_in_another_session_are_refused(
+        (columns, values) in result_set(),
+        binary: bool,
+        scramble: [u8; 20],
+    ) {
+        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
+        let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
+        let mut recorded = Gateway::of_session(SessionSalt::of(&scramble, &nonce), 0);
+        let columns: Vec<_> = columns.into_iter().map(|(kind, how)| (kind, how.or(Some(Algorithm::Sm4Gcm)))).collect();
+        let table = table_of(&mut recorded, &columns);
+        let rows: Vec<_> = values.iter().map(|row| recorded.row(&table, &gateway::borrowed(row), format)).collect();
+        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
+        let holds_a_value = values.iter().flatten().any(Option::is_some);
+        prop_assert_eq!(read.is_err(), holds_a_value);
+    }
+
+    /// Two values of a column, wherever they stand.
+    #[test]
+    fn rows_that_changed_places_are_refused(
+        how in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
+                                         Algorithm::Aes128Cbc, Algorithm::Sm4Cbc]),
+        names in prop::collection::vec("[A-Z]{0,20}", 2..8),
+        one: prop::sample::Index,
+        other: prop::sample::Index,
+    ) {
+        let mut gateway = Gateway::known();
+        let table = customers_by(&mut gateway, how);
+        let row = |name: &String| gateway.row(&table, &[Some(b"7"), Some(name.as_bytes())], RowFormat::Text);
+        let mut rows: Vec<_> = names.iter().map(row).collect();
+        let (one, other) = (one.index(rows.len()), other.index(rows.len()));
+        rows.swap(one, other);
+        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, RowFormat::Text);
+        prop_assert_eq!(read.is_err(), one != other);
+    }
+
     #[test]
     fn rows_come_back_as_the_server_sent_them((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = table_of(&mut gateway, &columns);
         let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
-        let sealed: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
-        let mut decryption = Decryption::new(master_keys(&[("app", APP)]));
-        prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain.clone());
-        prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain, "known by now");
+        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+        // The second time all columns are known.
+        for _ in 0..2 {
+            let sealed: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
+            prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain.clone());
+        }
     }
 
     #[test]
@@ -218,7 +371,7 @@ proptest! {
         };
         let at = at.index(packet.len());
         packet[at] = with;
-        let read = read(&mut Decryption::new(master_keys(&[("app", APP)])), &table.definitions, &rows, format);
+        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
         match read {
             // Nobody answers for the bits of a bitmap that stand for no column.
             Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
@@ -234,7 +387,7 @@ proptest! {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = customers(&mut gateway);
-        let mut decryption = Decryption::new(master_keys(&[("app", APP)]));
+        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
         let _ = decryption.define(&bytes);
         let _ = read(&mut decryption, &table.definitions, &[bytes], format);
     }
@@ -248,7 +401,7 @@ fn fuzz_a_result_set() {
         let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
         let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
         for format in [RowFormat::Text, RowFormat::Binary] {
-            let _ = read(&mut Decryption::new(master_keys(&[("app", APP)])), definitions, rows, format);
+            let _ = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), definitions, rows, format);
         }
         let _ = (Envelope::parse(bytes), Definition::parse(bytes));
     });
@@ -277,7 +430,7 @@ fn fuzz_an_intact_result_set_that_was_edited() {
                 }
             }
             let (definitions, rows) = packets.split_at(columns.len());
-            let outcome = read(&mut Decryption::new(master_keys(&[("app", APP)])), definitions, rows, *format);
+            let outcome = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), definitions, rows, *format);
             if let Err(failure) = outcome {
                 assert!(matches!(failure.class, Class::Encryption | Class::Protocol), "{failure}");
             }

@@ -1,7 +1,7 @@
 //! A gateway in miniature, with a data key that is known.
 
 use super::super::*;
-use super::APP;
+use super::{APP, salt};
 use crate::encryption::{OriginalType, Sealer};
 
 /// Without its length; None is NULL.
@@ -26,7 +26,12 @@ pub struct Table {
 
 impl Gateway {
     pub fn known() -> Self {
-        let key = DataKey::known(*b"a known data key");
+        Self::of_session(salt(), 0)
+    }
+
+    /// Its key of this number, in another session.
+    pub fn of_session(salt: SessionSalt, number: u32) -> Self {
+        let key = DataKey::of_session(*b"a known data key", salt, number);
         let wrapped = key.wrapped(&MasterKey::from_hex(APP).unwrap());
         Gateway { key, wrapped: Some(wrapped), sealers: HashMap::new() }
     }
@@ -39,7 +44,8 @@ impl Gateway {
     /// Columns of `tpcc.customer`: their names, types, and how they are encrypted.
     pub fn table(&mut self, columns: &[(&str, u8, Option<Algorithm>)]) -> Table {
         let algorithms: Vec<_> = columns.iter().map(|(.., algorithm)| *algorithm).collect();
-        let plain: Vec<_> = columns.iter().map(|(name, kind, _)| definition(name, *kind)).collect();
+        let names = |name| ["tpcc", "c", "customer", name, name];
+        let plain: Vec<_> = columns.iter().map(|(name, kind, _)| definition(names(name), *kind)).collect();
         let sent = plain.iter().zip(&algorithms).map(|(plain, algorithm)| self.definition(plain, *algorithm)).collect();
         Table { definitions: sent, plain, algorithms }
     }
@@ -55,7 +61,8 @@ impl Gateway {
         let original = Definition::parse(plain).unwrap().stated;
         let start = plain.len() - OriginalType::LENGTH - 2;
         sent[start..start + OriginalType::LENGTH].copy_from_slice(&original.encrypted(algorithm).bytes());
-        let key = self.wrapped.as_ref().map(|data_key| WrappedKey { master_key: "app", data_key });
+        let key =
+            self.wrapped.as_ref().map(|data_key| WrappedKey { master_key: "app", number: self.key.number(), data_key });
         Envelope { algorithm, original, key }.append(&mut sent).unwrap();
         sent
     }
@@ -89,10 +96,10 @@ pub fn borrowed(values: &[Value]) -> Vec<Option<&[u8]>> {
     values.iter().map(Option::as_deref).collect()
 }
 
-/// `tpcc.customer AS c`, NOT NULL.
-fn definition(name: &str, kind: u8) -> Vec<u8> {
-    let mut packet = Vec::new();
-    for text in ["def", "tpcc", "c", "customer", name, name] {
+/// NOT NULL; the names of the database, the table as it is called and as it is, and so the column.
+pub fn definition(names: [&str; 5], kind: u8) -> Vec<u8> {
+    let mut packet = b"\x03def".to_vec();
+    for text in names {
         append_text(&mut packet, text.as_bytes());
     }
     packet.push(12);

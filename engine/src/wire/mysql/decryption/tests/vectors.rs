@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// An original row that is longer stands in the file as its hash.
 const LONGEST_ROW: usize = 1000;
 const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as its \
-                     server sent them to it; a long row's original is its SHA-256. What is refused is an error of class \
-                     encryption. Made by engine/src/wire/mysql/decryption/tests/vectors.rs";
+                     server sent them to it, in a session of this scramble and this costof_nonce; a long row's original is its \
+                     SHA-256. What is refused is an error of class encryption. Made by engine/src/wire/mysql/decryption/tests/vectors.rs";
 
 /// Types, with a value of each in a text row and in a binary row.
 const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
@@ -37,7 +37,10 @@ const LONG: usize = 65_536;
 #[test]
 fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/column-encryption.json");
-    let made = json!({"about": ABOUT, "master_keys": {"app": APP}, "cases": cases(), "refused": refused()});
+    let made = json!({
+        "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
+        "refused": refused(),
+    });
     let text = serde_json::to_string_pretty(&made).unwrap() + "\n";
     if std::env::var_os("COSTOF_UPDATE_VECTORS").is_some() {
         std::fs::write(&path, &text).unwrap();
@@ -49,14 +52,16 @@ fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
 }
 
 fn check_case(case: &Json) {
-    let mut decryption = Decryption::new(master_keys(&[("app", APP)]));
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     let rows = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case)).unwrap();
     let read: Vec<_> = rows.iter().map(|row| original(row)).collect();
     assert_eq!(Json::from(read), case["original_rows"], "{}", case["name"]);
 }
 
 fn check_refused(case: &Json) {
-    let mut decryption = Decryption::new(master_keys(&[("app", case["master_key"].as_str().unwrap())]));
+    let demands = serde_json::from_value(case["must_be_encrypted"].clone()).unwrap();
+    let keys = demanding(&[("app", case["master_key"].as_str().unwrap())], demands);
+    let mut decryption = Decryption::new(keys, salt());
     let read = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case));
     assert_eq!(read.unwrap_err().class, Class::Encryption, "{}", case["name"]);
 }
@@ -107,18 +112,32 @@ fn case(name: &str, gateway: &mut Gateway, table: &Table, rows: &[Vec<Option<&[u
 }
 
 fn refused() -> Vec<Json> {
-    Algorithm::ALL.into_iter().flat_map(refused_with).collect()
+    let mut made: Vec<_> = Algorithm::ALL.into_iter().flat_map(refused_with).collect();
+    made.extend(
+        Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Aes128Ecb).flat_map(out_of_order),
+    );
+    made.extend(demanded());
+    made
 }
 
-fn refused_with(algorithm: Algorithm) -> Vec<Json> {
-    let mut gateway = Gateway::known();
+/// A result set that is an error.
+fn wrong(name: &str, key: &str, definitions: &[Vec<u8>], rows: &[&[u8]], must: &[&str]) -> Json {
+    let rows: Vec<_> = rows.iter().map(|row| hex(row)).collect();
+    json!({"name": name, "format": "text", "master_key": key, "must_be_encrypted": must,
+           "definitions": hexes(definitions), "rows": rows})
+}
+
+fn both_names(gateway: &mut Gateway, algorithm: Algorithm) -> (Table, Vec<u8>) {
     let how = Some(algorithm);
     let table = gateway.table(&[("c_first", 0xFD, how), ("c_last", 0xFD, how)]);
     let row = gateway.row(&table, &[Some(b"Ann"), Some(b"OUGHTABLEPRES")], RowFormat::Text);
+    (table, row)
+}
+
+fn refused_with(algorithm: Algorithm) -> Vec<Json> {
+    let (table, row) = both_names(&mut Gateway::known(), algorithm);
     let case = |what: &str, key: &str, definitions: &[Vec<u8>], row: &[u8]| {
-        let definitions = hexes(definitions);
-        json!({"name": format!("{algorithm}, {what}"), "format": "text", "master_key": key, "definitions": definitions,
-               "rows": [hex(row)]})
+        wrong(&format!("{algorithm}, {what}"), key, definitions, &[row], &[])
     };
     let changed_at = |packet: &[u8], at: usize| {
         let mut changed = packet.to_vec();
@@ -131,6 +150,16 @@ fn refused_with(algorithm: Algorithm) -> Vec<Json> {
     swapped.swap(0, 1);
     let cut = vec![table.definitions[0].clone(), table.definitions[1][..plain + 30].to_vec()];
     let good = &table.definitions;
+    let older = good.iter().map(|definition| {
+        let mut older = definition.clone();
+        older[plain_length(definition) + 7] = b'1';
+        older
+    });
+    let nonce = ClientNonce::from_hex(NONCE.replace('7', "8").as_bytes()).unwrap();
+    let mut other_client = Gateway::of_session(SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce), 0);
+    let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
+    let mut other_server = Gateway::of_session(SessionSalt::of(b"another scramble ...", &nonce), 0);
+    let recorded = [&mut other_client, &mut other_server].map(|gateway| both_names(gateway, algorithm));
     vec![
         case("tampered value", APP, good, &changed_at(&row, row.len() - TAG - 1)),
         case("tampered tag", APP, good, &changed_at(&row, row.len() - 1)),
@@ -140,9 +169,70 @@ fn refused_with(algorithm: Algorithm) -> Vec<Json> {
         case("values in each other's columns", APP, &swapped, &row),
         case("another original type", APP, &of_definition(plain + 8 + 1 + 2), &row),
         case("another name of the master key", APP, &of_definition(plain + 8 + 1 + 10 + 1), &row),
+        case("another number of the data key", APP, &of_definition(good[1].len() - WRAPPED_KEY - 1), &row),
         case("tampered data key", APP, &of_definition(good[1].len() - 1), &row),
         case("tampered envelope's first bytes", APP, &of_definition(plain), &row),
         case("cut envelope", APP, &cut, &row),
+        case("an older envelope", APP, &older.collect::<Vec<_>>(), &row),
+        case("an answer to another client", APP, &recorded[0].0.definitions, &recorded[0].1),
+        case("an answer in another session of the server", APP, &recorded[1].0.definitions, &recorded[1].1),
+    ]
+}
+
+/// Where a definition's envelope begins.
+fn plain_length(definition: &[u8]) -> usize {
+    definition.len() - Definition::parse(definition).unwrap().tail.len()
+}
+
+/// ECB's values do not tell.
+fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
+    let mut gateway = Gateway::known();
+    let (table, first) = both_names(&mut gateway, algorithm);
+    let second = gateway.row(&table, &[Some(b"Bob"), Some(b"BARBARBAR")], RowFormat::Text);
+    let third = gateway.row(&table, &[Some(b"Cid"), Some(b"ABLE")], RowFormat::Text);
+    let cell = |row: &[u8], at: usize| {
+        let mut reader = Reader::new(row);
+        let cells = [reader.text().unwrap(), reader.text().unwrap()];
+        cells[at].to_vec()
+    };
+    let of_two = |one: &[u8], other: &[u8]| {
+        let mut mixed = Vec::new();
+        append_text(&mut mixed, &cell(one, 0));
+        append_text(&mut mixed, &cell(other, 1));
+        mixed
+    };
+    let made_null = [&[NULL][..], &second[cell(&second, 0).len() + 1..]].concat();
+    let case = |what: &str, rows: &[&[u8]]| wrong(&format!("{algorithm}, {what}"), APP, &table.definitions, rows, &[]);
+    vec![
+        case("a row twice", &[&first, &first]),
+        case("rows in another order", &[&second, &first]),
+        case("a value of the row before", &[&of_two(&second, &first)]),
+        case("a value of the row behind", &[&of_two(&first, &second)]),
+        case("a row left out", &[&first, &third]),
+        case("a value made NULL", &[&first, &made_null]),
+    ]
+}
+
+/// As a dropped rule, a stripped envelope, or a connection past the gateway would have it.
+fn demanded() -> Vec<Json> {
+    let how = Some(Algorithm::Aes128Gcm);
+    let columns = [("c_id", 3, None), ("c_last", 0xFD, how)];
+    let table = Gateway::known().table(&columns);
+    let nobody = Gateway::opaque().table(&columns);
+    let mut renamed = table.plain.clone();
+    // Another original name behind the alias.
+    renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
+    let mut blob = table.definitions.clone();
+    let stripped = plain_length(&blob[1]);
+    blob[1].truncate(stripped);
+    let row = &b"\x017\x05OUGHT"[..];
+    let case = |what: &str, definitions: &[Vec<u8>], must: &str| wrong(what, APP, definitions, &[row], &[must]);
+    vec![
+        case("plain by its original name", &table.plain, "tpcc.customer.c_last"),
+        case("plain by its shown name", &renamed, "tpcc.c.c_last"),
+        case("plain in any case", &table.plain, "TPCC.Customer.C_Last"),
+        case("stripped of its envelope", &blob, "tpcc.customer.c_last"),
+        case("for nobody there", &nobody.definitions, "tpcc.customer.c_last"),
     ]
 }
 
