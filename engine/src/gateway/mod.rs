@@ -18,6 +18,8 @@ mod server_errors;
 pub mod session;
 mod site;
 pub mod sql;
+#[cfg(test)]
+mod testing;
 
 use crate::encryption::lock_keys;
 use crate::error::{Class, Failure, Result};

@@ -1,10 +1,10 @@
 use super::*;
 use crate::error::Class;
+use crate::gateway::testing::{self, CHECK, columns, tables};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const CHECK: &str = "[check]\nusername = 'catalogue'\npassword = ''\n";
 const KEY: &str = "00112233445566778899aabbccddeeff";
 
 fn file(text: &str, mode: u32) -> PathBuf {
@@ -105,33 +105,18 @@ fn a_file_that_others_may_read_is_refused_and_so_is_none() {
     }
 }
 
-fn column(names: [&str; 3], table_type: &str, generation: &str) -> ColumnFacts {
-    ColumnFacts {
-        names: names.map(str::to_owned),
-        table_type: table_type.into(),
-        data_type: "varchar".into(),
-        generation: generation.into(),
-        ..ColumnFacts::default()
-    }
-}
-
-fn table(names: [&str; 3]) -> ColumnFacts {
-    column(names, "BASE TABLE", "")
-}
-
 #[test]
 fn a_rule_for_no_column_is_found() {
-    let facts = |column| Facts { columns: vec![column], ..Facts::default() };
     let rules = documented();
-    assert_eq!(rules.unknown_column(&facts(table(["tpcc", "customer", "c_last"]))), None);
-    let told = rules.unknown_column(&facts(table(["tpcc", "names", "last"]))).unwrap();
+    assert_eq!(rules.unknown_column(&tables(&["tpcc.customer.c_last"])), None);
+    let told = rules.unknown_column(&tables(&["tpcc.names.last"])).unwrap();
     assert!(told.starts_with("unknown rule column: tpcc.customer.c_*"), "{told}");
 }
 
-fn guarding(rule: &str, facts: &Facts) -> Catalogue {
+fn guarding(rule: &str, facts: &Facts) -> Arc<Catalogue> {
     let [database, table, column]: [&str; 3] = rule.split('.').collect::<Vec<_>>().try_into().unwrap();
     let rule = format!("[[columns]]\ndatabase = '{database}'\ntable = '{table}'\ncolumn = '{column}'");
-    Catalogue::new(facts, &Rules::of(&format!("{CHECK}{rule}")))
+    testing::rules(&format!("{CHECK}{rule}"), facts).catalogue
 }
 
 fn is_protected(catalogue: &Catalogue, names: [&str; 3]) -> bool {
@@ -142,23 +127,20 @@ fn is_protected(catalogue: &Catalogue, names: [&str; 3]) -> bool {
 /// Through any number of steps, in both directions of a key.
 #[test]
 fn what_holds_the_same_values_is_protected_too() {
-    let texts = |texts: [&str; 3]| texts.map(str::to_owned);
     let facts = Facts {
-        names_have_case: true,
-        columns: vec![
-            table(["d", "people", "name"]),
-            table(["d", "people", "city"]),
-            column(["d", "people", "initial"], "BASE TABLE", "left(`name`,1)"),
-            column(["d", "people", "upper_initial"], "BASE TABLE", "upper(`initial`)"),
-            column(["d", "people", "city_code"], "BASE TABLE", "left(`city`,3)"),
-            table(["d", "orders", "person"]),
-            table(["d", "orders", "tied"]),
-            table(["d", "orders", "free"]),
-            column(["d", "orders", "odd"], "BASE TABLE", "concat(`free`, 'x"),
-        ],
         references: vec![["d", "orders", "person", "d", "people", "upper_initial"].map(str::to_owned)],
-        ties: vec![texts(["d", "orders", "`tied` <> `person`"])],
-        ..Facts::default()
+        ties: vec![["d", "orders", "`tied` <> `person`"].map(str::to_owned)],
+        ..tables(&[
+            "people.name varchar",
+            "people.city varchar",
+            "people.initial varchar GENERATED left(`name`,1)",
+            "people.upper_initial varchar GENERATED upper(`initial`)",
+            "people.city_code varchar GENERATED left(`city`,3)",
+            "orders.person varchar",
+            "orders.tied varchar",
+            "orders.free varchar",
+            "orders.odd varchar GENERATED concat(`free`, 'x",
+        ])
     };
     for rule in ["d.people.name", "d.orders.tied"] {
         let catalogue = guarding(rule, &facts);
@@ -173,9 +155,9 @@ fn what_holds_the_same_values_is_protected_too() {
 
 #[test]
 fn names_are_found_as_the_server_tells_them_apart() {
-    let columns = vec![table(["Db", "People", "Name"])];
-    let cased = guarding("db.people.name", &Facts { names_have_case: true, columns: columns.clone(), ..Facts::default() });
-    let folding = guarding("db.people.name", &Facts { names_have_case: false, columns, ..Facts::default() });
+    let facts = tables(&["Db.People.Name"]);
+    let cased = guarding("db.people.name", &facts);
+    let folding = guarding("db.people.name", &Facts { names_have_case: false, ..facts });
     assert!(cased.table("Db", "People").is_some() && cased.table("db", "people").is_none());
     assert!(folding.table("db", "PEOPLE").is_some());
     assert!(is_protected(&cased, ["Db", "People", "NAME"]), "columns are told apart by no server");
@@ -184,17 +166,10 @@ fn names_are_found_as_the_server_tells_them_apart() {
 #[test]
 fn views_are_read_and_what_cannot_be_is_refused() {
     let view = |name: &str, definition: &str| ["d", name, definition].map(str::to_owned);
+    let views = ["outer_v.a", "outer_v.b", "inner_v.x", "inner_v.y", "odd_v.x", "ring_v.x"];
+    let columns = [columns(&["people.name", "people.city"], "BASE TABLE"), columns(&views, "VIEW")].concat();
     let facts = Facts {
-        columns: vec![
-            table(["d", "people", "name"]),
-            table(["d", "people", "city"]),
-            column(["d", "outer_v", "a"], "VIEW", ""),
-            column(["d", "outer_v", "b"], "VIEW", ""),
-            column(["d", "inner_v", "x"], "VIEW", ""),
-            column(["d", "inner_v", "y"], "VIEW", ""),
-            column(["d", "odd_v", "x"], "VIEW", ""),
-            column(["d", "ring_v", "x"], "VIEW", ""),
-        ],
+        columns,
         views: vec![
             view("outer_v", "select `v`.`y` AS `a`,`v`.`x` AS `b` from `d`.`inner_v` `v`"),
             view("inner_v", "select `d`.`people`.`name` AS `x`,`d`.`people`.`city` AS `y` from `d`.`people`"),

@@ -142,13 +142,16 @@ impl Guard {
             return Some(true);
         }
         let (is_new, types) = parameters.get(count.div_ceil(8)..)?.split_first()?;
-        if *is_new != 1 {
+        // Servers take any other byte for new ones.
+        if *is_new == 0 {
             return Some(*has_types);
         }
         let types = types.get(..TYPE * count)?.chunks_exact(TYPE);
-        *has_types = plan.parameters.iter().zip(types).all(|(class, kind)| {
-            class.is_none_or(|class| class.takes_parameter(kind[0]))
-        });
+        *has_types = plan
+            .parameters
+            .iter()
+            .zip(types)
+            .all(|(class, kind)| class.is_none_or(|class| class.takes_parameter(kind[0])));
         Some(*has_types)
     }
 

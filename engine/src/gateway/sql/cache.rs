@@ -59,8 +59,7 @@ impl Cache {
 
     fn add(&mut self, sql: &[u8], surroundings: &Surroundings<'_>, plan: Rc<Plan>) {
         let database = surroundings.database.map(Box::from);
-        let known =
-            Known { rules: surroundings.rules.number, is_prepared: surroundings.is_prepared, database, plan };
+        let known = Known { rules: surroundings.rules.number, is_prepared: surroundings.is_prepared, database, plan };
         match self.young.get_mut(sql) {
             Some(all) => {
                 // Those of rules that are no longer in force go.
@@ -86,4 +85,79 @@ fn plan_of(known: &[Known], surroundings: &Surroundings<'_>) -> Option<Rc<Plan>>
             && known.database.as_deref() == surroundings.database
     };
     known.iter().find(is_it).map(|known| known.plan.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::rules::Rules;
+    use crate::gateway::testing::{self, CHECK};
+
+    const SQL: &[u8] = b"SELECT name FROM people";
+
+    /// In force under this number.
+    fn rules(number: u64, column: &str) -> Rules {
+        let text = format!("{CHECK}[[columns]]\ndatabase = '*'\ntable = '*'\ncolumn = '{column}'");
+        let tables = testing::tables(&["people.name varchar", "people.city", "other.people.name varchar"]);
+        let mut rules = testing::rules(&text, &tables);
+        rules.number = number;
+        rules
+    }
+
+    fn of<'a>(rules: &'a Rules, database: &'a str) -> Surroundings<'a> {
+        Surroundings { rules, database: Some(database), is_prepared: false }
+    }
+
+    #[test]
+    fn the_same_bytes_elsewhere_are_another_statement() {
+        let (names, cities) = (rules(1, "name"), rules(2, "city"));
+        let parameter = b"SELECT name FROM people WHERE city = ?";
+        let plan = read(SQL, &of(&names, "d")).unwrap();
+        assert!(Rc::ptr_eq(&plan, &read(SQL, &of(&names, "d")).unwrap()), "it is kept");
+        let elsewhere = read(SQL, &of(&names, "other")).unwrap();
+        assert_eq!(elsewhere.text, plan.text.replace("`d`", "`other`").into());
+        let under_others = read(SQL, &of(&cities, "d")).unwrap();
+        assert!(under_others.text == plan.text && under_others.answer != plan.answer);
+        assert!(read(SQL, &Surroundings { database: None, ..of(&names, "d") }).is_err());
+        assert!(read(parameter, &Surroundings { is_prepared: true, ..of(&names, "d") }).is_ok());
+        assert!(read(parameter, &of(&names, "d")).is_err(), "only what is prepared has parameters");
+        // All of them are still what they were.
+        assert_eq!(read(SQL, &of(&names, "d")).unwrap(), plan);
+        assert_eq!(read(SQL, &of(&names, "other")).unwrap(), elsewhere);
+        assert_eq!(read(SQL, &of(&cities, "d")).unwrap(), under_others);
+    }
+
+    fn counted() -> (usize, usize) {
+        CACHE.with_borrow(|cache| (cache.young.len(), cache.old.len()))
+    }
+
+    #[test]
+    fn the_older_half_is_forgotten_but_for_what_is_asked_for_again() {
+        let names = rules(1, "name");
+        let ask = |number: usize| read(format!("SELECT {number}").as_bytes(), &of(&names, "d")).unwrap();
+        let wanted = read(SQL, &of(&names, "d")).unwrap();
+        (1..HALF).for_each(|number| drop(ask(number)));
+        assert_eq!(counted(), (HALF, 0));
+        let (kept, lost) = (ask(1), ask(2));
+        ask(HALF);
+        assert_eq!(counted(), (1, HALF));
+        assert!(Rc::ptr_eq(&wanted, &read(SQL, &of(&names, "d")).unwrap()) && Rc::ptr_eq(&kept, &ask(1)));
+        assert_eq!(counted(), (3, HALF - 2));
+        (HALF + 1..2 * HALF).for_each(|number| drop(ask(number)));
+        assert!(Rc::ptr_eq(&wanted, &read(SQL, &of(&names, "d")).unwrap()));
+        assert!(!Rc::ptr_eq(&lost, &ask(2)));
+    }
+
+    #[test]
+    fn long_ones_and_refusals_are_not_kept() {
+        let names = rules(1, "name");
+        for (length, is_kept) in [(LONGEST / 2 - 100, true), (LONGEST - 20, false), (LONGEST + 1, false)] {
+            let sql = format!("SELECT '{}' AS x", "x".repeat(length));
+            let ask = || read(sql.as_bytes(), &of(&names, "d")).unwrap();
+            assert_eq!(Rc::ptr_eq(&ask(), &ask()), is_kept, "{length}");
+        }
+        let before = counted();
+        assert!(read(b"SELECT ORD(name) FROM people", &of(&names, "d")).is_err());
+        assert_eq!(counted(), before);
+    }
 }

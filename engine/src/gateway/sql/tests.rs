@@ -1,5 +1,5 @@
 use super::*;
-use crate::gateway::rules::{ColumnFacts, Facts};
+use crate::gateway::testing;
 use proptest::prelude::*;
 
 mod corpus;
@@ -18,63 +18,8 @@ table = 'people'
 column = 'salary'
 ";
 
-/// `table.column type [extra]`, of database `d`.
-fn columns(list: &[&str], table_type: &str) -> Vec<ColumnFacts> {
-    let column = |text: &&str| {
-        let mut words = text.split(' ');
-        let (table, name) = words.next().unwrap().split_once('.').unwrap();
-        let data_type = words.next().unwrap_or("int").to_owned();
-        ColumnFacts {
-            names: ["d".into(), table.into(), name.into()],
-            table_type: table_type.into(),
-            collation: if data_type == "varchar" { "utf8mb4_general_ci".into() } else { String::new() },
-            data_type,
-            extra: words.next().unwrap_or_default().into(),
-            generation: words.next().unwrap_or_default().into(),
-        }
-    };
-    list.iter().map(column).collect()
-}
-
-/// The schema of the corpus.
-fn facts() -> Facts {
-    let mut columns_of_all = columns(
-        &[
-            "people.id int auto_increment",
-            "people.name varchar",
-            "people.salary int",
-            "people.city varchar",
-            "people.initial varchar GENERATED left(`name`,1)",
-            "orders.id",
-            "orders.person_name varchar",
-            "guesses.word varchar",
-            "notes.id",
-            "notes.t varchar",
-        ],
-        "BASE TABLE",
-    );
-    columns_of_all.extend(columns(&["names_v.x varchar", "closed_v.x varchar"], "VIEW"));
-    let texts = |texts: [&str; 3]| texts.map(str::to_owned);
-    Facts {
-        names_have_case: true,
-        columns: columns_of_all,
-        views: vec![
-            texts(["d", "names_v", "select `d`.`people`.`name` AS `x` from `d`.`people`"]),
-            texts(["d", "closed_v", "select ord(`d`.`people`.`name`) AS `x` from `d`.`people`"]),
-        ],
-        references: vec![["d", "orders", "person_name", "d", "people", "name"].map(str::to_owned)],
-        indexes: vec![
-            ["d", "people", "name_idx", "name"].map(str::to_owned),
-            ["d", "people", "PRIMARY", "id"].map(str::to_owned),
-        ],
-        ..Facts::default()
-    }
-}
-
 fn rules(settings: &str) -> Rules {
-    let mut rules = Rules::of(&format!("{settings}\n{RULES}"));
-    rules.catalogue = Catalogue::new(&facts(), &rules).into();
-    rules
+    testing::rules(&format!("{settings}\n{RULES}"), &testing::facts())
 }
 
 fn read_in(rules: &Rules, database: Option<&str>, sql: &[u8], is_prepared: bool) -> Result<Plan, Refusal> {

@@ -60,18 +60,47 @@ fn arbitrary_bytes_from_both_sides() {
     bolero::check!().with_iterations(ITERATIONS).for_each(converse);
 }
 
-/// The packets of an answer with the mark in a column that is to be encrypted, damaged by choice. What the server says of a
-/// column's names stays as it is: by another name it would be another column; and so does an error, whose quotes tell.
-fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
+/// An output of a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Selected {
+    Name,
+    City,
+    Computed,
+}
+
+/// What is asked for, and the packets of an answer with the mark in each column that is to be encrypted, damaged by choice.
+/// Whatever the server calls a column that the statement says is protected; one that is plain has its own name or none.
+struct Damaged {
+    format: RowFormat,
+    sql: String,
+    prepared: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+fn damaged_answer(choices: &mut Choices<'_>) -> Damaged {
     let format = choices.of(&[RowFormat::Text, RowFormat::Binary]);
-    let columns: Vec<_> = (0..1 + choices.byte() % 4).map(|_| choices.of(&[SECRET, PLAIN, COMPUTED])).collect();
+    let columns: Vec<_> = (0..1 + choices.byte() % 4)
+        .map(|_| choices.of(&[Selected::Name, Selected::City, Selected::Computed]))
+        .collect();
+    let named = |column: &Selected| match column {
+        Selected::City => choices.of(&[PLAIN, COMPUTED]),
+        Selected::Name | Selected::Computed => choices.of(&[SECRET, PLAIN, COMPUTED]),
+    };
+    let names: Vec<_> = columns.iter().map(named).collect();
     let kinds: Vec<_> = columns.iter().map(|_| choices.of(&[0xFD_u8, 0xFC, 0x0F])).collect();
+    let outputs = columns.iter().map(|column| match column {
+        Selected::Name => "name",
+        Selected::City => "city",
+        Selected::Computed => "MAX(name)",
+    });
+    let sql = format!("SELECT {} FROM people", outputs.collect::<Vec<_>>().join(", "));
+    let prepared = prepared(7, 0, &names);
     let mut payloads = vec![vec![columns.len() as u8]];
-    payloads.extend(columns.iter().zip(&kinds).map(|(column, kind)| of_type(*column, *kind)));
+    payloads.extend(names.iter().zip(&kinds).map(|(column, kind)| of_type(*column, *kind)));
     for _ in 0..choices.byte() % 6 {
-        let value = |column: &Column| match choices.byte() % 5 {
+        let value = |column: &Selected| match choices.byte() % 5 {
             0 => None,
-            _ if column.column == "plain" => Some(&b"plain"[..]),
+            _ if *column == Selected::City => Some(&b"plain"[..]),
             _ => Some(MARK),
         };
         let row: Vec<_> = columns.iter().map(value).collect();
@@ -92,7 +121,7 @@ fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
     );
     let definitions = columns.len() + 1;
     // What then stands where a plain column's value does is one.
-    let shifts = columns.iter().all(|column| column.column != "plain");
+    let shifts = columns.iter().all(|column| *column != Selected::City);
     let mut answer = Vec::new();
     let mut sequence = 1_u8;
     for (place, payload) in payloads.iter().enumerate() {
@@ -111,7 +140,7 @@ fn damaged_answer(choices: &mut Choices<'_>) -> (RowFormat, Vec<u8>) {
         sequence = sequence.wrapping_add(1);
     }
     answer.truncate(answer.len().saturating_sub(usize::from(choices.byte() / 8)));
-    (format, answer)
+    Damaged { format, sql, prepared, answer }
 }
 
 /// `shifts`: a value may come to stand for another column's.
@@ -149,13 +178,13 @@ fn answer(bytes: &[u8]) {
     let size = 1 + usize::from(choices.byte());
     let mut between = Between::logged_in(account);
     for _ in 0..1 + choices.byte() % 3 {
-        let (format, answer) = damaged_answer(&mut choices);
+        let Damaged { format, sql, prepared, answer } = damaged_answer(&mut choices);
         match format {
-            RowFormat::Text => between.query("SELECT name, plain FROM people"),
+            RowFormat::Text => between.query(&sql),
             RowFormat::Binary => {
-                between.client(&packet(0, b"\x16SELECT name FROM people"));
-                between.server(&packet(1, b"\x00\x07\0\0\0\0\0\0\0\0\0\0"));
-                between.client(&packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"));
+                between.prepare(&sql);
+                between.server(&prepared);
+                between.client(&execution(7, b""));
             }
         }
         between.server_in_pieces(&answer, size);
@@ -170,7 +199,8 @@ fn damaged_answers_never_show_what_is_to_be_encrypted() {
     bolero::check!().with_iterations(ITERATIONS).for_each(answer);
 }
 
-/// Definitions alone, whose parser looks furthest into a packet.
+/// Definitions alone, whose parser looks furthest into a packet. Whatever it makes of them, the statement is of a protected
+/// column.
 #[test]
 fn damaged_definitions() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -180,8 +210,9 @@ fn damaged_definitions() {
         damage(&mut payload, true, &mut choices);
         let mut between = Between::logged_in("shop");
         between.query("SELECT name FROM people");
-        between.server(&[packet(1, b"\x01"), packet(2, &payload), packet(3, b"\x05right"), packet(4, END)].concat());
+        between.server(&[packet(1, b"\x01"), packet(2, &payload), packet(3, b"\x05smith"), packet(4, END)].concat());
         between.session.server_lost(&mut between.to_client);
+        assert!(!between.shows());
     });
 }
 

@@ -3,12 +3,12 @@
 use super::*;
 use crate::gateway::limits::nanoseconds;
 
-const PREPARED: &[u8] = b"\x00\x07\0\0\0\x00\0\0\0\0\0\0";
+const CITY: &str = "SELECT city FROM people";
 
 /// A guarded session whose server calls itself so.
 fn before(version: &[u8], limits: Limits) -> Between {
     let mut between = Between::new(RULES, false);
-    between.session = Session::new(Arc::new(Shared::new(Rules::of(RULES), limits)), false);
+    between.session = Session::new(Arc::new(Shared::new(rules_of(RULES), limits)), false);
     let mut told = packets(&greeting()).remove(0);
     told.splice(1..1 + b"8.0.36".len(), version.iter().copied());
     between.server(&packet(0, &told));
@@ -20,9 +20,7 @@ fn before(version: &[u8], limits: Limits) -> Between {
 }
 
 fn prepare(between: &mut Between) {
-    between.client(&packet(0, b"\x16SELECT plain FROM t"));
-    between.server(&packet(1, PREPARED));
-    between.take();
+    between.prepared(CITY, 0, &[PLAIN]);
 }
 
 #[test]
@@ -30,10 +28,10 @@ fn commands_without_a_place_in_the_list_go_no_further() {
     let allowed = [
         &b"\x01"[..],
         b"\x02d",
-        b"\x03SELECT plain FROM t",
+        b"\x03ROLLBACK",
         b"\x0c\x07\0\0\0",
         b"\x0e",
-        b"\x16SELECT plain FROM t",
+        b"\x16ROLLBACK",
         b"\x17\x07\0\0\0\x00\x01\0\0\0",
         b"\x18\x07\0\0\0\0\0data",
         b"\x19\x07\0\0\0",
@@ -92,15 +90,19 @@ fn minus_one_is_mariadbs_last_statement_and_nothing_elsewhere() {
     };
     assert!(forgotten(&mut between));
     prepare(&mut between);
-    between.client(&packet(0, b"\x16SELECT nothing FROM t"));
+    between.prepare(CITY);
     between.server(&packet(1, b"\xff\x1e\x04#42S22Unknown column"));
     between.take();
     assert!(forgotten(&mut between), "the last one failed");
     prepare(&mut between);
+    between.prepare("SELECT nothing FROM people");
+    between.take();
+    assert!(forgotten(&mut between), "the last one was refused");
+    prepare(&mut between);
     between.client(&packet(0, b"\x19\xff\xff\xff\xff"));
     between.take();
     assert!(forgotten(&mut between), "it was closed");
-    between.client(&packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"));
+    between.client(&execution(7, b""));
     assert!(between.told().contains("no prepared statement"), "by its other number too");
 }
 
@@ -115,7 +117,7 @@ fn a_statement_that_is_too_long_is_refused_and_the_session_goes_on() {
             sql.resize(length, b' ');
             client_in_pieces(&mut between, &packet(0, &[command, &sql[..]].concat()), size);
             if fits {
-                assert_eq!(between.take().1.len(), 1);
+                assert_eq!(between.take().1, [[command, &b"SELECT 1 AS `1`"[..]].concat()]);
                 continue;
             }
             assert!(between.to_server.is_empty());
@@ -144,11 +146,11 @@ fn a_statement_of_several_packets_is_read_to_its_end_and_answered_in_sequence() 
 fn statements_are_prepared_up_to_a_limit() {
     let mut between = before(b"8.0.36", Limits { prepared_statements: 2, ..Limits::default() });
     for number in 1..=2_u8 {
-        between.client(&packet(0, b"\x16SELECT plain FROM t"));
-        between.server(&packet(1, &[0, number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+        between.prepare(CITY);
+        between.server(&prepared(number, 0, &[PLAIN]));
     }
     between.take();
-    between.client(&packet(0, b"\x16SELECT plain FROM t"));
+    between.prepare(CITY);
     assert!(between.to_server.is_empty() && between.told().contains("2 prepared statements"));
     between.client(&packet(0, b"\x19\x01\0\0\0"));
     prepare(&mut between);
@@ -158,7 +160,7 @@ fn statements_are_prepared_up_to_a_limit() {
 fn long_data_that_is_too_much_goes_no_further_and_is_told_when_it_would_be_used() {
     let mut between = before(b"8.0.36", Limits { long_data_bytes: 10, ..Limits::default() });
     prepare(&mut between);
-    let (data, execute) = (packet(0, b"\x18\x07\0\0\0\0\x0012345678"), packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"));
+    let (data, execute) = (packet(0, b"\x18\x07\0\0\0\0\x0012345678"), execution(7, b""));
     let reset = packet(0, b"\x1a\x07\0\0\0");
     // Each execution begins anew.
     for _ in 0..2 {
@@ -189,7 +191,7 @@ fn long_data_of_several_packets_is_too_much() {
     full.resize(4 + 0xFF_FFFF, b' ');
     full[4..9].copy_from_slice(b"\x18\x07\0\0\0");
     client_in_pieces(&mut between, &[&full[..], &packet(1, b"more")].concat(), 1 << 20);
-    between.client(&packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"));
+    between.client(&execution(7, b""));
     assert!(between.to_server.is_empty() && between.told().contains("of at most 16777216 bytes"));
 }
 
@@ -202,10 +204,11 @@ fn what_takes_too_long_is_told_by_what_it_is() {
     assert_eq!(patience(idle), Some(nanoseconds(2)));
     let begun = between.session.waiting(true);
     assert_eq!(patience(begun), Some(nanoseconds(1)));
-    between.query("SELECT plain FROM t");
+    between.query("SELECT city FROM people");
     assert_eq!(patience(between.session.waiting(true)), None, "what was sent ahead is not late");
     between.server(&text_answer(&[PLAIN], &[]));
     assert_ne!(between.session.waiting(false), idle, "each wait begins anew");
+    between.take();
     // A long command is the same one from its first byte to its last.
     let long = packet(0, &[&b"\x18\x07\0\0\0\0\0"[..], &[b'x'; 60_000]].concat());
     prepare(&mut between);

@@ -10,7 +10,8 @@ pub const NONCE: &str = "0707070707070707070707070707070707070707070707070707070
 pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'admin'\nrole = 'plaintext'\n\
     [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
-    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
+    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n\
+    [check]\nusername = 'catalogue'\npassword = ''\n";
 pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 /// Of rows, where lists have no EOF.
 pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
@@ -26,7 +27,7 @@ pub struct Column {
 }
 
 pub const SECRET: Column = Column { database: "d", table: "people", column: "name" };
-pub const PLAIN: Column = Column { database: "d", table: "t", column: "plain" };
+pub const PLAIN: Column = Column { database: "d", table: "people", column: "city" };
 pub const COMPUTED: Column = Column { database: "", table: "", column: "" };
 
 pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
@@ -66,6 +67,11 @@ pub fn sequences(mut bytes: &[u8]) -> Vec<u8> {
 pub fn error(payload: &[u8]) -> String {
     assert_eq!(payload[0], 0xFF, "{payload:?}");
     String::from_utf8_lossy(&payload[9..]).into_owned()
+}
+
+pub fn code(payload: &[u8]) -> u16 {
+    assert_eq!(payload[0], 0xFF, "{payload:?}");
+    u16::from_le_bytes([payload[1], payload[2]])
 }
 
 pub fn greeting() -> Vec<u8> {
@@ -125,8 +131,7 @@ pub fn text_answer(columns: &[Column], rows: &[&[Option<&[u8]>]]) -> Vec<u8> {
     payloads.extend(columns.iter().map(|column| definition(*column)));
     payloads.extend(rows.iter().map(|row| text_row(row)));
     payloads.push(END.to_vec());
-    let numbered = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
-    numbered.collect::<Vec<_>>().concat()
+    numbered(&payloads)
 }
 
 pub fn text_row(row: &[Option<&[u8]>]) -> Vec<u8> {
@@ -145,13 +150,31 @@ pub fn text_row(row: &[Option<&[u8]>]) -> Vec<u8> {
     payload
 }
 
+/// What a server says that has prepared a statement.
+pub fn prepared(number: u8, parameters: usize, columns: &[Column]) -> Vec<u8> {
+    let mut payloads = vec![vec![0, number, 0, 0, 0, columns.len() as u8, 0, parameters as u8, 0, 0, 0, 0]];
+    payloads.resize(1 + parameters, definition(COMPUTED));
+    payloads.extend(columns.iter().map(|column| definition(*column)));
+    numbered(&payloads)
+}
+
+/// `COM_STMT_EXECUTE`, with these bytes behind its count of iterations.
+pub fn execution(number: u8, parameters: &[u8]) -> Vec<u8> {
+    packet(0, &[&[0x17, number, 0, 0, 0, 0, 1, 0, 0, 0], parameters].concat())
+}
+
+fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
+    let packets = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
+    packets.collect::<Vec<_>>().concat()
+}
+
 /// What a server reads back that does as it is told.
 pub const PINNED: [&str; 8] =
     ["STRICT_TRANS_TABLES", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
 
-/// What it says to the gateway's own commands.
+/// What it says to the gateway's own commands. A text of no bytes stands for NULL.
 pub fn pinned_answers(values: &[&str; 8], without_eof: bool) -> Vec<u8> {
-    let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
+    let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes()).filter(|value| !value.is_empty())).collect();
     let answer = text_answer(&[COMPUTED; 8], &[&row]);
     let answer = if without_eof { answer } else { with_eof(&answer, 8) };
     [packet(1, OK), packet(1, OK), answer].concat()
@@ -163,6 +186,5 @@ fn with_eof(answer: &[u8], columns: usize) -> Vec<u8> {
     payloads.pop();
     payloads.push(b"\xfe\0\0\x02\0".to_vec());
     payloads.insert(1 + columns, b"\xfe\0\0\x02\0".to_vec());
-    let numbered = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
-    numbered.collect::<Vec<_>>().concat()
+    numbered(&payloads)
 }
