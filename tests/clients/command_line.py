@@ -27,8 +27,8 @@ select 'visit'; select at, note, price from visits where city_id = (select id fr
   order by at;
 select 'summary'; select c.name, count(*), sum(v.price), max(v.at) from cities c join visits v on v.city_id = c.id
   where c.name = '{owner}' group by c.name having count(*) > 1;
-update cities set residents = residents + 1 where name = '{owner}';
-select 'updated'; select row_count();
+select 'updated';
+update cities set residents = residents + 1 where name = '{owner}'; select row_count();
 begin; update cities set residents = 99 where name = '{owner}'; rollback;
 select 'residents'; select residents from cities where name = '{owner}';
 insert into people (name, salary, city) values ('{name}', 1, '{owner}');

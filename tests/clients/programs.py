@@ -14,6 +14,7 @@ from platformdirs import user_cache_path
 FETCH_SECONDS = 300
 BUILD_SECONDS = 240
 RUN_SECONDS = 120
+OLDEST_JAVA = 17
 HERE = Path(__file__).parent
 
 
@@ -36,14 +37,18 @@ def go() -> list[str]:
 def java() -> list[str]:
     """The command of the round trips over the JDBC drivers. Raises `Absent`."""
     _need("mvn", "Maven (Debian's package maven)")
-    _need("javac", "a Java development kit of version 17 or later (Debian's default-jdk-headless)")
+    kit = "a Java development kit of version 17 or later (Debian's default-jdk-headless)"
+    _need("javac", kit)
+    # "javac 17.0.15"
+    if int(_call(["javac", "-version"], HERE, RUN_SECONDS).stdout.split()[1].split(".")[0]) < OLDEST_JAVA:
+        raise Absent(f"javac is too old: install {kit}")
     sources = HERE / "java"
 
     def build(folder: Path) -> None:
         copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'libraries'}"]
         _fetch("JDBC drivers and Hibernate", ["mvn", "--quiet", "--batch-mode", *copy], sources)
         files = map(str, sorted(sources.glob("costof/*.java")))
-        options = ["-Xlint:all", "-Werror", "-encoding", "UTF-8", "--release", "17"]
+        options = ["-Xlint:all", "-Werror", "-encoding", "UTF-8", "--release", str(OLDEST_JAVA)]
         _build(["javac", *options, "-cp", f"{folder / 'libraries'}/*", "-d", str(folder / "classes"), *files], sources)
 
     folder = _cached(sources, build)
@@ -76,8 +81,9 @@ def _fetch(what: str, argv: Sequence[str], folder: Path) -> None:
     except subprocess.TimeoutExpired:
         raise Absent(f"{what} did not come within {FETCH_SECONDS} s") from None
     if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Absent(f"{what} cannot be had: {lines[0] if lines else argv[0]}")
+        # Maven clears its colours on one stream and says why on the other.
+        words = (line for line in (done.stderr + done.stdout).splitlines() if line.count(" "))
+        raise Absent(f"{what} cannot be had: {next(words, argv[0])}")
 
 
 def _build(argv: Sequence[str], folder: Path) -> None:
