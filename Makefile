@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup demo test test-on-servers test-elsewhere lint bench clean
+.PHONY: setup demo test test-python test-engine fuzz fuzz-self-test lint bench clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -22,19 +22,22 @@ demo: setup
 
 test: setup
 	@scripts/system-packages tests
-	@echo "tests on servers, and beside them the engine's and all others: each lot is printed when it is done"
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync test-on-servers test-elsewhere
-	@echo "tests that measure, one after the other"
-	@$(BIN)/python -m pytest -m quiet
+	@$(MAKE) --no-print-directory --jobs 2 test-python test-engine
 
-# They wait for servers a third of their time. The slowest files stand first.
-test-on-servers:
-	@$(BIN)/python -m pytest -m 'servers and not quiet' -n 2 --dist loadfile --no-loadscope-reorder
+# Those on servers come first, and wait for them a third of their time.
+test-python:
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
 
-# In the time that those wait.
-test-elsewhere:
+test-engine:
 	+@cd engine && nice cargo test --quiet --no-run && cargo test --quiet
-	@nice $(BIN)/python -m pytest -m 'not servers'
+
+# Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
+fuzz: setup
+	@$(BIN)/python -m tests.gateway.campaign $(if $(SECONDS),--seconds $(SECONDS))
+
+# Whether the attack finds a leak when any one check of the gateway is switched off.
+fuzz-self-test: setup
+	@$(BIN)/python -m tests.gateway.self_test
 
 lint: setup
 	@cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings

@@ -354,4 +354,5 @@ def _next_steps(result: Result) -> list[str]:
         return []
     longest = max(effect.needed_seconds or 0.0 for effect in waiting)
     names = fmt.listed(list(dict.fromkeys(effect.metric for effect in waiting)))
-    return [f"To resolve {names} would take about {fmt.roughly(longest)} more of measuring (--budget)."]
+    option = "--rounds" if result.rounds_asked is not None else "--budget"
+    return [f"To resolve {names} would take about {fmt.roughly(longest)} more of measuring ({option})."]

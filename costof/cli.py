@@ -66,6 +66,7 @@ def list_studies() -> None:
 @click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
+@click.option("--rounds", metavar="N", help="Exactly so many rounds (2 or more), whatever they take and tell.")
 @click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
 @click.option(
     "--plain-target", metavar="URL", help="Where a target of HTTP takes plain requests; --target is its HTTPS."
@@ -82,6 +83,7 @@ def run(
     settings: tuple[str, ...],
     budget: str | None,
     precision: str | None,
+    rounds: str | None,
     target: str | None,
     plain_target: str | None,
     tls_ca: Path | None,
@@ -93,13 +95,14 @@ def run(
 ) -> None:
     """Ask STUDY: measure, and report what the protection costs."""
     if resume is not None:
-        ledger, before = _reopen(resume, study, settings)
+        told = {"the study": study, "--set": settings, "--budget": budget, "--precision": precision, "--rounds": rounds}
+        ledger, before = _reopen(resume, [name for name, value in told.items() if value])
         plan = ledger.plan()
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
-        told, plainly = (redact_url(url) if url else None for url in (target, plain_target))
-        options = Options(profile, settings, budget, precision, seed, told, plainly)
+        shown, plainly = (redact_url(url) if url else None for url in (target, plain_target))
+        options = Options(profile, settings, budget, precision, rounds, seed, shown, plainly)
         plan, before = resolve(load_study(study), options), None
         if dry_run:
             _print_plan(plan, target, plain_target, tls_ca)
@@ -230,13 +233,13 @@ def doctor() -> None:
     sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)
 
 
-def _reopen(folder: Path, study: str | None, settings: tuple[str, ...]) -> tuple[Ledger, Before]:
+def _reopen(folder: Path, told: list[str]) -> tuple[Ledger, Before]:
     """An earlier run to go on with. Its plan stands: options that would change it are refused."""
     from costof.analysis import read_run
     from costof.experiment import Before
 
-    if settings or study is not None:
-        raise CostofError(Problem.RESUME_DIFFERS, options="the study and --set")
+    if told:
+        raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(told))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
     return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
@@ -289,7 +292,8 @@ def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     for name, size in plan.slices.items():
         click.echo(f"slice     {name}: {size.operations:,} operations or {size.seconds:g} s")
-    click.echo(f"rounds    {plan.fewest_rounds} to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most")
+    most = f" to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most" if plan.budget_seconds is not None else ""
+    click.echo(f"rounds    {plan.fewest_rounds}{most}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for write in service.writes():
         click.echo(f"write     {write}")

@@ -27,6 +27,7 @@ class Problem(Enum):
     BAD_NUMBER = (EXIT_USAGE, "{name} must be a whole number from {low} to {high}, not '{text}'")
     BAD_DURATION = (EXIT_USAGE, "'{text}' is no duration; write it as 45s, 5m or 1h30m")
     BAD_PRECISION = (EXIT_USAGE, "'{text}' is no precision; write a percentage above 0, such as 2%")
+    ROUNDS_ARE_EXACT = (EXIT_USAGE, "--rounds says exactly when a run ends; leave out {options}, or --rounds")
     UNKNOWN_PROFILE = (EXIT_USAGE, "{study} has no profile '{name}'; choose from: {allowed}")
     OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")

@@ -25,6 +25,7 @@ FAR_FROM_MS = 5.0
 #: The level of a lab-only factor when a target is asked: whatever its servers have.
 AS_SERVED = "as served"
 MOST_RECORDS = 100_000_000
+MOST_ROUNDS = 100_000
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -51,6 +52,7 @@ class Plan(Model):
     """`study` is the whole study as it was, so that a run can be reported when the study has changed since.
 
     `protection_asked`: the user named levels of the main factor, so a run without them is no answer.
+    `budget_seconds` and `precision` are None where the user said how many rounds: those alone end the run.
     """
 
     study: Study
@@ -58,8 +60,8 @@ class Plan(Model):
     seed: int
     arms: list[PlannedArm]
     slices: dict[str, SliceSize]
-    budget_seconds: float
-    precision: float
+    budget_seconds: float | None
+    precision: float | None
     fewest_rounds: int
     most_rounds: int
     warm_up_rounds: int
@@ -109,6 +111,7 @@ class Options:
     settings: Sequence[str] = ()
     budget: str | None = None
     precision: str | None = None
+    rounds: str | None = None
     seed: int | None = None
     target: str | None = None
     plain_target: str | None = None
@@ -132,16 +135,17 @@ def resolve(study: Study, options: Options) -> Plan:
             chosen[name] = _levels(study, name, text, options.target is not None)
     if options.target is not None:
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
+    budget_seconds, precision, rounds = _stop_rule(profile, options)
     return Plan(
         study=study,
         profile=options.profile,
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
         arms=plan_arms(study, profile, chosen),
         slices=profile.slices,
-        budget_seconds=parse_duration(options.budget or profile.budget),
-        precision=parse_precision(options.precision) if options.precision else profile.precision,
-        fewest_rounds=profile.rounds[0],
-        most_rounds=profile.rounds[1],
+        budget_seconds=budget_seconds,
+        precision=precision,
+        fewest_rounds=rounds[0],
+        most_rounds=rounds[1],
         warm_up_rounds=profile.warm_up_rounds,
         records=records,
         target=options.target,
@@ -149,6 +153,21 @@ def resolve(study: Study, options: Options) -> Plan:
         protection_asked=study.main_factor in chosen,
         published=load_published(study.published) if study.published else None,
     )
+
+
+def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:
+    """Budget in seconds, precision, fewest and most rounds. Raises `ROUNDS_ARE_EXACT` for rounds beside the others."""
+    if options.rounds is None:
+        precision = parse_precision(options.precision) if options.precision else profile.precision
+        return parse_duration(options.budget or profile.budget), precision, profile.rounds
+    others = {"--budget": options.budget, "--precision": options.precision}
+    if told := [name for name, value in others.items() if value is not None]:
+        raise CostofError(Problem.ROUNDS_ARE_EXACT, options=" and ".join(told))
+    # Imported here: numpy would be a third of the time of a mistyped option.
+    from costof.effects import ROUNDS_OF_AN_INTERVAL
+
+    rounds = _whole_number("--rounds", options.rounds, ROUNDS_OF_AN_INTERVAL, MOST_ROUNDS)
+    return None, None, (rounds, rounds)
 
 
 def as_served(study: Study) -> Study:

@@ -44,12 +44,16 @@ class Bar:
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
         left = max(0.0, self.seconds_left(done, elapsed_seconds, reached))
-        told = f"round {done} · at most {left:.0f} s left"
+        plan = self._plan
+        told = f"round {done}" if plan.budget_seconds is not None else f"round {done} of {plan.most_rounds}"
+        told += f" · {'at most' if plan.budget_seconds is not None else 'about'} {left:.0f} s left"
         if reached is not None:
-            told += f" · known to ±{reached:.1%}, asked ±{self._plan.precision:.1%}"
+            told += f" · known to ±{reached:.1%}"
+            told += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
         self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, told=told)
 
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
         """Time to the end of the budget or of the most rounds, whichever comes first."""
         each = elapsed_seconds / max(1, done)
-        return min(self._plan.budget_seconds - elapsed_seconds, (self._plan.most_rounds - done) * each)
+        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.budget_seconds
+        return of_rounds if budget is None else min(budget - elapsed_seconds, of_rounds)

@@ -426,6 +426,7 @@ class Result(Model):
     partial: str | None = Field(default=None, description="Why the run did not end by itself, in one line.")
     seed: int
     precision_asked: Finite | None = None
+    rounds_asked: int | None = Field(default=None, description="The run was to take exactly so many (--rounds).")
     answer: list[Sentence]
     arms: list[Arm]
     metrics: list[Metric]

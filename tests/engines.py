@@ -10,6 +10,7 @@ from costof.panel import LOAD, load_workload
 from costof.plan import Plan, PlannedArm
 from costof.service import Service
 from costof.tpcc import load_operations
+from tests.lab_programs import HANGS_SECONDS
 
 WORKLOADS = (
     {"name": "connect", "kind": "connect", "workers": 1},
@@ -62,13 +63,13 @@ class Engines:
         assert ready.server is not None, ready.error
         return ready.server
 
-    def slice(self, arm: PlannedArm, workload: str, operations: int, seconds: float = 10.0) -> SliceAnswer:
+    def slice(self, arm: PlannedArm, workload: str, operations: int, seconds: float = HANGS_SECONDS) -> SliceAnswer:
         return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds)
 
     def load(self, arm: PlannedArm) -> None:
         """All records, through one arm: what `Service.prepare` is called with."""
         warehouses = self._plan.study.warehouses
         operations = load_operations(warehouses) if warehouses else self._plan.records
-        answer = self.slice(arm, LOAD, operations, 60)
+        answer = self.slice(arm, LOAD, operations)
         assert not answer.errors
         assert answer.operations == operations

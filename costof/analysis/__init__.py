@@ -42,6 +42,7 @@ def analyse(ledger: Ledger) -> Result:
         partial=run.partial,
         seed=plan.seed,
         precision_asked=plan.precision,
+        rounds_asked=plan.most_rounds if plan.precision is None else None,
         answer=[],
         arms=[arm_result(run, arm) for arm in plan.arms],
         metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items()],

@@ -256,6 +256,8 @@ def method(reading: Reading) -> list[str]:
             f"The run was to go on until every headline effect was known to within {fmt.share(result.precision_asked)} "
             "or its budget was spent."
         )
+    if result.rounds_asked is not None:
+        lines.append(f"The run was to end after exactly {fmt.plural(result.rounds_asked, 'round')}, however precise.")
     return lines
 
 

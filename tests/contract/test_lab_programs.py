@@ -14,7 +14,7 @@ import pytest
 
 from tests.lab_programs import PROGRAMS, Standing, alive, eventually, listening_addresses
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(scope="module", params=sorted(PROGRAMS))

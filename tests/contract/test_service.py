@@ -25,7 +25,7 @@ from tests.engines import TPCC_WORKLOADS, WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
 from tests.replication_plan import plan_for as small_replication_plan
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 RECORDS = 300
 NEAR = {
     "mongodb-tls": ["transport=plain,tls", "distance=lan"],

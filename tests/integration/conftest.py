@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from costof.lab.lab import Lab
 from costof.lab.mongod_binary import find_mongod
 from costof.lab.warden import parents
 from costof.ledger import SLICES
+from tests.lab_programs import eventually
 
 COSTOF = [sys.executable, "-m", "costof"]
 EXPIRES_SECONDS = 6
@@ -45,7 +45,7 @@ class Outcome:
         return [line for line in self.err.splitlines() if line.startswith("costof:")]
 
 
-def costof(*arguments: str, cwd: Path, timeout: float = 100, **env: str) -> Outcome:
+def costof(*arguments: str, cwd: Path, **env: str) -> Outcome:
     """The command, run to its end."""
     done = subprocess.run(
         [*COSTOF, *arguments],
@@ -53,19 +53,10 @@ def costof(*arguments: str, cwd: Path, timeout: float = 100, **env: str) -> Outc
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=timeout,
         check=False,
     )
     assert "Traceback" not in done.stderr
     return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-def eventually(what: str, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for a condition, not for a time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come about within {seconds:.0f} s"
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -100,7 +91,7 @@ def slices_measured(run: Path) -> int:
 
 
 def wait_for_slices(run: Path, count: int) -> None:
-    eventually("measuring", lambda: slices_measured(run) >= count, seconds=90)
+    eventually("measuring", lambda: slices_measured(run) >= count)
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:

@@ -34,19 +34,19 @@ from costof.study import SliceSize, load_study
 from costof.target.gateway import GatewayTarget
 from costof.tpcc_database import ALL_HELD, FACT, TpccDatabase
 from tests.engines import Engines
-from tests.lab_programs import ADMIN, alive, eventually, running_mariadb, user_of_many_databases
+from tests.lab_programs import ADMIN, HANGS_SECONDS, alive, eventually, running_mariadb, user_of_many_databases
 
 from .conftest import costof
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 
 STUDY = "mysql-column-encryption"
-SMALL = {"transactions": SliceSize(operations=1_000_000, seconds=0.4)}
+SMALL = {"transactions": SliceSize(operations=400, seconds=HANGS_SECONDS)}
 TRANSACTIONS = ({"name": "transactions", "kind": "tpcc", "workers": 1, "tpcc": {}},)
 
 
 def small(*settings: str, target: str | None = None) -> Plan:
-    """Two short rounds at 8 terminals."""
+    """Two rounds at 8 terminals, of enough transactions for some of each kind."""
     sizes = {"slices": SMALL, "fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
     options = Options(profile="quick", settings=settings, target=target)
     return resolve(load_study(STUDY), options).model_copy(update=sizes)

@@ -25,6 +25,10 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
         (["run", "mongodb-tls", "--set", "transprt=tls"], 2, "did you mean 'transport'"),
         (["run", "mongodb-tls", "--set", "key=rsa-1"], 2, "rsa-2048, rsa-4096, ecdsa-p256"),
         (["run", "mongodb-tls", "--budget", "soon"], 2, "no duration"),
+        (["run", "mongodb-tls", "--rounds", "0"], 2, "--rounds must be a whole number from 2"),
+        (["run", "mongodb-tls", "--rounds", "-1"], 2, "'-1'"),
+        (["run", "mongodb-tls", "--rounds", "5", "--budget", "1m"], 2, "leave out --budget"),
+        (["run", "--resume", "nowhere", "--rounds", "5"], 2, "leave out --rounds"),
         (["run", "mongodb-tls", "--profile", "slow"], 2, "quick, default, published"),
         (["run", "mongodb-tls", "--no-such-option"], 2, "No such option"),
         (["run"], 2, "which study?"),
@@ -52,7 +56,14 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
     done = costof("run", "mongodb-tls", "--dry-run", cwd=tmp_path)
     assert done.status == 0
     assert "write     the lab's own replica set" in done.out
+    assert " s at most" in done.out
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_tells_exact_rounds(tmp_path: Path) -> None:
+    done = costof("run", "mongodb-tls", "--rounds", "7", "--dry-run", cwd=tmp_path)
+    assert done.status == 0
+    assert "\nrounds    7\n" in done.out
 
 
 def test_list_and_doctor(tmp_path: Path) -> None:

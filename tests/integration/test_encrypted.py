@@ -23,9 +23,9 @@ from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, USER, MariadbServer
 from costof.sbtest import TABLE, create_table
 from tests.binary_rows import binary_rows
-from tests.lab_programs import log_in, running_mariadb
+from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
 PORT = 3310
@@ -97,7 +97,7 @@ class Site:
             "password": self.server.password,
             "database": DATABASE,
             "ssl_disabled": True,
-            "read_timeout": 20,
+            "read_timeout": HANGS_SECONDS,
         }
 
     def reader(self, port: int, key: str = KEY) -> encrypted.Connection:

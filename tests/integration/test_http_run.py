@@ -19,13 +19,13 @@ from costof.plan import Options, Plan, resolve
 from costof.services import open_service
 from costof.study import SliceSize, load_study
 from tests.integration.conftest import costof
-from tests.lab_programs import RunningBalancer, eventually, running_balancer
+from tests.lab_programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.servers
 
 STUDY = "http-tls-termination"
 TERMINATIONS = ["--set", "termination=none,balancer"]
-SMALL = {"request": SliceSize(operations=20, seconds=2.0), "burst": SliceSize(operations=20, seconds=2.0)}
+SMALL = {name: SliceSize(operations=20, seconds=HANGS_SECONDS) for name in ("request", "burst")}
 
 
 def small(*settings: str, **target: str) -> Plan:

@@ -15,7 +15,7 @@ from costof.plan import Options, Plan, PlannedArm, resolve
 from costof.study import load_study
 from tests.engines import Engines
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 FAR_MS = 40.0
 
 

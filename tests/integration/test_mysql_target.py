@@ -23,7 +23,7 @@ from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
 
 from .conftest import costof
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.servers
 RECORDS = 200
 
 

@@ -10,37 +10,40 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from costof.errors import CostofError
 from costof.instrument import engine_path
+from costof.lab import link_evidence
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.link_evidence import SO_TIMESTAMPNS, measure_link
 from costof.lab.link_process import DirectionCounters
 from costof.lab.namespace import FOLDER
 from costof.lab.network import Network
+from tests.lab_programs import HANGS_SECONDS, eventually
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.quiet,
     pytest.mark.skipif(not is_root(), reason="only root can make network namespaces"),
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
 # asm-generic/socket.h: beyond net.core.rmem_max, so that no burst is lost at its receiver.
 SO_RCVBUFFORCE = 33
+#: What two clocks of one machine may differ by.
+CLOCK_MS = 0.05
 ROUND_TRIPS_MS = (0.1, 5.0, 44.648, 170.126, 400.0)
 
 
-def wait_for(what: str, condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} took more than {seconds} s"
-        time.sleep(0.01)
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stands still has not lost a packet."""
+    monkeypatch.setattr(link_evidence, "PATIENCE_SECONDS", HANGS_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -51,32 +54,28 @@ def network() -> Iterator[Network]:
         network.link(client, server, "lan")
         for milliseconds in ROUND_TRIPS_MS:
             network.link(client, server, f"{milliseconds:g}ms", round_trip_ms=milliseconds)
-        network.link(client, server, "tiny-queue", round_trip_ms=50, queue_packets=10)
+        # Long enough for the whole burst to be on its way before the first packet arrives.
+        network.link(client, server, "tiny-queue", round_trip_ms=2000, queue_packets=10)
         network.link(client, server, "lossy", round_trip_ms=2, loss=0.2)
-        network.link(client, server, "narrow", round_trip_ms=10, bandwidth_mbit=20, queue_packets=1000)
+        network.link(client, server, "narrow", round_trip_ms=10, bandwidth_mbit=2, queue_packets=1000)
         network.start()
         yield network
 
 
-@pytest.mark.parametrize("milliseconds", ROUND_TRIPS_MS)
-def test_the_round_trip_is_the_one_asked_for(network: Network, milliseconds: float) -> None:
-    link = network.links[f"{milliseconds:g}ms"]
-    tolerance = max(0.02 * milliseconds, 0.2)
-    # Whatever else the machine does can only make packets later; the third time it is the link's fault.
-    for _ in range(3):
-        evidence = measure_link(link)
-        assert evidence.icmp is not None
-        errors = [abs(trips.median_ms - milliseconds) for trips in (evidence.icmp, evidence.tcp)]
-        if max(errors) <= tolerance:
-            break
-    assert max(errors) <= tolerance
-    assert (evidence.icmp.lost, evidence.tcp.lost) == (0, 0)
+@pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 800.0))))
+def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, next_asked: float) -> None:
+    """A busy machine makes packets later and never earlier; how little later a quiet one does, `make bench` tells."""
+    evidence = measure_link(network.links[f"{asked:g}ms"])
+    assert evidence.icmp is not None
+    for trips in (evidence.icmp, evidence.tcp):
+        assert asked - CLOCK_MS <= trips.median_ms < next_asked
+        assert trips.lost == 0
 
 
 def test_a_plain_link_is_near(network: Network) -> None:
     evidence = measure_link(network.links["lan"])
     assert network.links["lan"].kind == "veth"
-    assert evidence.tcp.median_ms < 0.5
+    assert evidence.tcp.median_ms < 5.0
 
 
 def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None:
@@ -98,10 +97,11 @@ def test_losses_are_as_frequent_as_asked_for_and_counted(network: Network) -> No
 def test_a_narrow_link_passes_its_bandwidth(network: Network) -> None:
     link = network.links["narrow"]
     times: list[float] = []
-    # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals.
-    send_burst(network, link, count=300, size=1472, times=times)
-    mbit = 299 * 1500 * 8e-6 / (times[-1] - times[0])
-    assert mbit == pytest.approx(20, rel=0.1)
+    # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals. So many that what a busy machine
+    # may add at the end is a small share.
+    send_burst(network, link, count=200, size=1472, times=times)
+    mbit = 199 * 1500 * 8e-6 / (times[-1] - times[0])
+    assert 2 / 2 < mbit < 2 * 1.02
 
 
 def send_burst(
@@ -123,7 +123,7 @@ def send_burst(
         receiver.setblocking(False)
         for number in range(count):
             sender.sendto(struct.pack("!I", number).ljust(size, b"."), receiver.getsockname())
-        wait_for("the burst", gone)
+        eventually("the burst", gone)
         while True:
             try:
                 packet, ancillary, _, _ = receiver.recvmsg(2048, 256)
@@ -157,7 +157,7 @@ def test_one_server_process_is_reached_at_every_distance(network: Network) -> No
         listener.listen(8)
         for name in ("lan", "0.1ms", "44.648ms"):
             with client.socket() as connection:
-                connection.settimeout(10)
+                connection.settimeout(HANGS_SECONDS)
                 connection.connect((network.links[name].address_of(server), listener.getsockname()[1]))
 
 
@@ -165,9 +165,9 @@ def test_a_cpu_share_is_kept_and_counted() -> None:
     with Lab() as lab, Network(lab) as network:
         slow = network.host("slow", cpu_share=0.2)
         lab.spawn("burn", "burn", ["sh", "-c", "while :; do :; done"], host=slow)
-        wait_for("a first share", lambda: cpu(slow) > 0.01)
+        eventually("a first share", lambda: cpu(slow) > 0.01)
         start, begun = time.monotonic(), cpu(slow)
-        wait_for("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
+        eventually("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
         # No less than what it was given; how much longer it took is the machine's business. One period is the grain.
         assert time.monotonic() - start >= 0.1 / 0.2 - 0.03
 
@@ -187,7 +187,7 @@ def test_two_networks_at_once_do_not_meet() -> None:
             network.start()
         assert links[0].a.namespace != links[1].a.namespace
         for link in links:
-            assert measure_link(link, count=10).tcp.median_ms == pytest.approx(5, abs=1)
+            assert measure_link(link, count=10).tcp.median_ms >= 5 - CLOCK_MS
 
 
 def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
@@ -197,7 +197,7 @@ def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
         assert network.lost() is None
         (pid,) = network.process_ids()
         os.kill(pid, signal.SIGKILL)
-        wait_for("notice", lambda: network.lost() is not None)
+        eventually("notice", lambda: network.lost() is not None)
         assert link.a.namespace is not None
         devices = subprocess.run(["ip", "-n", link.a.namespace, "link"], capture_output=True, text=True, check=True)
         assert link.device not in devices.stdout
@@ -219,7 +219,7 @@ def test_a_link_process_says_in_one_line_what_is_wrong(line: str, said: str) -> 
     if line == "END":
         end = {"namespace": "no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
         line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
-    done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True, timeout=20)
+    done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True)
     (told,) = done.stdout.splitlines()
     assert said in told
     assert json.loads(told)["error"]["class"] in ("plan", "link")
@@ -227,7 +227,7 @@ def test_a_link_process_says_in_one_line_what_is_wrong(line: str, said: str) -> 
 
 
 def test_a_link_process_ends_with_its_input() -> None:
-    done = subprocess.run([engine_path(), "link"], input="", capture_output=True, text=True, timeout=20)
+    done = subprocess.run([engine_path(), "link"], input="", capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -259,4 +259,4 @@ def test_nothing_is_left_after_kill_9() -> None:
         assert all(Path(path).exists() for path in left["paths"])
         run.kill()
         run.wait()
-        wait_for("cleaning up", lambda: not any(Path(path).exists() for path in left["paths"]))
+        eventually("cleaning up", lambda: not any(Path(path).exists() for path in left["paths"]))

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from costof.lab.network import Network
 from costof.lab.openssh import CIPHERS, CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
 from tests.lab_programs import ask, eventually, log_in, query, running_mariadb
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.servers
 
 PIDFD_GETFD = 438
 
@@ -56,13 +55,8 @@ def lab() -> Iterator[Standing]:
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)
-def test_a_tunnel_carries_a_query_with_the_cipher_asked_for(
-    lab: Standing, cipher: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    started = time.monotonic()
+def test_a_tunnel_carries_a_query_with_the_cipher_asked_for(lab: Standing, cipher: str) -> None:
     tunnel = lab.open(f"ssh-{cipher.partition('@')[0]}", cipher, 4000 + CIPHERS.index(cipher))
-    with capsys.disabled():
-        sys.stdout.write(f"\ntunnel with {cipher} stands after {time.monotonic() - started:.2f} s\n")
     # Through the tunnel the server sees its own host as the client: sshd's.
     assert query(lab.server, "SELECT 1", tunnel.address, tunnel.port) == "1"
     assert tunnel.negotiated() == ({cipher}, {"none"})

@@ -28,15 +28,16 @@ from costof.lab.node_network import Distances, Group, NodeNetwork
 from costof.lab.replication import ReplicationLab
 from costof.plan import PlannedArm
 from costof.service import Judgement
-from tests.lab_programs import alive, eventually
+from tests.lab_programs import HANGS_SECONDS, alive, eventually
 from tests.replication_plan import arms_by_shape, plan_for
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
 ]
 WRITES = 200
+#: What two clocks of one machine may differ by.
+CLOCK_MS = 0.05
 ATTEMPTS = 3
 
 
@@ -234,14 +235,14 @@ def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
     group = Group(["a", "b", "c"], "c", [near, far])
     with Lab() as lab, NodeNetwork(lab, 1, [group], cores=2) as standing:
         measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
-        assert measured["nodes at 0.1 ms"] < 1
-        assert measured["nodes at 5 ms"] == pytest.approx(5, abs=1)
-        assert measured["nodes at 5 ms, far member 20 ms further"] == pytest.approx(25, abs=1)
+        # A busy machine makes packets later and never earlier, and hardly by what lies between these.
+        medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
+        assert medians[0] < 5 - CLOCK_MS <= medians[1] < 25 - CLOCK_MS <= medians[2] < 45
         standing.move(group, near)
         with standing.hosts["a"].socket() as listener, standing.hosts["b"].socket() as client:
             listener.bind((standing.addresses["a"], 0))
             listener.listen()
-            client.settimeout(10)
+            client.settimeout(HANGS_SECONDS)
             client.connect(listener.getsockname())
             server, peer = listener.accept()
             assert peer[0] == standing.addresses["b"]
@@ -296,12 +297,9 @@ def test_nothing_is_left_after_kill_9() -> None:
         eventually("the processes' end", lambda: not [pid for pid in left["pids"] if alive(pid)])
 
 
-@pytest.mark.quiet
-def test_a_set_of_fifteen_forms(record_property: pytest.FixtureRequest) -> None:
+def test_a_set_of_fifteen_forms() -> None:
     plan = plan_for("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
-    started = time.monotonic()
     with ReplicationLab(plan) as lab:
-        record_property("ready_seconds", time.monotonic() - started)  # type: ignore[operator]
         judged = take_slice(lab, plan.controls[0])
         assert judged.mismatch is None
         assert judged.figures["hops_to_majority"] == 1

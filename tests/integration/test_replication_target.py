@@ -18,7 +18,7 @@ from tests.integration.conftest import PASSWORD
 from tests.lab_programs import eventually
 from tests.replication_plan import plan_for
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 

@@ -19,8 +19,6 @@ from tests.engines import Engines
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.quiet,
-    pytest.mark.timeout(120),
     pytest.mark.skipif(not is_root(), reason="only root can capture packets"),
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]

@@ -16,7 +16,7 @@ from tests.lab_programs import log_in, running_mariadb
 
 from .conftest import COSTOF, PASSWORD, Outcome, Standalone, costof, descendants
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 RECORDS = 400
 LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
 

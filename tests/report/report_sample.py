@@ -12,6 +12,7 @@ from collections.abc import Callable
 from statistics import fmean, stdev
 
 from costof.report import format as fmt
+from costof.report.html import render_html
 from costof.result import (
     Arm,
     BreakEven,
@@ -98,6 +99,17 @@ def make_result(*, arms: tuple[str, ...] = ("tls",), rounds: int = ROUNDS, seed:
         "environment": ENVIRONMENT,
     }
     return Result.model_validate({**fields, **changes})
+
+
+_DRAWN: dict[str, str] = {}
+
+
+def drawn(result: Result) -> str:
+    """The page of a result, drawn once for all tests that look at it."""
+    key = result.model_dump_json()
+    if key not in _DRAWN:
+        _DRAWN[key] = render_html(result)
+    return _DRAWN[key]
 
 
 def empty_result(**changes: object) -> Result:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from browser import browser, complaints, requested
+from report_sample import drawn
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -15,7 +16,6 @@ from transport_sample import EVERY_ARM, make_transport
 
 from costof.report import format as fmt
 from costof.report.distance import Load, added, default_load, extras, fixed_rows, shown
-from costof.report.html import render_html
 from costof.report.reading import Reading
 from costof.result import Result
 
@@ -44,7 +44,7 @@ def result() -> Result:
 @pytest.fixture(scope="module")
 def path(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "report.html"
-    written.write_text(render_html(result), encoding="utf-8")
+    written.write_text(drawn(result), encoding="utf-8")
     return written
 
 
@@ -177,24 +177,35 @@ def test_one_protection_can_be_looked_at_alone(page: Chrome) -> None:
     assert list(outputs(page)) == list(EVERY_ARM)
 
 
-def test_without_a_script_the_page_says_so_and_has_the_table(path: Path, result: Result, tmp_path: Path) -> None:
-    with browser(tmp_path) as driver:
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        driver.get(path.as_uri())
-        assert not driver.find_element(By.ID, "calculator-form").is_displayed()
-        fixed = driver.find_element(By.ID, "calculator-fixed")
-        assert "script, which did not run" in fixed.text
-        rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
-        wanted = fixed_rows(Reading(result))
-        assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
-        for row, (where, label, figures) in zip(rows, wanted, strict=True):
-            read = " ".join(row.split())
-            assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
+@pytest.fixture
+def unscripted(opened: Chrome) -> Iterator[Chrome]:
+    opened.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    opened.refresh()
+    yield opened
+    opened.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_no_sideways_scrolling_on_a_phone(path: Path, tmp_path: Path) -> None:
-    with browser(tmp_path) as driver:
-        metrics = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        driver.get(path.as_uri())
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= 420
+def test_without_a_script_the_page_says_so_and_has_the_table(unscripted: Chrome, result: Result) -> None:
+    assert not unscripted.find_element(By.ID, "calculator-form").is_displayed()
+    fixed = unscripted.find_element(By.ID, "calculator-fixed")
+    assert "script, which did not run" in fixed.text
+    rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
+    wanted = fixed_rows(Reading(result))
+    assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
+    for row, (where, label, figures) in zip(rows, wanted, strict=True):
+        read = " ".join(row.split())
+        assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
+
+
+@pytest.fixture
+def phone(opened: Chrome) -> Iterator[Chrome]:
+    metrics = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    opened.refresh()
+    yield opened
+    opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_no_sideways_scrolling_on_a_phone(phone: Chrome) -> None:
+    assert phone.execute_script("return window.innerWidth") == 420
+    assert phone.execute_script("return document.documentElement.scrollWidth") <= 420

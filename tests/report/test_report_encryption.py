@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_sample import Golden
+from report_sample import Golden, drawn
 from rich.cells import cell_len
 from test_report_html import without_pictures
 from test_report_terminal import printed
 
 from costof.analysis import analyse
 from costof.report import render_markdown
-from costof.report.html import render_html
 from costof.result import Result
 from tests.unit.tpcc_ledger import NAME, tpcc_ledger, tpcc_plan
 
@@ -44,7 +43,7 @@ def test_no_line_is_wider_than_the_console(published: Result, width: int) -> Non
 
 
 def test_the_page_says_where_the_loss_goes(quick: Result) -> None:
-    page = without_pictures(render_html(quick))
+    page = without_pictures(drawn(quick))
     section = re.search(r'<section id="split".*?</section>', page, flags=re.DOTALL)
     assert section is not None
     assert "driver (client)" in section[0]
@@ -53,5 +52,5 @@ def test_the_page_says_where_the_loss_goes(quick: Result) -> None:
 
 
 def test_it_is_no_section_of_other_studies(quick: Result) -> None:
-    page = render_html(quick.model_copy(update={"split": []}))
+    page = drawn(quick.model_copy(update={"split": []}))
     assert 'id="split"' not in page

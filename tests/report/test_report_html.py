@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 
-import pytest
-from report_sample import Golden, empty_result, make_arm, make_errors, make_metric, make_result
+from report_sample import Golden, drawn, empty_result, make_arm, make_errors, make_metric, make_result
 
 from costof.report import write_reports
 from costof.report.html import render_html
@@ -44,7 +45,7 @@ class Page(HTMLParser):
 
 @cache
 def page() -> str:
-    return render_html(make_result(errors=make_errors(), warnings=["Steal time was 4 %."]))
+    return drawn(make_result(errors=make_errors(), warnings=["Steal time was 4 %."]))
 
 
 def without_pictures(text: str) -> str:
@@ -122,36 +123,33 @@ def hostile() -> Result:
 
 
 def test_other_peoples_words_are_escaped_everywhere() -> None:
-    text = render_html(hostile())
+    text = drawn(hostile())
     assert "<script" not in text
     assert text.count("&lt;script&gt;") > 30
     assert not Page(text).wrong
 
 
-def with_verdict(verdict: Verdict) -> Result:
+CHIPS = {
+    Verdict.COSTS: ("costs", "costs"),
+    Verdict.SAVES: ("saves", "saves"),
+    Verdict.NO_COST: ("none", "no cost above 5\N{NO-BREAK SPACE}%"),
+    Verdict.UNRESOLVED: ("unresolved", "unresolved"),
+}
+
+
+def test_every_verdict_is_said_in_words() -> None:
     result = make_result()
-    return result.model_copy(
-        update={"effects": [effect.model_copy(update={"verdict": verdict}) for effect in result.effects]}
-    )
-
-
-@pytest.mark.parametrize(
-    ("verdict", "chip", "words"),
-    [
-        (Verdict.COSTS, "costs", "costs"),
-        (Verdict.SAVES, "saves", "saves"),
-        (Verdict.NO_COST, "none", "no cost above 5\N{NO-BREAK SPACE}%"),
-        (Verdict.UNRESOLVED, "unresolved", "unresolved"),
-    ],
-)
-def test_every_verdict_is_said_in_words(verdict: Verdict, chip: str, words: str) -> None:
-    text = render_html(with_verdict(verdict))
-    chips = re.findall(r'<span class="chip (\w+)"><span[^>]*>.</span> (.*?)</span>', text)
-    assert set(chips) == {(chip, words)}
+    given = dict(zip([effect.metric for effect in result.effects], cycle(CHIPS)))
+    assert set(given.values()) == set(Verdict)
+    effects = [effect.model_copy(update={"verdict": given[effect.metric]}) for effect in result.effects]
+    costs = drawn(result.model_copy(update={"effects": effects})).split('<section id="costs"')[1].split("</section>")[0]
+    chips = re.findall(r'<span class="chip (\w+)"><span[^>]*>.</span> (.*?)</span>', costs)
+    # A row for each metric, in the order in which they are told.
+    assert Counter(chips) == Counter(CHIPS[verdict] for verdict in given.values())
 
 
 def test_no_rounds_gives_words_and_no_empty_axes() -> None:
-    text = render_html(empty_result())
+    text = drawn(empty_result())
     assert "No round was completed" in text
     assert "<svg" not in text
     assert "Partial run:" in text
@@ -159,24 +157,24 @@ def test_no_rounds_gives_words_and_no_empty_axes() -> None:
 
 
 def test_rounds_without_effects() -> None:
-    text = render_html(make_result(effects=[], noise_floor=[], break_even=[]))
+    text = drawn(make_result(effects=[], noise_floor=[], break_even=[]))
     assert "No arm could be compared" in text
     assert "A new connection, phase by phase" in text
     assert "round&#39;s difference" not in text
 
 
 def test_a_run_of_one_round_and_of_one_view() -> None:
-    text = render_html(make_result(rounds=1))
+    text = drawn(make_result(rounds=1))
     assert "[one round]" in text
     result = make_result()
     app = [metric for metric in result.metrics if metric.view == "app"]
-    only = render_html(result.model_copy(update={"metrics": app}))
+    only = drawn(result.model_copy(update={"metrics": app}))
     assert "On the wire</caption>" not in only
     assert "phase by phase" not in only
 
 
 def test_without_published_figures_twin_or_cpu() -> None:
-    text = render_html(make_result(published=None, noise_floor=[], cpu=[]))
+    text = drawn(make_result(published=None, noise_floor=[], cpu=[]))
     assert "published" not in without_pictures(text).split("</style>")[1]
     assert "Noise floor" not in text
     assert 'id="cpu"' not in text
@@ -185,7 +183,7 @@ def test_without_published_figures_twin_or_cpu() -> None:
 def test_arm_in_error_stands_with_its_reason() -> None:
     result = make_result()
     arms = [*result.arms, make_arm("tls-4096", error="tls_certificate_name: the certificate is for another name")]
-    text = render_html(result.model_copy(update={"arms": arms}))
+    text = drawn(result.model_copy(update={"arms": arms}))
     assert "arm in error" in text
     assert text.count("tls_certificate_name: the certificate is for another name") == 2, "in the answer and in evidence"
 

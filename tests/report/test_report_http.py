@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_sample import Golden
+from report_sample import Golden, drawn
 from rich.cells import cell_len
 from test_report_html import without_pictures
 from test_report_terminal import printed
@@ -15,7 +15,6 @@ from costof.analysis import analyse
 from costof.report import format as fmt
 from costof.report import render_markdown
 from costof.report.ab_text import Asked, render_ab
-from costof.report.html import render_html
 from costof.result import Result
 from tests.unit.http_ledger import http_ledger, http_plan, slice_answer
 
@@ -41,7 +40,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 @pytest.fixture(scope="module")
 def page(quick: Result) -> str:
-    return render_html(quick)
+    return drawn(quick)
 
 
 @pytest.mark.parametrize("width", [80, 140])

@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 import pytest
-from report_sample import Golden, make_result
+from report_sample import Golden, drawn, make_result
 from rich.cells import cell_len
 from test_report_html import EVIL, Page, without_pictures
 from test_report_terminal import printed
@@ -15,7 +15,6 @@ from transport_sample import DISTANCES, EVERY_ARM, make_transport, study
 from costof.answer import answer
 from costof.report import format as fmt
 from costof.report import render_markdown, words
-from costof.report.html import render_html
 from costof.report.reading import Reading
 from costof.result import Effect, PublishedFigure, Result, Sentence, Verdict
 from costof.tables import study_tables
@@ -28,7 +27,7 @@ def transport(every: bool = False) -> Result:
 
 @cache
 def page(every: bool = False) -> str:
-    return render_html(transport(every))
+    return drawn(transport(every))
 
 
 def told(sentences: list[Sentence], kind: str) -> list[str]:
@@ -127,7 +126,7 @@ def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
     evil = "</script><script>alert('x')</script>"
     extras = [extra.model_copy(update={"label": evil, "protection": evil}) for extra in result.cost_model.extras]
     model = result.cost_model.model_copy(update={"extras": extras})
-    text = render_html(result.model_copy(update={"cost_model": model, "question": EVIL}))
+    text = drawn(result.model_copy(update={"cost_model": model, "question": EVIL}))
     assert len(re.findall(r"<script\b", text)) == 2
     assert not Page(text).wrong
 
@@ -248,7 +247,7 @@ def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
 
 
 def test_a_run_without_a_cost_model_has_no_calculator() -> None:
-    text = render_html(transport().model_copy(update={"cost_model": None}))
+    text = drawn(transport().model_copy(update={"cost_model": None}))
     assert "<script" not in text
     assert "Near and far" not in text
     assert "<caption>On the wire, us-us</caption>" in text

@@ -10,6 +10,8 @@ from costof.analysis import analyse
 from costof.errors import CostofError, Problem
 from costof.ledger import EnvironmentRecord, Ledger, LostRecord
 from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.report import format as fmt
+from costof.report import render_markdown
 from costof.result import Verdict
 from costof.study import load_study
 
@@ -51,6 +53,17 @@ def test_effects_lie_within_their_distance(tmp_path: Path) -> None:
     assert loss.ratio is not None
     assert loss.ratio.value == pytest.approx(3 / 4, abs=0.01)
     assert effects["wire.connections_per_second", "ssh-aes256-ctr@us-eu"].verdict is Verdict.SAVES
+
+
+def test_a_run_of_exact_rounds_says_that_they_ended_it(tmp_path: Path) -> None:
+    plan = resolve(load_study("mysql-transport"), Options(settings=["distance=lan"], rounds="6", seed=1))
+    result = analyse(made_up(tmp_path / "run", plan, mysql_truth, rounds=6, noise=0.2))
+    assert (result.rounds, result.rounds_asked, result.precision_asked) == (6, 6, None)
+    text = render_markdown(result)
+    assert "exactly 6 rounds" in text.replace(fmt.NBSP, " ")
+    assert "its budget was spent" not in text
+    assert "more of measuring (--rounds)" in text
+    assert "--budget" not in text
 
 
 def test_the_twins_are_noise_and_not_arms(tmp_path: Path) -> None:

@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.stats import mstats
 
 from costof.break_even import Rounds, break_even
 from costof.effects import (
     FEWEST_ROUNDS,
+    TRIMMED,
     Comparison,
     Comparisons,
+    Numbers,
     estimate,
     half_width,
     needed_rounds,
     ratio,
+    trimmed,
     verdict,
 )
 from costof.plan import Options, resolve
@@ -30,49 +35,75 @@ TRUE_RATIO = 1.10
 MARGIN = 0.05
 
 
-def simulate(chance: np.random.Generator, rounds: int, true_ratio: float) -> tuple[list[float], list[float]]:
-    """A run on a shared machine: a base that drifts like a random walk, noise of 3 %, and one slice in ten a hiccup."""
-    drift = np.cumsum(chance.normal(0, 0.02, rounds))
+def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: float) -> tuple[Numbers, Numbers]:
+    """Control and arm of so many runs on a shared machine, a row each: a base that drifts like a random walk, noise of
+    3 %, and one slice in ten a hiccup."""
+    shape = (runs, rounds)
+    drift = np.cumsum(chance.normal(0, 0.02, shape), axis=1)
 
-    def arm(effect: float) -> list[float]:
-        hiccup = np.where(chance.random(rounds) < 0.1, chance.exponential(0.25, rounds), 0.0)
-        return list(np.exp(math.log(2.0) + drift + effect + chance.normal(0, 0.03, rounds) + hiccup))
+    def arm(effect: float) -> Numbers:
+        hiccup = np.where(chance.random(shape) < 0.1, chance.exponential(0.25, shape), 0.0)
+        return np.exp(math.log(2.0) + drift + effect + chance.normal(0, 0.03, shape) + hiccup)
 
     return arm(0.0), arm(math.log(true_ratio))
+
+
+def share_that_holds(truth: float, control: Numbers, arm: Numbers) -> float:
+    """Of the runs' intervals of the ratio; as `ratio` makes each."""
+    middle, half = trimmed(np.log(arm / control))
+    return float(np.mean(np.abs(middle - math.log(truth)) <= half))
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 5, 8, 12, 40])
+@pytest.mark.parametrize("confidence", [0.95, 0.999])
+def test_the_interval_is_scipys(rounds: int, confidence: float) -> None:
+    (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
+    if rounds < FEWEST_ROUNDS:
+        low, high = stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
+    else:
+        # A hair above the share that is really cut off, because scipy cuts int(share * rounds).
+        share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
+        low, high = mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
+    found = estimate(list(values), confidence)
+    assert (found.low, found.high) == pytest.approx((float(low), float(high)))
+
+
+def test_many_runs_at_once_are_as_each_alone() -> None:
+    control, arm = simulate(np.random.default_rng(1), 20, 12, TRUE_RATIO)
+    middle, half = trimmed(np.log(arm / control))
+    for run in range(20):
+        alone = ratio(list(control[run]), list(arm[run]))
+        assert alone is not None
+        assert math.log(alone.low) == pytest.approx(middle[run] - half[run])
+        assert half_width(alone) == pytest.approx(half[run])
 
 
 @pytest.mark.parametrize("rounds", [8, 12, 20, 40])
 def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds: int) -> None:
     chance = np.random.default_rng(20_000 + rounds)
-    found = [ratio(*simulate(chance, rounds, TRUE_RATIO)) for _ in range(RUNS)]
-    held = sum(e is not None and e.low <= TRUE_RATIO <= e.high for e in found) / RUNS
-    assert 0.93 <= held <= 0.97
+    assert 0.93 <= share_that_holds(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
 
 
 def test_an_interval_over_single_operations_would_not_hold_the_truth() -> None:
     """Why rounds: intervals that forget the pairing are far off, so the test above can fail."""
-    chance = np.random.default_rng(7)
-    held = 0
-    for _ in range(RUNS):
-        control, arm = simulate(chance, 20, TRUE_RATIO)
-        drifted = ratio(sorted(control), arm)
-        assert drifted is not None
-        held += drifted.low <= TRUE_RATIO * 1.1 <= drifted.high
-    assert held / RUNS < 0.9
+    control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
+    assert share_that_holds(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
 
 def test_an_a_a_run_is_called_a_cost_in_at_most_5_of_100_runs() -> None:
     """Eleven metrics a run, four of them the headline's, as the first study has; one that is called a cost will do."""
     chance = np.random.default_rng(11)
     comparisons = Comparisons.of(headline=4, rest=7)
-    called = 0
-    for _ in range(RUNS):
-        verdicts = []
-        for metric in range(11):
-            control, arm = simulate(chance, 12, 1.0)
-            verdicts.append(verdict(control, arm, MARGIN, comparisons.of_kind(headline=metric < 4)))
-        called += Verdict.COSTS in verdicts
-    assert called / RUNS <= 0.05
+    called = np.zeros(RUNS, dtype=bool)
+    for metric in range(11):
+        comparison = comparisons.of_kind(headline=metric < 4)
+        control, arm = simulate(chance, RUNS, 12, 1.0)
+        middle, half = trimmed(np.log(arm / control), comparison.confidence)
+        costs = middle - half > 0
+        called |= costs
+        for run in (int(np.argmax(middle - half)), *range(5)):
+            assert (verdict(control[run], arm[run], MARGIN, comparison) is Verdict.COSTS) == costs[run]
+    assert called.mean() <= 0.05
 
 
 @pytest.mark.parametrize(("headline", "rest"), [(1, 0), (3, 39), (0, 7)])
@@ -83,27 +114,28 @@ def test_the_error_rates_of_all_verdicts_are_that_of_one_interval(headline: int,
 
 
 def test_a_real_cost_is_called_one() -> None:
-    chance = np.random.default_rng(13)
     comparison = Comparison(count=11)
-    verdicts = [verdict(*simulate(chance, 20, 1.5), MARGIN, comparison) for _ in range(100)]
+    runs = zip(*simulate(np.random.default_rng(13), 100, 20, 1.5), strict=True)
+    verdicts = [verdict(list(control), list(arm), MARGIN, comparison) for control, arm in runs]
     assert verdicts.count(Verdict.COSTS) >= 99
 
 
 def test_the_optional_stop_keeps_the_coverage() -> None:
     """Runs that stop as soon as they are precise enough, as the stop rule does."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
-    chance = np.random.default_rng(17)
+    control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
+    logs = np.log(arm / control)
+    # After each number of rounds: middle and half of the interval of every run.
+    known = {rounds: trimmed(logs[:, :rounds]) for rounds in range(2, 61)}
     held = 0
-    for _ in range(RUNS):
-        control, arm = simulate(chance, 60, TRUE_RATIO)
-        reached: list[float | None] = []
-        for rounds in range(1, 61):
-            found = ratio(control[:rounds], arm[:rounds]) if rounds > 1 else None
-            reached.append(half_width(found) if found is not None else None)
+    for run in range(RUNS):
+        reached: list[float | None] = [None]
+        for rounds in known:
+            reached.append(float(known[rounds][1][run]))
             if enough(plan, rounds, 0.0, reached, 0.0):
                 break
-        assert found is not None
-        held += found.low <= TRUE_RATIO <= found.high
+        middle, half = known[rounds]
+        held += abs(middle[run] - math.log(TRUE_RATIO)) <= half[run]
     assert 0.93 <= held / RUNS <= 0.97
 
 
@@ -146,8 +178,7 @@ def test_a_sample_cannot_hold_nan() -> None:
 
 
 def test_needed_rounds_shrink_with_the_effect() -> None:
-    chance = np.random.default_rng(3)
-    control, arm = simulate(chance, 10, 1.02)
+    (control,), (arm,) = simulate(np.random.default_rng(3), 1, 10, 1.02)
     needed = needed_rounds(control, arm, MARGIN, Comparison(5))
     assert needed is not None
     assert needed > 10

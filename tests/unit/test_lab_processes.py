@@ -11,8 +11,6 @@ from costof.errors import CostofError
 from costof.lab.lab import Lab, descendants_of
 from tests.lab_programs import alive, eventually
 
-pytestmark = pytest.mark.timeout(30)
-
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:

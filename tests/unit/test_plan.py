@@ -100,6 +100,14 @@ def test_the_published_profile_repeats_the_published_sizes(study: Study) -> None
         (Options(budget="0s"), Problem.BAD_DURATION, "0s"),
         (Options(precision="2"), Problem.BAD_PRECISION, "2%"),
         (Options(precision="-2%"), Problem.BAD_PRECISION, "above 0"),
+        (Options(rounds="0"), Problem.BAD_NUMBER, "--rounds must be a whole number from 2"),
+        (Options(rounds="-3"), Problem.BAD_NUMBER, "-3"),
+        (Options(rounds="1"), Problem.BAD_NUMBER, "from 2 to"),
+        (Options(rounds="3.5"), Problem.BAD_NUMBER, "3.5"),
+        (Options(rounds=""), Problem.BAD_NUMBER, "--rounds"),
+        (Options(rounds="3", budget="5m"), Problem.ROUNDS_ARE_EXACT, "leave out --budget"),
+        (Options(rounds="3", precision="2%"), Problem.ROUNDS_ARE_EXACT, "leave out --precision"),
+        (Options(rounds="3", budget="5m", precision="2%"), Problem.ROUNDS_ARE_EXACT, "--budget and --precision"),
         (Options(profile="fast"), Problem.UNKNOWN_PROFILE, "quick, default, published"),
         (Options(settings=["key=rsa-2048"], target="mongodb://h"), Problem.LAB_ONLY_FACTOR, "key"),
     ],
@@ -150,6 +158,14 @@ def test_the_stop_rule(study: Study) -> None:
     assert enough(plan, plan.most_rounds, 10.0, bad, 1.0)
     assert not enough(plan, 1, 49.5, bad, 49.5), "one round alone would be a run that tells nothing"
     assert enough(plan, 2, 49.5, bad, 1.0)
+
+
+def test_rounds_alone_end_a_run_that_has_a_number_of_them(study: Study) -> None:
+    plan = resolve(study, Options(profile="quick", rounds="4"))
+    assert (plan.budget_seconds, plan.precision) == (None, None)
+    assert Plan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
+    certain, hours = [0.0] * 4, 1e6
+    assert [enough(plan, done, hours, certain[:done], hours) for done in range(1, 5)] == [False, False, False, True]
 
 
 @pytest.fixture

@@ -175,9 +175,9 @@ impl Session {
                 {
                     guard.begin_preparing(plan.clone(), &head.payload[1..], text_of(&self.database));
                 } else {
+                    self.next_database = used_by(&plan);
                     self.begin_statement(Some(plan.clone()), format);
                 }
-                self.next_database = used_by(&plan);
                 self.begin(command, expected);
                 append_printed(command, &plan.text, flow.replace(head.size()))?;
                 return Ok(true);
@@ -399,6 +399,11 @@ fn used_by(plan: &Plan) -> Option<Vec<u8>> {
 /// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
 fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
     name.as_deref().and_then(|name| str::from_utf8(name).ok())
+}
+
+/// The database that the session has once a statement has succeeded.
+fn used_by(plan: &Plan) -> Option<Vec<u8>> {
+    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
 }
 
 fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {

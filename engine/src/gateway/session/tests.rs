@@ -311,7 +311,7 @@ fn a_key_that_is_new_in_a_session_has_a_higher_number() {
         let (to_client, _) = between.take();
         assert_eq!(key_number(&to_client[1]), number);
         assert_eq!(decrypted(&to_client, RowFormat::Text), [[Some(b"smith".to_vec())]]);
-        between.session.shared.replace(Rules::of(RULES));
+        between.session.shared.replace(rules_of(RULES));
     }
 }
 

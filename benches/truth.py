@@ -1,0 +1,127 @@
+"""What is known beforehand, against what a run measures of it: sizes that only a quiet machine can show.
+
+The tests hold what any machine shows (counts of round trips, bounds from below, order); here is how near figures come.
+Needs root: hosts and links are network namespaces.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from costof.analysis import analyse
+from costof.experiment import run
+from costof.lab.lab import is_root
+from costof.lab.mysql import MysqlLab
+from costof.lab.replication import ReplicationLab
+from costof.ledger import Ledger
+from costof.plan import Options, Plan, PlannedArm, resolve
+from costof.result import Result
+from costof.service import Service
+from costof.services import open_service
+from costof.study import load_study
+
+STUDY = "mysql-transport"
+ROUNDS = "8"
+EXTRA_MS = 5.0
+FAR_MS = 20.0
+
+
+class Silent:
+    """Nobody watches."""
+
+    def stage(self, text: str) -> None: ...
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
+
+
+def delayed_plan(rounds: str) -> Plan:
+    """Plain against plain, but that the client of the arm `delayed` is 5 ms further away."""
+    plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=rounds))
+    control = plan.controls[0]
+    levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
+    delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, baseline=control.name)
+    slices = {name: size.model_copy(update={"operations": 32}) for name, size in plan.slices.items()}
+    return plan.model_copy(update={"arms": [control, plan.twin_of(control), delayed], "slices": slices})
+
+
+def far_plan(rounds: str) -> Plan:
+    settings = ["records=500", f"distance=lan,{FAR_MS:g}"]
+    return resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds=rounds))
+
+
+def measured(plan: Plan) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(plan, Path(folder) / "run")
+        run(plan, open_service(plan, None, None, "run"), ledger, Silent())
+        return analyse(ledger)
+
+
+def delays(result: Result) -> Iterator[tuple[str, str, str]]:
+    for metric, trips in (("wire.query_1", 1), ("wire.connect", 3)):
+        found = next(effect.difference for effect in result.effects if effect.metric == metric)
+        told = f"{found.value:.2f} ms [{found.low:.2f}, {found.high:.2f}]"
+        yield f"{EXTRA_MS:g} ms on one arm, {metric}", f"{trips * EXTRA_MS:g} ms", told
+
+
+def distances(result: Result) -> Iterator[tuple[str, str, str]]:
+    for link in result.links:
+        yield f"link {link.name}, {link.method}", f"{link.asked_ms:g} ms", f"{link.median_ms:.3f} ms"
+    loss = next(
+        effect.ratio
+        for effect in result.effects
+        if (effect.metric, effect.arm) == ("wire.connections_per_second", f"tls@{FAR_MS:g}")
+    )
+    assert loss is not None
+    yield "connections a second under TLS, far", "-25 %", f"{loss.value - 1:+.1%}"
+    assert result.cost_model is not None
+    for each in result.cost_model.predictions:
+        if each.measured is not None and not each.local:
+            yield (
+                f"the model, {each.metric} {each.arm}",
+                f"{each.predicted.value:.2f} ms",
+                f"{each.measured.value:.2f} ms",
+            )
+
+
+@contextmanager
+def timed(found: list[float]) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    found.append(time.monotonic() - started)
+
+
+def beginnings() -> Iterator[tuple[str, str, str]]:
+    """How long labs take to stand."""
+    quick = resolve(load_study(STUDY), Options(profile="quick"))
+    settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
+    fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))
+    labs: dict[str, Service] = {"the quick lab of MySQL": MysqlLab(quick), "15 members": ReplicationLab(fifteen)}
+    for name, lab in labs.items():
+        seconds: list[float] = []
+        with timed(seconds):
+            lab.__enter__()
+        lab.__exit__(None, None, None)
+        yield f"{name} stands", "", f"{seconds[0]:.1f} s"
+
+
+def main() -> None:
+    if not is_root():
+        sys.exit("hosts and links are network namespaces, which only root can make")
+    table = Table(title="What is known, and what is measured of it", title_justify="left", box=None)
+    for heading in ("of", "known", "measured"):
+        table.add_column(heading)
+    for row in (*delays(measured(delayed_plan(ROUNDS))), *distances(measured(far_plan(ROUNDS))), *beginnings()):
+        table.add_row(*row)
+    Console(highlight=False, width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

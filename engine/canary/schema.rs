@@ -1,0 +1,113 @@
+//! The tables as the generator knows them: see `world::schema`.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Int,
+    Decimal,
+    Date,
+    DateTime,
+}
+
+/// What a statement may do with a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    Clean,
+    /// One protected column: it may be an output, compared with a literal, and stored into.
+    Protected,
+    /// Made from several: it may be an output.
+    Computed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    pub kind: Kind,
+    pub guard: Guard,
+}
+
+pub struct Table {
+    pub name: &'static str,
+    pub is_view: bool,
+    columns: &'static [(&'static str, Kind, Guard)],
+    /// What INSERT may name.
+    pub insertable: &'static [&'static str],
+}
+
+impl Table {
+    pub fn columns(&self) -> Vec<Column> {
+        self.columns.iter().map(|(name, kind, guard)| Column { name: (*name).into(), kind: *kind, guard: *guard }).collect()
+    }
+}
+
+use Guard::{Clean, Computed, Protected};
+use Kind::{Date, DateTime, Decimal, Int, Text};
+
+pub const TABLES: &[Table] = &[
+    Table {
+        name: "people",
+        is_view: false,
+        columns: &[
+            ("id", Int, Clean),
+            ("name", Text, Protected),
+            ("salary", Int, Protected),
+            ("city", Text, Clean),
+            ("born", Date, Clean),
+            ("rate", Decimal, Clean),
+            ("initial", Text, Protected),
+            ("hushed", Text, Protected),
+        ],
+        insertable: &["name", "salary", "city", "born", "rate"],
+    },
+    Table {
+        name: "owners",
+        is_view: false,
+        columns: &[("id", Int, Clean), ("name", Text, Protected)],
+        insertable: &["name"],
+    },
+    Table {
+        name: "orders",
+        is_view: false,
+        columns: &[
+            ("id", Int, Clean),
+            ("person_name", Text, Protected),
+            ("person_id", Int, Clean),
+            ("total", Decimal, Clean),
+            ("placed", DateTime, Clean),
+        ],
+        insertable: &["person_id", "total", "placed"],
+    },
+    Table {
+        name: "badges",
+        is_view: false,
+        columns: &[("id", Int, Clean), ("holder", Text, Protected), ("badge", Text, Protected), ("colour", Text, Clean)],
+        insertable: &["id", "colour"],
+    },
+    Table {
+        name: "guesses",
+        is_view: false,
+        columns: &[("id", Int, Clean), ("word", Text, Clean), ("n", Int, Clean)],
+        insertable: &["id", "word", "n"],
+    },
+    Table {
+        name: "notes",
+        is_view: false,
+        columns: &[("id", Int, Clean), ("t", Text, Clean), ("n", Int, Clean)],
+        insertable: &["id", "t", "n"],
+    },
+    Table { name: "names_v", is_view: true, columns: &[("x", Text, Protected)], insertable: &[] },
+    Table { name: "deep_v", is_view: true, columns: &[("y", Text, Protected)], insertable: &[] },
+    Table { name: "cities_v", is_view: true, columns: &[("id", Int, Clean), ("city", Text, Clean)], insertable: &[] },
+    Table {
+        name: "sums_v",
+        is_view: true,
+        columns: &[("city", Text, Clean), ("c", Int, Clean), ("m", Text, Computed)],
+        insertable: &[],
+    },
+    Table {
+        name: "joined_v",
+        is_view: true,
+        columns: &[("id", Int, Clean), ("city", Text, Protected), ("t", Text, Clean)],
+        insertable: &[],
+    },
+];

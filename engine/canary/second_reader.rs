@@ -1,0 +1,131 @@
+//! Another parser's reading of a statement, `sqlparser`'s, as far as two texts of one statement can be compared by it.
+
+use sqlparser::ast::{Expr, ObjectName, SelectItem, Statement, TableFactor, Visit, Visitor};
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::parser::Parser;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// Names, in small letters.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    tables: BTreeSet<String>,
+    columns: BTreeSet<String>,
+    functions: BTreeMap<String, usize>,
+    /// `*` is printed as the columns that it stands for.
+    has_star: bool,
+}
+
+impl Shape {
+    /// In words.
+    pub fn difference(before: &Shape, after: &Shape) -> Option<String> {
+        if before.tables != after.tables {
+            return Some(format!("tables {:?} became {:?}", before.tables, after.tables));
+        }
+        if before.functions != after.functions {
+            return Some(format!("functions {:?} became {:?}", before.functions, after.functions));
+        }
+        let is_same = before.columns == after.columns || before.has_star && before.columns.is_subset(&after.columns);
+        (!is_same).then(|| format!("columns {:?} became {:?}", before.columns, after.columns))
+    }
+}
+
+/// None, where it does not read the text.
+pub fn shape(text: &[u8]) -> Option<Shape> {
+    let text = std::str::from_utf8(text).ok()?;
+    let statements = Parser::parse_sql(&MySqlDialect {}, text).ok()?;
+    let [statement] = &statements[..] else { return None };
+    let mut reader = Reader::default();
+    let _ = statement.visit(&mut reader);
+    Some(reader.0)
+}
+
+#[derive(Default)]
+struct Reader(Shape);
+
+impl Visitor for Reader {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        self.0.tables.extend(last(relation));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
+        self.0.has_star |= holds_star(statement);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Identifier(name) => {
+                self.0.columns.insert(name.value.to_ascii_lowercase());
+            }
+            Expr::CompoundIdentifier(names) => self.0.columns.extend(names.last().map(|name| name.value.to_ascii_lowercase())),
+            Expr::Function(function) => {
+                if let Some(name) = last(&function.name) {
+                    *self.0.functions.entry(name).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn last(name: &ObjectName) -> Option<String> {
+    name.0.last().and_then(|part| part.as_ident()).map(|part| part.value.to_ascii_lowercase())
+}
+
+/// Anywhere in it: a derived table's counts too.
+fn holds_star(statement: &Statement) -> bool {
+    let Statement::Query(query) = statement else { return false };
+    struct Stars(bool);
+    impl Visitor for Stars {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &sqlparser::ast::Select) -> ControlFlow<()> {
+            let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+            self.0 |= select.projection.iter().any(is_star);
+            ControlFlow::Continue(())
+        }
+    }
+    let mut stars = Stars(false);
+    let _ = query.visit(&mut stars);
+    stars.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(before: &str, after: &str) -> Option<String> {
+        Shape::difference(&shape(before.as_bytes()).unwrap(), &shape(after.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn quotes_parentheses_and_case_are_no_difference() {
+        let before = "SELECT UPPER(city) FROM people p WHERE id = 1 AND name IS NULL";
+        let after = "SELECT UPPER(`p`.`city`) AS `UPPER(city)` FROM `d`.`people` AS `p` WHERE ((`p`.`id` = 1) AND (`p`.`name` IS NULL))";
+        assert_eq!(difference(before, after), None);
+        assert_eq!(difference("SELECT * FROM t", "SELECT `t`.`a`, `t`.`b` FROM `t`"), None);
+    }
+
+    #[test]
+    fn other_names_are() {
+        for (before, after) in [
+            ("SELECT a FROM t", "SELECT a FROM u"),
+            ("SELECT a FROM t", "SELECT b FROM t"),
+            ("SELECT UPPER(a) FROM t", "SELECT LOWER(a) FROM t"),
+            ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u)", "SELECT a FROM t"),
+            ("SELECT *, a FROM t", "SELECT b FROM t"),
+        ] {
+            assert!(difference(before, after).is_some(), "{before} {after}");
+        }
+        assert_eq!(shape(b"SELECT 1; SELECT 2"), None);
+        assert_eq!(shape(b"SELECT \xff"), None);
+    }
+}

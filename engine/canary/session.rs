@@ -1,0 +1,94 @@
+//! A session, or the same one on both sides, and what the oracles say of its answers.
+
+use crate::client::{Answer, Client, Login, Lost};
+use crate::command::Command;
+use crate::oracle::Oracle;
+use crate::reduce::difference;
+use std::collections::HashMap;
+
+const RESET_CONNECTION: u8 = 0x1F;
+
+/// One side: a connection, and what was prepared on it.
+struct Side {
+    client: Client,
+    /// By slot: the server's number, and the count of parameters.
+    prepared: HashMap<usize, (u32, usize)>,
+}
+
+impl Side {
+    fn send(&mut self, command: &Command) -> Result<(), Lost> {
+        let statement = command.slot().and_then(|slot| self.prepared.get(&slot).copied());
+        self.client.send(command.code(), &command.body(statement))
+    }
+
+    fn receive(&mut self, command: &Command) -> (Answer, Result<(), Lost>) {
+        let (answer, outcome) = self.client.receive(command.code());
+        match (command, answer.prepared()) {
+            (Command::Prepare { slot, .. }, Some(prepared)) => {
+                self.prepared.insert(*slot, prepared);
+            }
+            (Command::Prepare { slot, .. } | Command::Close { slot }, _) => {
+                self.prepared.remove(slot);
+            }
+            // Its statements are forgotten, by numbers that servers give as they like.
+            (Command::Raw { command: RESET_CONNECTION, .. }, _) => self.prepared.clear(),
+            _ => {}
+        }
+        (answer, outcome)
+    }
+}
+
+/// What became of a command.
+pub enum Outcome {
+    Answered,
+    /// In the words of an error.
+    Refused(String),
+    /// The session is over.
+    Ended,
+    /// Something came out.
+    Leak(String),
+    /// There was no answer.
+    Stalled,
+}
+
+pub struct Session<'a> {
+    sides: Vec<Side>,
+    oracle: &'a Oracle,
+}
+
+impl<'a> Session<'a> {
+    /// On one side, or on two whose answers must be alike.
+    pub fn begin(logins: &[Login], database: &str, decrypts: bool, oracle: &'a Oracle) -> Result<Self, Lost> {
+        let side = |login| Client::connect(login, database, decrypts).map(|client| Side { client, prepared: HashMap::new() });
+        Ok(Session { sides: logins.iter().map(side).collect::<Result<_, _>>()?, oracle })
+    }
+
+    /// Both sides work at the same time.
+    pub fn play(&mut self, command: &Command) -> Outcome {
+        let is_unprepared = command.slot().is_some_and(|slot| !self.sides[0].prepared.contains_key(&slot));
+        if is_unprepared && !matches!(command, Command::Prepare { .. }) {
+            return Outcome::Answered;
+        }
+        for side in &mut self.sides {
+            if side.send(command).is_err() {
+                return Outcome::Ended;
+            }
+        }
+        let answers: Vec<_> = self.sides.iter_mut().map(|side| side.receive(command)).collect();
+        if let Some(leak) = answers.iter().find_map(|(answer, _)| self.oracle.finds(&answer.bytes)) {
+            return Outcome::Leak(leak);
+        }
+        if let [(left, _), (right, _)] = &answers[..]
+            && let Some(differ) = difference(left, right)
+        {
+            return Outcome::Leak(differ);
+        }
+        let lost = answers.iter().filter_map(|(_, outcome)| outcome.as_ref().err()).collect::<Vec<_>>();
+        match lost[..] {
+            [] => answers[0].0.error().map_or(Outcome::Answered, Outcome::Refused),
+            [Lost::Stalled, ..] => Outcome::Stalled,
+            [_] if answers.len() == 2 => Outcome::Leak("one session ended, and the other did not".into()),
+            _ => Outcome::Ended,
+        }
+    }
+}

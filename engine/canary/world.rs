@@ -1,0 +1,188 @@
+//! The data: two databases that differ in protected values alone, of equal lengths, in another order.
+
+use crate::rng::Rng;
+
+/// Of texts; unique ones of letters and digits, as no ciphertext, name or statement holds them.
+pub const LENGTH: usize = 16;
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+const PEOPLE: usize = 8;
+const OWNERS: usize = 4;
+/// Sums of up to 2,400 of such numbers have as many digits on both sides.
+const LEAST_NUMBER: i64 = 4_000_000_000_000_000_000;
+const NUMBERS: u64 = 1_000_000_000_000_000;
+
+/// Values that are the same on both sides, and that statements may hold.
+pub const GUESSES: &[&str] = &["guess", "Alice", "O'Hara", "Zoë"];
+pub const SMALL_SALARIES: &[i64] = &[5000, 7000];
+
+/// What may come to no client.
+#[derive(Debug, Clone, Default)]
+pub struct Canaries {
+    pub texts: Vec<[u8; LENGTH]>,
+    pub numbers: Vec<i64>,
+}
+
+/// One side's protected values.
+pub struct World {
+    names: Vec<[u8; LENGTH]>,
+    salaries: Vec<i64>,
+    owners: Vec<[u8; LENGTH]>,
+    holders: Vec<[u8; LENGTH]>,
+}
+
+impl World {
+    /// `side` 0 or 1.
+    pub fn new(seed: u64, side: u64) -> Self {
+        let mut rng = Rng::new(seed, 1 + side);
+        let texts = |rng: &mut Rng, count| (0..count).map(|_| text(rng)).collect::<Vec<_>>();
+        let mut world = World {
+            names: texts(&mut rng, PEOPLE),
+            salaries: (0..PEOPLE).map(|_| LEAST_NUMBER + (rng.next() % NUMBERS) as i64).collect(),
+            owners: texts(&mut rng, OWNERS),
+            holders: texts(&mut rng, OWNERS),
+        };
+        // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find.
+        world.owners.sort_by_key(|owner| owner.to_ascii_lowercase());
+        // Order is another on the other side.
+        world.names.sort_by_key(|name| name.to_ascii_lowercase());
+        world.salaries.sort_unstable();
+        if side == 1 {
+            world.names.reverse();
+            world.salaries.rotate_left(3);
+        }
+        // Equality is the same.
+        world.names[6] = world.names[2];
+        world.salaries[5] = world.salaries[1];
+        world
+    }
+
+    pub fn canaries(&self) -> Canaries {
+        let texts = self.names.iter().chain(&self.owners).chain(&self.holders).copied().collect();
+        Canaries { texts, numbers: self.salaries.clone() }
+    }
+
+    /// Statements that empty the tables of a database, whatever was in them.
+    pub fn empty(database: &str, thoroughly: bool) -> Vec<String> {
+        // TRUNCATE takes 30 ms, but only after it do rows get the same numbers again.
+        let verb = if thoroughly { "TRUNCATE" } else { "DELETE FROM" };
+        let mut empty = vec!["SET foreign_key_checks = 0, sql_mode = 'STRICT_TRANS_TABLES'".to_owned(), "BEGIN".into()];
+        empty.extend(TABLES_OF_DATA.iter().map(|table| format!("{verb} {database}.{table}")));
+        empty
+    }
+
+    /// Statements that fill them.
+    pub fn fill(&self, database: &str) -> Vec<String> {
+        let mut fill = Vec::new();
+        let mut people = Vec::new();
+        for (place, (name, salary)) in self.names.iter().zip(&self.salaries).enumerate() {
+            people.push(person(place + 1, &quoted(name), &salary.to_string()));
+        }
+        people.push(person(9, "NULL", "NULL"));
+        for (place, (guess, salary)) in GUESSES.iter().zip(SMALL_SALARIES.iter().cycle()).enumerate() {
+            people.push(person(10 + place, &quoted(guess.as_bytes()), &salary.to_string()));
+        }
+        insert(database, "people (id, name, salary, city, born, rate)", &people, &mut fill);
+        let owners: Vec<_> = self.owners.iter().enumerate().map(|(id, name)| format!("({}, {})", id + 1, quoted(name))).collect();
+        insert(database, "owners (id, name)", &owners, &mut fill);
+        let orders = (1..=6).map(|id| {
+            let owner = quoted(&self.owners[id % OWNERS]);
+            format!("({id}, {owner}, {id}, {id}0.50, '2024-01-{id:02} 10:00:00')")
+        });
+        insert(database, "orders (id, person_name, person_id, total, placed)", &orders.collect::<Vec<_>>(), &mut fill);
+        let badges = self.holders.iter().enumerate().map(|(id, holder)| {
+            let holder = quoted(holder);
+            format!("({}, {holder}, {holder}, 'colour-{id}')", id + 1)
+        });
+        insert(database, "badges (id, holder, badge, colour)", &badges.collect::<Vec<_>>(), &mut fill);
+        let guesses: Vec<_> =
+            GUESSES.iter().enumerate().map(|(id, word)| format!("({id}, {}, {})", quoted(word.as_bytes()), id * 7)).collect();
+        insert(database, "guesses (id, word, n)", &guesses, &mut fill);
+        let notes: Vec<_> = (1..=5).map(|id| format!("({id}, 'note {id}', {})", id * 3)).collect();
+        insert(database, "notes (id, t, n)", &notes, &mut fill);
+        fill.push("COMMIT".into());
+        fill
+    }
+}
+
+fn person(id: usize, name: &str, salary: &str) -> String {
+    format!("({id}, {name}, {salary}, 'city-{}', '19{}0-02-1{}', {}.25)", id % 4, id % 9, id % 9, id * 11)
+}
+
+fn insert(database: &str, into: &str, rows: &[String], fill: &mut Vec<String>) {
+    fill.push(format!("INSERT INTO {database}.{into} VALUES {}", rows.join(", ")));
+}
+
+fn quoted(text: &[u8]) -> String {
+    format!("'{}'", String::from_utf8_lossy(text).replace('\'', "''"))
+}
+
+fn text(rng: &mut Rng) -> [u8; LENGTH] {
+    std::array::from_fn(|_| *rng.pick(LETTERS))
+}
+
+const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes"];
+
+/// Statements that make a database. `initial`, `hushed`: generated; `person_name`: by a foreign key; `badge`: by a CHECK.
+/// There is no index on a protected column but that of the key.
+pub fn schema(database: &str) -> Vec<String> {
+    let d = database;
+    vec![
+        format!("DROP DATABASE IF EXISTS {d}"),
+        format!("DROP DATABASE IF EXISTS other_{d}"),
+        format!("CREATE DATABASE {d} CHARACTER SET utf8mb4"),
+        format!("CREATE DATABASE other_{d} CHARACTER SET utf8mb4"),
+        format!(
+            "CREATE TABLE {d}.people (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(64), salary BIGINT, city VARCHAR(64), \
+             born DATE, rate DECIMAL(12,2), initial CHAR(1) AS (LEFT(name, 1)), hushed VARCHAR(64) AS (LOWER(name)) STORED, \
+             KEY city_idx (city))"
+        ),
+        format!("CREATE TABLE {d}.owners (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(64) UNIQUE)"),
+        format!(
+            "CREATE TABLE {d}.orders (id INT PRIMARY KEY AUTO_INCREMENT, person_name VARCHAR(64), person_id INT, \
+             total DECIMAL(10,2), placed DATETIME, FOREIGN KEY (person_name) REFERENCES {d}.owners (name))"
+        ),
+        format!(
+            "CREATE TABLE {d}.badges (id INT PRIMARY KEY, holder VARCHAR(64), badge VARCHAR(64), colour VARCHAR(64), \
+             CHECK (badge = holder))"
+        ),
+        format!("CREATE TABLE {d}.guesses (id INT PRIMARY KEY, word VARCHAR(64), n INT)"),
+        format!("CREATE TABLE {d}.notes (id INT PRIMARY KEY, t VARCHAR(255), n INT)"),
+        format!("CREATE VIEW {d}.names_v AS SELECT name AS x FROM {d}.people"),
+        format!("CREATE VIEW {d}.deep_v AS SELECT x AS y FROM {d}.names_v"),
+        format!("CREATE VIEW {d}.cities_v AS SELECT id, city FROM {d}.people"),
+        format!("CREATE VIEW {d}.sums_v AS SELECT city, COUNT(*) AS c, MAX(name) AS m FROM {d}.people GROUP BY city"),
+        format!("CREATE VIEW {d}.joined_v AS SELECT p.id, p.name AS city, n.t FROM {d}.people p JOIN {d}.notes n ON n.id = p.id"),
+        format!("CREATE FUNCTION {d}.f(word TEXT) RETURNS TEXT DETERMINISTIC RETURN CONCAT(word, '')"),
+        format!("CREATE PROCEDURE {d}.p() SELECT CONCAT(name, '') FROM {d}.people"),
+        format!("CREATE SEQUENCE {d}.numbers"),
+        format!("CREATE TABLE other_{d}.people (id INT PRIMARY KEY, town VARCHAR(64))"),
+        format!("INSERT INTO other_{d}.people VALUES (1, 'town-1'), (2, 'town-2')"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn two_sides_differ_in_order_and_values_and_not_in_equality_and_length() {
+        let (left, right) = (World::new(5, 0), World::new(5, 1));
+        let pattern = |names: &[[u8; LENGTH]]| -> Vec<usize> {
+            names.iter().map(|name| names.iter().position(|other| other == name).unwrap()).collect()
+        };
+        assert_eq!(pattern(&left.names), pattern(&right.names));
+        assert!(left.names.iter().all(|name| !right.names.contains(name)));
+        let order = |names: &[[u8; LENGTH]]| {
+            let mut places: Vec<usize> = (0..names.len()).collect();
+            places.sort_by_key(|place| names[*place].to_ascii_lowercase());
+            places
+        };
+        assert_ne!(order(&left.names), order(&right.names));
+        assert_eq!(order(&left.owners), order(&right.owners));
+        let lengths = |world: &World| -> Vec<usize> { world.fill("d").iter().map(String::len).collect() };
+        assert_eq!(lengths(&left), lengths(&right));
+        let unique: HashSet<_> = left.canaries().texts.into_iter().chain(right.canaries().texts).collect();
+        assert_eq!(unique.len(), 2 * (PEOPLE - 1 + 2 * OWNERS));
+    }
+}

@@ -1,0 +1,56 @@
+"""The oracle itself: it finds each way in which a value may come out, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+
+import pytest
+
+from tests.gateway.canaries import Canaries
+from tests.gateway.corpus import CASES, NAMES, SALARIES
+
+NAME, SALARY = NAMES[0], SALARIES[0]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        NAME,
+        NAME[5:11],
+        NAME.swapcase(),
+        NAME.upper(),
+        NAME.lower()[3:9],
+        NAME[::-1],
+        NAME.hex().encode(),
+        NAME.hex().upper().encode()[2:14],
+        base64.b64encode(NAME),
+        base64.b64encode(b"x" + NAME),
+        base64.b64encode(b"xy" + NAME),
+        NAME.decode().encode("utf-16-le"),
+        NAME.decode().encode("utf-16-be"),
+        NAME.decode().encode("utf-32-be"),
+        hashlib.md5(NAME).hexdigest().encode(),
+        hashlib.sha1(NAME).digest(),
+        hashlib.sha256(NAME).hexdigest().upper().encode(),
+        str(SALARY).encode(),
+        str(SALARY)[1:].encode(),
+        f"{SALARY:x}".encode(),
+    ],
+)
+def test_each_form_is_found(form: bytes) -> None:
+    canaries = Canaries(NAMES, SALARIES)
+    assert canaries.found(b"..." + form + b"...")
+    assert not canaries.found(form[:5] + b"." + form[6:11])
+
+
+def test_noise_is_none() -> None:
+    noise = random.Random(1).randbytes(1 << 20)
+    assert not Canaries(NAMES, SALARIES).found(noise)
+
+
+def test_no_statement_holds_a_value() -> None:
+    """What a statement says may come back in a name or an error."""
+    canaries = Canaries(NAMES, SALARIES)
+    assert not [case for case in CASES for step in case.steps if canaries.found(step.statement)]

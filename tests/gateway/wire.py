@@ -1,0 +1,320 @@
+"""A MySQL client for attacks: it sends any bytes, and keeps every byte that it receives.
+
+Drivers repair, refuse or hide what a test of the gateway wants to send and see. This one has the protocol's words and no
+more (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, text, and prepared statements without parameters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import socket
+import ssl
+import struct
+from dataclasses import dataclass, field
+from typing import Self
+
+QUIT, INIT_DB, QUERY, PREPARE, EXECUTE, RESET_CONNECTION = 0x01, 0x02, 0x03, 0x16, 0x17, 0x1F
+UTF8MB4 = 45
+BLOB, BINARY_CHARSET = 0xFC, 63
+# An algorithm's number, a nonce and a tag: the least that a ciphertext of AES-128-GCM has.
+LEAST_CIPHERTEXT = 29
+SECONDS = 20.0
+
+CONNECT_WITH_DB, SSL, MORE_RESULTS, CONNECT_ATTRIBUTES = 0x8, 0x800, 0x8, 0x10_0000
+# LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH
+USUAL = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000
+
+
+@dataclass(frozen=True)
+class Column:
+    name: bytes
+    type: int
+    charset: int
+
+
+@dataclass
+class Answer:
+    """Of one command. `error` (number, words) may follow rows; `over`: the other end hung up."""
+
+    columns: list[Column] = field(default_factory=list)
+    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
+    error: tuple[int, str] | None = None
+    statement: int | None = None
+    over: bool = False
+
+    def is_sealed(self, place: int) -> bool:
+        """Whether every value of a column came as a ciphertext, and at least one did."""
+        column = self.columns[place]
+        values = [row[place] for row in self.rows if row[place] is not None]
+        looks = all(len(value) >= LEAST_CIPHERTEXT and value[0] == 1 for value in values if value is not None)
+        return (column.type, column.charset) == (BLOB, BINARY_CHARSET) and bool(values) and looks
+
+
+class HungUp(Exception):  # noqa: N818  # what the other end did, which many tests wait for
+    """The other end has closed the connection."""
+
+
+class Client:
+    """A context manager, logged in unless its login is refused: then `refusal` says why."""
+
+    def __init__(
+        self,
+        address: str,
+        user: bytes,
+        password: str,
+        database: bytes | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        charset: int = UTF8MB4,
+        claims: int = 0,
+        attributes: dict[bytes, bytes] | None = None,
+    ) -> None:
+        host, port = address.rsplit(":", 1)
+        self.received = bytearray()
+        self.refusal: tuple[int, str] | None = None
+        self.offered = 0
+        self._sequence = 0
+        self._buffer = bytearray()
+        self._socket: socket.socket = socket.create_connection((host, int(port)), timeout=SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._log_in(user, password, database, tls, charset, claims, attributes or {})
+        except HungUp:
+            self.refusal = self.refusal or (0, "hung up")
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self.send(QUIT)
+        self._socket.close()
+
+    def query(self, statement: bytes) -> Answer:
+        """COM_QUERY; of several results the rows are put together."""
+        return self.command(QUERY, statement)
+
+    def prepared(self, statement: bytes, number: int | None = None) -> Answer:
+        """COM_STMT_PREPARE and COM_STMT_EXECUTE, of `number` where it is given."""
+        prepared = self.prepare(statement)
+        if prepared.error or prepared.over:
+            return prepared
+        assert prepared.statement is not None
+        return self.execute(prepared.statement if number is None else number)
+
+    def prepare(self, statement: bytes) -> Answer:
+        answer = Answer()
+        with self._until_over(answer):
+            self.send(PREPARE, statement)
+            first = self._packet()
+            if not self._is_error(first, answer):
+                answer.statement, columns, parameters = struct.unpack_from("<IHH", first, 1)
+                for count in (parameters, columns):
+                    for _ in range(count + (count > 0)):
+                        self._packet()
+        return answer
+
+    def execute(self, number: int, tail: bytes = b"") -> Answer:
+        """`tail`: parameters, as the protocol has them."""
+        return self.command(EXECUTE, struct.pack("<IBI", number, 0, 1) + tail, is_binary=True)
+
+    def command(self, command: int, body: bytes = b"", *, is_binary: bool = False) -> Answer:
+        answer = Answer()
+        with self._until_over(answer):
+            self.send(command, body)
+            while self._result(answer, is_binary) & MORE_RESULTS:
+                pass
+        return answer
+
+    def send(self, command: int, body: bytes = b"") -> None:
+        """In as many packets as it takes; no answer is waited for."""
+        payload = bytes([command]) + body
+        self._sequence = 0
+        for start in range(0, len(payload) + 1, 0xFFFFFF):
+            self._write(payload[start : start + 0xFFFFFF])
+
+    def send_raw(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def packet(self) -> bytes:
+        """The next packet of the other end's. Raises `HungUp`."""
+        return self._packet()
+
+    @contextlib.contextmanager
+    def _until_over(self, answer: Answer):  # type: ignore[no-untyped-def]
+        try:
+            yield
+        except HungUp:
+            answer.over = True
+
+    def _result(self, answer: Answer, is_binary: bool) -> int:
+        """One result; the server's status."""
+        first = self._packet()
+        if self._is_error(first, answer):
+            return 0
+        if first[0] == 0:
+            _, at = _length(first, 1)
+            _, at = _length(first, at)
+            return int.from_bytes(first[at : at + 2], "little")
+        count, _ = _length(first, 0)
+        columns = [_definition(self._packet()) for _ in range(count)]
+        answer.columns += columns
+        self._packet()
+        while True:
+            packet = self._packet()
+            if self._is_error(packet, answer):
+                return 0
+            if packet[0] == 0xFE and len(packet) < 9:
+                return int.from_bytes(packet[3:5], "little")
+            answer.rows.append(_binary_row(packet, columns) if is_binary else _text_row(packet))
+
+    def _is_error(self, packet: bytes, answer: Answer) -> bool:
+        if packet[0] != 0xFF:
+            return False
+        answer.error = _error(packet)
+        return True
+
+    def _log_in(
+        self,
+        user: bytes,
+        password: str,
+        database: bytes | None,
+        tls: ssl.SSLContext | None,
+        charset: int,
+        claims: int,
+        attributes: dict[bytes, bytes],
+    ) -> None:
+        greeting = self._packet()
+        if greeting[0] == 0xFF:
+            self.refusal = _error(greeting)
+            return
+        end = greeting.index(0, 1)
+        self.offered = int.from_bytes(greeting[end + 14 : end + 16], "little") | (
+            int.from_bytes(greeting[end + 19 : end + 21], "little") << 16
+        )
+        salt = greeting[end + 5 : end + 13] + greeting[end + 32 : end + 44]
+        said = (
+            USUAL
+            | claims
+            | (CONNECT_WITH_DB if database is not None else 0)
+            | (CONNECT_ATTRIBUTES if attributes else 0)
+        )
+        head = struct.pack("<IIB23x", said | (SSL if tls else 0), 1 << 24, charset)
+        if tls is not None:
+            self._write(head)
+            self._socket = tls.wrap_socket(self._socket, server_hostname="127.0.0.1")
+        proof = _proof(password, salt)
+        body = head + user + b"\0" + bytes([len(proof)]) + proof
+        body += database + b"\0" if database is not None else b""
+        body += b"mysql_native_password\0"
+        if attributes:
+            pairs = b"".join(_text(word) for pair in attributes.items() for word in pair)
+            body += _text(pairs)
+        self._write(body)
+        answer = self._packet()
+        if answer[0] == 0xFE:
+            self._write(_proof(password, answer[answer.index(0) + 1 :].rstrip(b"\0")))
+            answer = self._packet()
+        if answer[0] == 0xFF:
+            self.refusal = _error(answer)
+
+    def _write(self, payload: bytes) -> None:
+        with contextlib.suppress(ConnectionError):
+            self._socket.sendall(struct.pack("<I", len(payload))[:3] + bytes([self._sequence & 0xFF]) + payload)
+        self._sequence += 1
+
+    def _packet(self) -> bytes:
+        head = self._exactly(4)
+        self._sequence = head[3] + 1
+        return self._exactly(int.from_bytes(head[:3], "little"))
+
+    def _exactly(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            try:
+                data = self._socket.recv(1 << 16)
+            except ConnectionError:
+                data = b""
+            if not data:
+                raise HungUp
+            self.received += data
+            self._buffer += data
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken
+
+
+def _proof(password: str, salt: bytes) -> bytes:
+    """mysql_native_password: SHA1(password) XOR SHA1(salt + SHA1(SHA1(password)))."""
+    if not password:
+        return b""
+    once = hashlib.sha1(password.encode(), usedforsecurity=False).digest()
+    twice = hashlib.sha1(once, usedforsecurity=False).digest()
+    mask = hashlib.sha1(salt[:20] + twice, usedforsecurity=False).digest()
+    return bytes(left ^ right for left, right in zip(once, mask, strict=True))
+
+
+def _error(packet: bytes) -> tuple[int, str]:
+    words = packet[3:]
+    return int.from_bytes(packet[1:3], "little"), (words[6:] if words[:1] == b"#" else words).decode(errors="replace")
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """A length-encoded integer, and where it ends."""
+    more = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
+    return (int.from_bytes(data[at + 1 : at + 1 + more], "little"), at + 1 + more) if more else (data[at], at + 1)
+
+
+def _text(word: bytes) -> bytes:
+    assert len(word) < 251
+    return bytes([len(word)]) + word
+
+
+def _definition(packet: bytes) -> Column:
+    texts, at = [], 0
+    for _ in range(6):
+        size, at = _length(packet, at)
+        texts.append(packet[at : at + size])
+        at += size
+    return Column(texts[4], packet[at + 7], int.from_bytes(packet[at + 1 : at + 3], "little"))
+
+
+def _text_row(packet: bytes) -> tuple[bytes | None, ...]:
+    values: list[bytes | None] = []
+    at = 0
+    while at < len(packet):
+        if packet[at] == 0xFB:
+            values.append(None)
+            at += 1
+            continue
+        size, at = _length(packet, at)
+        values.append(packet[at : at + size])
+        at += size
+    return tuple(values)
+
+
+# Of types that binary rows hold without a length: tiny, short, long, float, double, longlong, int24, year.
+_FIXED = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
+# Of those after a byte of length: timestamp, date, time, datetime.
+_TIMES = (7, 10, 11, 12)
+
+
+def _binary_row(packet: bytes, columns: list[Column]) -> tuple[bytes | None, ...]:
+    values: list[bytes | None] = []
+    nulls, at = packet[1:], 1 + (len(columns) + 9) // 8
+    for place, column in enumerate(columns):
+        if nulls[(place + 2) // 8] >> ((place + 2) % 8) & 1 or column.type == 6:
+            values.append(None)
+            continue
+        if column.type in _FIXED:
+            size = _FIXED[column.type]
+        elif column.type in _TIMES:
+            size, at = packet[at], at + 1
+        else:
+            size, at = _length(packet, at)
+        values.append(packet[at : at + size])
+        at += size
+    return tuple(values)
