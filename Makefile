@@ -4,15 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup demo test test-python test-engine fuzz fuzz-self-test lint bench clean
+.PHONY: setup packages demo test test-python test-engine fuzz fuzz-self-test lint bench clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
 	@$(BIN)/python -m costof.lab.mongod_binary
 
-# Distribution packages first, since OpenSSL's headers are needed to build the engine.
-$(BIN)/costof: pyproject.toml constraints.txt scripts/system-packages $(ENGINE_SOURCES)
+# Distribution packages first, since OpenSSL's headers are needed to build the engine; each time, for their updates.
+packages:
 	@scripts/system-packages
+
+$(BIN)/costof: pyproject.toml constraints.txt scripts/system-packages $(ENGINE_SOURCES) | packages
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(BIN)/costof

@@ -13,6 +13,7 @@ from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Pro
 from costof.instrument import ClassifiedError, SliceAnswer, border_plan, engine
 from costof.report.ab_text import Asked, render_ab
 from costof.result import AbFigures
+from costof.url import UrlError, check_without_login
 
 ARM = "url"
 WORKLOAD = "request"
@@ -91,16 +92,16 @@ def _checked(options: AbOptions) -> SplitResult:
 
 def _split(text: str) -> SplitResult:
     try:
+        check_without_login(text)
         url = urlsplit(text)
         host, _ = url.hostname, url.port
-    except ValueError as error:
-        raise CostofError(Problem.AB_URL, detail=str(error)) from None
+    except UrlError as error:
+        more = "; for a log-in there is -H 'Authorization: …'" if "@" in text else ""
+        raise CostofError(Problem.AB_URL, detail=f"{error}{more}") from None
+    except ValueError:
+        raise CostofError(Problem.AB_URL, detail="what follows // is not host:port, with IPv6 in brackets") from None
     if url.scheme not in PORTS or not host:
         raise CostofError(Problem.AB_URL, detail="it must begin with http:// or https:// and name a host")
-    if url.username is not None or url.password is not None:
-        raise CostofError(Problem.AB_URL, detail="it holds a user or password; say -H 'Authorization: …' instead")
-    if any(sign.isspace() or not sign.isprintable() for sign in text):
-        raise CostofError(Problem.AB_URL, detail="it holds a blank or a control character")
     return url
 
 
@@ -182,7 +183,9 @@ def _cautions(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> list
 
 def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> CostofError:
     detail = f"{error.error_class}: {error.detail}" if error else "no request was answered in the time given"
-    return CostofError(Problem.AB_UNANSWERED, url=urlsplit(options.url)._replace(query="").geturl(), detail=detail)
+    asked = urlsplit(options.url)
+    url = f"{asked.scheme}://{_host(asked)}:{_port(asked)}{asked.path or '/'}"
+    return CostofError(Problem.AB_UNANSWERED, url=url, detail=detail)
 
 
 def _status(figures: AbFigures) -> int:

@@ -332,7 +332,8 @@ def _from(point: BreakEven) -> str:
     if point.operations is None:
         if point.low is None:
             return "at no number of queries a connection"
-        return f"at no number of queries that this run can tell (at least {_whole(point.low)})"
+        earliest = fmt.plural_of(_whole(point.low), "query", "queries")
+        return f"from {earliest} a connection at the earliest, or never (this run cannot tell which)"
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     low = _whole(point.low or 0)
@@ -346,13 +347,38 @@ def _whole(operations: float) -> str:
 
 
 def _next_steps(result: Result) -> list[str]:
-    headline = {metric.name for metric in result.metrics if metric.headline}
-    waiting = [
-        e for e in result.effects if e.verdict is Verdict.UNRESOLVED and e.metric in headline and e.needed_seconds
-    ]
-    if not waiting:
-        return []
-    longest = max(effect.needed_seconds or 0.0 for effect in waiting)
-    names = fmt.listed(list(dict.fromkeys(effect.metric for effect in waiting)))
-    option = "--rounds" if result.rounds_asked is not None else "--budget"
-    return [f"To resolve {names} would take about {fmt.roughly(longest)} more of measuring ({option})."]
+    """What would resolve the headline effects that are unresolved."""
+    metrics = {metric.name: metric for metric in result.metrics if metric.headline}
+    headline = [effect for effect in result.effects if effect.metric in metrics]
+    waiting = [effect for effect in headline if effect.waits_for_rounds]
+    noisy = [effect for effect in headline if effect.too_noisy]
+    steps = []
+    if waiting:
+        longest = max(effect.needed_seconds or 0.0 for effect in waiting)
+        option = "--rounds" if result.rounds_asked is not None else "--budget"
+        steps.append(
+            f"To resolve {_names(waiting)} would take about {fmt.roughly(longest)} more of measuring ({option})."
+        )
+    if noisy:
+        bounds = [_most(effect, metrics[effect.metric]) for effect in noisy]
+        known = [bound for bound in bounds if bound is not None]
+        at_most = fmt.with_unit(fmt.number(100 * max(known), 1), "%") if known else None
+        ruled_out = f" What it does tell: a cost of more than {at_most} is unlikely." if at_most else ""
+        longer = " (--profile default)" if result.profile == "quick" else ""
+        steps.append(
+            f"This run is too noisy to resolve {_names(noisy)}, and more rounds on it would take longer than they are "
+            f"worth.{ruled_out} What would help is a machine with nothing else running, longer slices{longer}, or a "
+            "larger margin in the study's file, if a cost of that size does not matter to you."
+        )
+    return steps
+
+
+def _names(effects: list[Effect]) -> str:
+    return fmt.listed(list(dict.fromkeys(effect.metric for effect in effects)))
+
+
+def _most(effect: Effect, metric: Metric) -> float | None:
+    """The relative cost at the bad end of the effect's interval; None where there is none."""
+    if effect.ratio is None or effect.ratio.low <= 0:
+        return None
+    return max(0.0, effect.ratio.high - 1 if metric.better == "lower" else 1 / effect.ratio.low - 1)

@@ -1,4 +1,4 @@
-"""The command line: `costof list | run | show | report | compare | ab | ycsb | gateway | doctor`.
+"""The command line: `costof list | run | show | report | compare | clean | ab | ycsb | gateway | doctor`.
 
 What measures and what analyses is imported by the commands that do: half of the time of a `costof --help` would be
 theirs.
@@ -16,18 +16,22 @@ import click
 from rich.console import Console
 
 from costof import __version__
+from costof.clean_command import clean
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError, Problem
 from costof.ledger import Ledger
+from costof.password import take_out_of_environment
 from costof.plan import Options, Plan, resolve
 from costof.progress import Bar
-from costof.redact import redact_url
-from costof.services import open_service
+from costof.services import open_service, shown_urls
 from costof.study import load_study, study_names
+from costof.target_options import target_options
+from costof.whole import write_whole
 from costof.ycsb.command import ycsb
 
 if TYPE_CHECKING:
     from costof.experiment import Before
     from costof.result import Result
+    from costof.target.access import Access
 
 RESULT = "result.json"
 MOST_CONCURRENT = 20_000
@@ -35,15 +39,18 @@ MOST_CONCURRENT = 20_000
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="costof")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """What will this protection cost my service? A controlled experiment on real servers, and its answer.
 
     `costof ab URL` asks one URL, with the options and the report of Apache's ab; `costof ycsb`
     takes YCSB's command line.
     """
+    context.obj = take_out_of_environment()
 
 
 cli.add_command(ycsb)
+cli.add_command(clean)
 
 
 @cli.command("list")
@@ -67,11 +74,7 @@ def list_studies() -> None:
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
 @click.option("--rounds", metavar="N", help="Exactly so many rounds (2 or more), whatever they take and tell.")
-@click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
-@click.option(
-    "--plain-target", metavar="URL", help="Where a target of HTTP takes plain requests; --target is its HTTPS."
-)
-@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) of the target.")
+@target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
 @click.option("--seed", type=int, help="Seed of the order of the slices.")
@@ -84,9 +87,7 @@ def run(
     budget: str | None,
     precision: str | None,
     rounds: str | None,
-    target: str | None,
-    plain_target: str | None,
-    tls_ca: Path | None,
+    access: Access | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,
@@ -101,15 +102,15 @@ def run(
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
-        shown, plainly = (redact_url(url) if url else None for url in (target, plain_target))
-        options = Options(profile, settings, budget, precision, rounds, seed, shown, plainly)
-        plan, before = resolve(load_study(study), options), None
+        asked = load_study(study)
+        options = Options(profile, settings, budget, precision, rounds, seed, *shown_urls(asked, access))
+        plan, before = resolve(asked, options), None
         if dry_run:
-            _print_plan(plan, target, plain_target, tls_ca)
+            _print_plan(plan, access)
             return
         # Made before anything is started, so that a folder that cannot be written costs nobody a run.
         ledger = Ledger.create(plan, out)
-    _measure(plan, ledger, before, target, plain_target, tls_ca)
+    _measure(plan, ledger, before, access)
     result = _write(ledger)
     _print(result, ledger, as_json)
     sys.exit(_status(result))
@@ -245,13 +246,11 @@ def _reopen(folder: Path, told: list[str]) -> tuple[Ledger, Before]:
     return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
 
 
-def _measure(
-    plan: Plan, ledger: Ledger, before: Before | None, target: str | None, plain_target: str | None, tls_ca: Path | None
-) -> None:
+def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
     from costof.experiment import run as carry_out
 
     try:
-        service = open_service(plan, target, tls_ca, ledger.folder.name, plain_target)
+        service = open_service(plan, access, ledger.folder.name)
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             carry_out(plan, service, ledger, bar, before)
     except CostofError:
@@ -267,7 +266,7 @@ def _write(ledger: Ledger) -> Result:
 
     result = analyse(ledger)
     try:
-        (ledger.folder / RESULT).write_text(result.model_dump_json(indent=2) + "\n")
+        write_whole(ledger.folder / RESULT, result.model_dump_json(indent=2) + "\n")
         write_reports(result, ledger.folder)
     except OSError as error:
         raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error
@@ -284,8 +283,8 @@ def _print(result: Result, ledger: Ledger, as_json: bool) -> None:
     render_terminal(result, console, ledger.folder)
 
 
-def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca: Path | None) -> None:
-    service = open_service(plan, target, tls_ca, "a-run", plain_target)
+def _print_plan(plan: Plan, access: Access | None) -> None:
+    service = open_service(plan, access, "a-run")
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
         role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
@@ -297,6 +296,8 @@ def _print_plan(plan: Plan, target: str | None, plain_target: str | None, tls_ca
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for write in service.writes():
         click.echo(f"write     {write}")
+    for needed in service.needs():
+        click.echo(f"grant     {needed}")
 
 
 def _status(result: Result) -> int:

@@ -15,7 +15,7 @@ from costof.lab.mariadb_program import find_mariadbd, mariadbd_version
 from costof.lab.mongod_binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
 from costof.lab.nginx import find_nginx, find_stream_module, nginx_version
 from costof.lab.openssh import find_ssh, find_sshd, ssh_version
-from costof.lab.programs import find_program, first_words
+from costof.lab.programs import UNPACKED, find_program, first_words, unpacked_from
 
 TUN = Path("/dev/net/tun")
 NETEM = "sch_netem"
@@ -40,6 +40,7 @@ def examine() -> list[Finding]:
         _found("sshd", lambda: str(find_sshd())),
         _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),
         _found("nginx", _nginx),
+        *_unpacked(),
         _user(),
         *(_hosts() if is_root() else []),
         _load(),
@@ -80,6 +81,19 @@ def _nginx() -> str:
     # Without it a balancer cannot pass connections through.
     find_stream_module(binary)
     return told
+
+
+def _unpacked() -> list[Finding]:
+    """The versions of what apt does not bring up to date; none where nothing was unpacked."""
+    found = unpacked_from()
+    if not found:
+        return []
+    unknown = [name for name, package in found.items() if not package]
+    told = ", ".join(f"{name} of {package}" for name, package in found.items() if package)
+    if unknown:
+        detail = f"{', '.join(unknown)} in {UNPACKED}: of unknown version; run: sudo scripts/system-packages"
+        return [Finding("unpacked", False, detail + (f" (besides {told})" if told else ""))]
+    return [Finding("unpacked", True, f"{told}; scripts/system-packages brings newer ones")]
 
 
 def _user() -> Finding:

@@ -59,7 +59,33 @@ class Problem(Enum):
         "the levels asked for leave only the control ({control}): add one to compare it with",
     )
     ARMS_CANNOT_RUN = (EXIT_FAILED, "no arm can run: {detail}")
-    BAD_TARGET = (EXIT_USAGE, "'{url}' is no target for {study}: {detail}")
+    BAD_TARGET = (EXIT_USAGE, "that URL is no target for {study}: {detail}")
+    PASSWORD_MISSING = (
+        EXIT_USAGE,
+        "{target} names a user and no password is given; say --password-file or --ask-password, or set COSTOF_PASSWORD",
+    )
+    PASSWORD_TWICE = (EXIT_USAGE, "the password is given twice, by {ways}; give it once")
+    PASSWORD_FILE = (EXIT_USAGE, "cannot take the password from {path}: {detail}; it holds one line, the password")
+    PASSWORD_VARIABLE = (EXIT_USAGE, "what {name} holds is no UTF-8")
+    TARGET_OPTION_UNUSED = (
+        EXIT_USAGE,
+        "{option} goes with --target mongodb://… or mysql://…; give that too, or leave it out",
+    )
+    PLAIN_NOT_ALLOWED = (
+        EXIT_USAGE,
+        "TLS is asked of {target}, and {arms} would log in without: say --allow-plain to have that measured too, or "
+        "--set {factor}={protected} to have figures of TLS alone",
+    )
+    BAD_DATABASE = (
+        EXIT_USAGE,
+        "'{name}' is no name for a database of costof's; take up to {most} letters, digits and _, a letter first, and "
+        "none of the server's own",
+    )
+    PRIVILEGES_MISSING = (
+        EXIT_FAILED,
+        "{account} may not {actions} in {database} on {target}; nothing was written. Somebody who may grant it says: "
+        "{grant}",
+    )
     NO_TUNNEL_TO_TARGET = (
         EXIT_USAGE,
         "{levels} can be had in a lab only: costof opens no tunnel to your servers; say --set transport={rest}",
@@ -82,8 +108,8 @@ class Problem(Enum):
     TARGET_FAILED = (EXIT_FAILED, "{target}: {detail}")
     TARGET_OCCUPIED = (
         EXIT_FAILED,
-        "the database '{database}' exists on {target} and was not made by this run; nothing was touched. "
-        "Drop it yourself if it is a left-over of costof, or start again: every run picks a new name",
+        "the database '{database}' on {target} {what}; nothing was touched. Take another with --database; "
+        "`costof clean --target …` lists and removes what a killed run has left",
     )
     NO_REPLICA_SET = (EXIT_FAILED, "{target} is no replica set, so nothing is replicated; name one")
     TLS_CA_INVALID = (EXIT_FAILED, "{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from costof.instrument import SliceAnswer
 from costof.plan import AS_SERVED
 from costof.service import Counters
-from costof.transport import SUITES, says_transport, speaks_tls
+from costof.transport import SUITES, VERSIONS, says_transport, speaks_tls
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
-#: Levels of a suite that mean whichever the protocol's version brings.
-VERSIONS = {"tls1.3": "TLSv1.3"}
 #: Connections an application's client opens at the least: one to monitor, one to work.
 CONNECTIONS_PER_CLIENT = 2
 
@@ -49,11 +47,9 @@ def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
         return f"the client spoke {protocol}" if protocol else None
     if not protocol:
         return "the client did not speak TLS"
-    wanted = levels.get("tls_version")
+    suite = levels.get("suite", "")
+    wanted = levels.get("tls_version") or VERSIONS.get(suite)
     if wanted and protocol != f"TLSv{wanted}":
-        return f"the client spoke {protocol}"
-    suite = levels.get("suite")
-    if suite in VERSIONS and protocol != VERSIONS[suite]:
         return f"the client spoke {protocol}"
     if suite in SUITES and seen.get("cipher") != SUITES[suite]:
         return f"the cipher was {seen.get('cipher')}"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -20,6 +21,7 @@ from costof.instrument import Ready, SliceAnswer
 from costof.plan import Plan
 from costof.redact import redact
 from costof.result import LinkEvidence
+from costof.whole import write_whole
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
@@ -131,7 +133,7 @@ class Ledger:
             folder.mkdir(parents=True, exist_ok=True)
             told = {"ledger_version": LEDGER_VERSION, **plan.model_dump(mode="json", by_alias=True)}
             text = json.dumps(redact(told), indent=2)
-            (folder / PLAN).write_text(text + "\n")
+            write_whole(folder / PLAN, text + "\n")
         except OSError as error:
             raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
         return ledger
@@ -158,14 +160,23 @@ class Ledger:
     def append(self, record: AnyRecord) -> None:
         """Write one record and hand it to the kernel, so that a crash of this process loses nothing."""
         line = json.dumps(redact(record.model_dump(mode="json", by_alias=True))) + "\n"
+        path = self.folder / SLICES
         try:
-            with (self.folder / SLICES).open("a") as file:
-                file.write(line)
+            with path.open("ab+") as file:
+                if file.tell() and not _ends_in_newline(file):
+                    # A crash cut the last line off: what comes now must not become part of it.
+                    line = "\n" + line
+                file.write(line.encode())
         except OSError as error:
             raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
-        """Take a run back that came to nothing: its files, and the folders it made where nothing else is in them."""
+        """Take a run back that came to nothing: its files, and the folders it made where nothing else is in them.
+
+        What was measured stays.
+        """
+        if any(isinstance(record, SliceRecord) for record in self.records()):
+            return
         for name in (PLAN, SLICES):
             (self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -181,10 +192,15 @@ class Ledger:
             try:
                 yield _RECORD.validate_json(line)
             except ValidationError as error:
-                if not line.endswith("}"):
+                if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
                     continue
                 detail = f"{SLICES} holds a line of another version: {' '.join(str(error).split())[:200]}"
                 raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
+
+
+def _ends_in_newline(file: BinaryIO) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _unused(parent: Path, name: str) -> Path:

@@ -10,7 +10,16 @@ from typing import Any
 
 from costof import tpcc
 from costof.errors import CostofError, Problem
-from costof.instrument import Instrument, Ready, SliceAnswer, application, border_plan, engine
+from costof.instrument import (
+    ClassifiedError,
+    Instrument,
+    Ready,
+    ReadyArm,
+    SliceAnswer,
+    application,
+    border_plan,
+    engine,
+)
 from costof.ledger import Ledger, ReadyRecord
 from costof.plan import Plan, PlannedArm
 from costof.service import Service
@@ -82,8 +91,11 @@ class Panel:
         return tuple(self.service.prefix(arm)), tuple(sorted(application_environment(arm.levels).items()))
 
     def _introduce(self, view: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Hand an instrument its plan, and note which of the arms it can measure."""
-        ready = instrument.plan(self._border_plan(view, arms))
+        """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
+        barred = {arm.name: why for arm in arms if (why := self.service.barred(arm)) is not None}
+        ready = instrument.plan(self._border_plan(view, [arm for arm in arms if arm.name not in barred]))
+        refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
+        ready = ready.model_copy(update={"arms": ready.arms + refused})
         self.ledger.append(ReadyRecord(view=view, ready=ready))
         for told in ready.arms:
             if told.error is None and told.server is not None:
@@ -142,6 +154,10 @@ class Panel:
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [workload, f"x {workers}" if workers != spec.workers else "", spec.variant(arm.levels)]
         return " ".join(part for part in parts if part)
+
+
+def _barred(detail: str) -> ClassifiedError:
+    return ClassifiedError(**{"class": "plain_refused", "detail": detail})
 
 
 def load_workload(warehouses: int = 0) -> dict[str, Any]:

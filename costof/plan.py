@@ -53,6 +53,7 @@ class Plan(Model):
 
     `protection_asked`: the user named levels of the main factor, so a run without them is no answer.
     `budget_seconds` and `precision` are None where the user said how many rounds: those alone end the run.
+    `protection_alone`: the control's level was not among them.
     """
 
     study: Study
@@ -69,6 +70,7 @@ class Plan(Model):
     target: str | None = None
     plain_target: str | None = None
     protection_asked: bool = False
+    protection_alone: bool = False
     published: Published | None = None
 
     @property
@@ -151,6 +153,7 @@ def resolve(study: Study, options: Options) -> Plan:
         target=options.target,
         plain_target=options.plain_target,
         protection_asked=study.main_factor in chosen,
+        protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
         published=load_published(study.published) if study.published else None,
     )
 
@@ -174,8 +177,14 @@ def as_served(study: Study) -> Study:
     """The study as a target can be asked it: where its main factor is the lab's alone, another one is varied.
 
     The first factor that is not the lab's makes the arms then, against `target_control`; what the servers are is a
-    setting that all arms share.
+    setting that all arms share. A factor that a target is taken with as it is has that as its first level.
     """
+    taken = {
+        name: factor.model_copy(update={"levels": [AS_SERVED, *factor.levels], "default": [AS_SERVED]})
+        for name, factor in study.factors.items()
+        if factor.as_served
+    }
+    study = study.model_copy(update={"factors": study.factors | taken})
     if not study.target_control:
         return study
     main = next(name for name, factor in study.factors.items() if not factor.lab_only)

@@ -1,24 +1,24 @@
-"""Secrets stay out of whatever is written down: the field is redacted, the rest is kept."""
+"""A second fence before the ledger: what stands in a field of a secret's name is not written.
+
+Nothing that is written should hold one in the first place: what is shown of a URL is put together from its parts
+(`costof/url.py`), and the plan that instruments are handed goes to their standard input only.
+"""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-REDACTED = "<redacted>"
+from costof.url import HIDDEN as REDACTED
+
 _SECRET_FIELDS = frozenset({"password", "master_key", "master_keys"})
-# 'scheme://user:password@host': everything between the first colon of the user part and the last @ before a slash.
-_URL_PASSWORD = re.compile(r"(?P<before>[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/]*(?P<after>@)", re.IGNORECASE)
 
 
 def redact(value: Any) -> Any:
-    """A copy of a JSON-like value in which every secret field that is set, and every password in a URL, is redacted."""
+    """A copy of a JSON-like value in which every secret field that is set is redacted."""
     if isinstance(value, dict):
         return {name: _hidden(inner) if name in _SECRET_FIELDS else redact(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [redact(inner) for inner in value]
-    if isinstance(value, str):
-        return redact_url(value)
     return value
 
 
@@ -27,8 +27,3 @@ def _hidden(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _hidden(inner) for name, inner in value.items()}
     return REDACTED if isinstance(value, str) else redact(value)
-
-
-def redact_url(text: str) -> str:
-    """Text in which the passwords of URLs are redacted; hosts and options stay readable."""
-    return _URL_PASSWORD.sub(rf"\g<before>{REDACTED}\g<after>", text)

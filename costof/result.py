@@ -116,6 +116,11 @@ class Value(Model):
     bytes_received: Finite | None = Field(default=None, description="Counted, per operation.")
 
 
+#: No further rounds are advised beyond this: the time needed grows with the square of the noise, and less noise is had
+#: sooner.
+LONGEST_WAIT_SECONDS = 4 * 3600
+
+
 class Effect(Model):
     metric: str
     unit: str
@@ -130,6 +135,16 @@ class Effect(Model):
     needed_seconds: Finite | None = Field(
         default=None, description="Unresolved: measuring time it would still need, estimated."
     )
+
+    @property
+    def waits_for_rounds(self) -> bool:
+        """Unresolved, but further rounds of a bearable time would resolve it."""
+        return self.verdict is Verdict.UNRESOLVED and 0 < (self.needed_seconds or 0) <= LONGEST_WAIT_SECONDS
+
+    @property
+    def too_noisy(self) -> bool:
+        """Unresolved, and by further rounds not in any time that somebody would wait."""
+        return self.verdict is Verdict.UNRESOLVED and (self.needed_seconds or 0) > LONGEST_WAIT_SECONDS
 
 
 class PublishedFigure(Model):

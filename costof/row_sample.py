@@ -91,7 +91,7 @@ def read_rows(connection: Connection, database: str) -> Rows:
     found: Rows = {}
     for table in TABLES:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {database}.{table} LIMIT {ROWS}")  # noqa: S608  # names of our own
+            cursor.execute(f"SELECT * FROM `{database}`.{table} LIMIT {ROWS}")  # noqa: S608  # names of our own
             names = [column[0] for column in cursor.description]
             for row in cursor.fetchall():
                 for name, value in zip(names, row, strict=True):

@@ -87,7 +87,7 @@ class Service(ABC):
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         """How to reach the service as `arm` says: `{"service": …, "transport": …}` of the border's plan.
 
-        Holds the password; whoever writes it down redacts it first (`costof.redact`).
+        Holds the password: it goes to instruments by their standard input and is written nowhere.
         """
 
     @abstractmethod
@@ -100,6 +100,14 @@ class Service(ABC):
 
     @abstractmethod
     def describe(self) -> Description: ...
+
+    def needs(self) -> list[str]:
+        """What the account must be allowed to do, and how it is granted (`--dry-run`)."""
+        return []
+
+    def barred(self, arm: PlannedArm) -> str | None:
+        """Why an arm must not even be tried, such as a plain one where TLS was asked for; None where it may."""
+        return None
 
     def arrange(self, arm: PlannedArm) -> None:
         """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""

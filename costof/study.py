@@ -37,6 +37,9 @@ class Factor(Model):
     default: list[str]
     when: dict[str, list[str]] = {}
     lab_only: bool = Field(default=False, description="The servers' own affair: a target is taken as it is.")
+    as_served: bool = Field(
+        default=False, description="The client's affair, but a target is taken as it is unless a level is asked for."
+    )
     context: bool = Field(
         default=False, description="A setting, such as the distance, that the control has too: effects lie within it."
     )

@@ -43,10 +43,10 @@ class TpccDatabase:
 
     def renew(self) -> None:
         """Empty and fill them again, if New-Orders have made them large."""
-        ((next_orders,),) = self._ask(f"SELECT COALESCE(SUM(d_next_o_id), 0) FROM {self._database}.district")  # noqa: S608
+        ((next_orders,),) = self._ask(f"SELECT COALESCE(SUM(d_next_o_id), 0) FROM `{self._database}`.district")  # noqa: S608
         if int(next_orders) > MOST_ORDERS:
             for table in tpcc.TABLES:
-                self._ask(f"TRUNCATE TABLE {self._database}.{table}")
+                self._ask(f"TRUNCATE TABLE `{self._database}`.{table}")
             self.fill(self._load)
 
     def facts(self) -> dict[str, str]:
@@ -76,7 +76,7 @@ class _Cursor:
         self._rows: Sequence[tuple[Any, ...]] = ()
 
     def execute(self, query: str, /) -> None:
-        self._ask(f"USE {self._database}")
+        self._ask(f"USE `{self._database}`")
         self._rows = self._ask(query)
 
     def fetchall(self) -> Sequence[tuple[Any, ...]]:

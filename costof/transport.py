@@ -16,6 +16,8 @@ SUITES = {
     "aes256-sha": "AES256-SHA",
     "rc4-sha": "RC4-SHA",
 }
+#: Levels of a suite that ask for a version, with whichever of its suites both ends like best.
+VERSIONS = {"tls1.3": "1.3"}
 #: Keys that OpenSSL's default security level refuses.
 WEAK_KEYS = frozenset({"rsa-1024"})
 
@@ -47,8 +49,10 @@ def transport_of(levels: dict[str, str], ca_file: Path | None) -> dict[str, Any]
     }
     if ca_file is not None:
         transport["ca_file"] = str(ca_file)
-    if "tls_version" in levels:
-        transport["version"] = levels["tls_version"]
+    version = levels.get("tls_version") or VERSIONS.get(levels.get("suite", ""))
+    if version:
+        # Offered alone, so that a server without it is told when the arm is proved, not slice by slice.
+        transport["version"] = version
     if levels.get("suite") in SUITES:
         transport["cipher"] = SUITES[levels["suite"]]
     if "cipher" in transport or levels.get("key") in WEAK_KEYS:

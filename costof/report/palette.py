@@ -1,8 +1,7 @@
 """The colours of the HTML report and its pictures, each with a light and a dark value.
 
-The pictures are drawn in the light values; afterwards each is replaced by a CSS variable of the same name, so that one
-drawing serves both schemes. The hues keep apart for the common colour blindnesses (after Okabe and Ito, 2008), and no
-statement rests on a hue alone.
+The pictures are drawn in CSS variables of the same names, so that one drawing serves both schemes. The hues keep apart
+for the common colour blindnesses (after Okabe and Ito, 2008), and no statement rests on a hue alone.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ ARMS = ("arm1", "arm2", "arm3", "arm4", "arm5", "arm6")
 ROLES = ("role1", "role2", "role3", "role4", "role5")
 
 
-def light(name: str) -> str:
-    """The colour to draw with."""
-    return COLOURS[name][0]
+def paint(name: str) -> str:
+    """The colour to draw with: a CSS variable, and the light value where a picture is taken out of its page."""
+    return f"var(--{name}, {COLOURS[name][0].upper()})"
 
 
 def arm_colour(index: int) -> str:
@@ -59,10 +58,3 @@ def role_colour(index: int) -> str:
 def css_variables(*, dark: bool) -> str:
     """'--ink: #1f2730; …' of one scheme."""
     return " ".join(f"--{name}: {pair[dark]};" for name, pair in COLOURS.items())
-
-
-def as_variables(svg: str) -> str:
-    """The light values of a drawing replaced by `var(--name)`, the value itself kept as the fall-back."""
-    for name, (value, _) in COLOURS.items():
-        svg = svg.replace(value, f"var(--{name}, {value.upper()})")
-    return svg

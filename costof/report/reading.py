@@ -277,8 +277,10 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
     """The verdict as a person says it: the margin goes with 'no cost', the time still needed with 'unresolved'."""
     if effect.verdict is Verdict.NO_COST:
         return f"no cost above {fmt.share(metric.margin)}"
-    if effect.verdict is Verdict.UNRESOLVED and effect.needed_seconds:
-        return f"unresolved; about {fmt.roughly(effect.needed_seconds)} more"
+    if effect.waits_for_rounds:
+        return f"unresolved; about {fmt.roughly(effect.needed_seconds or 0)} more"
+    if effect.too_noisy:
+        return "unresolved; too noisy"
     return effect.verdict.value
 
 

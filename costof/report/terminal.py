@@ -187,7 +187,11 @@ def _view_table(reading: Reading, view: ViewRows, width: int) -> RenderableType:
 
 def _add_effect(grid: Table, row: EffectRow, label: str, *, wide: bool, names: int) -> None:
     """The row of an effect and, under it in the same columns, the published figure."""
-    words_of = row.verdict if wide else row.verdict.replace("; about ", "\n~").replace(" above ", "\nabove ")
+    words_of = (
+        row.verdict
+        if wide
+        else row.verdict.replace("; about ", "\n~").replace("; ", "\n").replace(" above ", "\nabove ")
+    )
     verdict = _text(words_of, VERDICT_STYLES[row.effect.verdict])
     difference, relative = _shown(row.difference, wide=wide), _shown(row.relative, wide=wide)
     grid.add_row(_text(label), _text(row.control), _text(row.value), difference, relative, verdict)

@@ -61,8 +61,12 @@ def break_even(item: BreakEven, reading: Reading) -> str:
     where = arm.at if arm else ""
     subject = f"{reading.label(item.arm)} costs under {fmt.share(item.share)}"
     if item.operations is None:
-        earliest = f"; at the earliest from {operations(item.low)}" if item.low is not None else ""
-        return f"{subject} at no number of operations a connection, as measured{earliest} ({item.view}{where})."
+        if item.low is None:
+            return f"{subject} at no number of operations a connection ({item.view}{where})."
+        return (
+            f"{subject} from {operations(item.low)} operations a connection at the earliest, or never: this run cannot "
+            f"tell which ({item.view}{where})."
+        )
     low = operations(item.low or 0)
     bounds = f"[{low}, {operations(item.high)}]" if item.high is not None else f"[{low}, no upper end in this run]"
     return f"{subject} from {operations(item.operations)} {bounds} operations a connection on ({item.view}{where})."

@@ -6,11 +6,10 @@ the measured one: through the gateway it gets ciphertext and decrypts it.
 
 from __future__ import annotations
 
-import ssl
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from costof.column_rules import Account, CatalogueAccount
 from costof.instrument import SliceAnswer
@@ -21,8 +20,12 @@ from costof.lab.lab import Lab
 from costof.plan import Plan, PlannedArm
 from costof.row_sample import Login, Rows, log_in, read_rows
 from costof.service import Counters, Description, Judgement, LoadData, Observation, Service
+from costof.target.access import Access
+from costof.target.mysql_session import tls_context
+from costof.target.mysql_url import MysqlUrl, parse_mysql_url
 from costof.target.own_database import told_writes
 from costof.target.own_mysql_database import OwnMysqlDatabase
+from costof.tpcc import TABLES
 from costof.tpcc_database import TpccDatabase
 
 #: The key of the gateway's own certificate, where the user's account must speak TLS.
@@ -34,11 +37,13 @@ class GatewayTarget(OwnMysqlDatabase):
     """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
 
     measures_cpu = True
+    PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
+    TABLES: ClassVar[tuple[str, ...]] = TABLES
 
-    def __init__(self, plan: Plan, url: str, ca_file: Path | None, run_name: str) -> None:
-        super().__init__(plan, url, ca_file, run_name)
+    def __init__(self, plan: Plan, access: Access, run_name: str) -> None:
+        super().__init__(plan, access, run_name)
         self._plan = plan
-        self._tables = TpccDatabase(self._asked, self.database, self._shown)
+        self._tables = TpccDatabase(self._asked, self.database, self._url.shown)
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -76,13 +81,13 @@ class GatewayTarget(OwnMysqlDatabase):
         self._tables.renew()
 
     def writes(self) -> list[str]:
-        create, marker, *_, drop = told_writes(self.database, self._shown, 0, "", "")
-        warehouses = self._plan.study.warehouses
+        create, marker, *_, drop = told_writes(self._access.database, self._url.shown, 0, "", "")
+        warehouses, database = self._plan.study.warehouses, self._access.database or "it"
         return [
             create,
             marker,
-            f"create TPC-C's nine tables in {self.database} and insert {warehouses:,} times {WAREHOUSE}",
-            f"insert, update and delete rows of {self.database} by TPC-C's transactions for as long as the run lasts",
+            f"create TPC-C's nine tables in {database} and insert {warehouses:,} times {WAREHOUSE}",
+            f"insert, update and delete rows of {database} by TPC-C's transactions for as long as the run lasts",
             drop,
         ]
 
@@ -133,38 +138,41 @@ class GatewayTarget(OwnMysqlDatabase):
         self._to_server: dict[str, Any] = dict(PLAIN)
         self._to_gateway: dict[str, Any] = dict(PLAIN)
         self._authority = Authority(lab.folder / "certificates")
-        if self._tls:
+        if self._url.tls:
             # Both sides of the gateway speak TLS or neither does: MySQL's proofs of a password differ.
-            self._to_server = _tls(self._ca_file)
-            self._to_gateway = _tls(self._authority.ca_file)
+            self._to_server = _tls(self._url)
+            self._to_gateway = {**_tls(self._url), "ca_file": str(self._authority.ca_file)}
             certificate = self._authority.issue("gateway", KEY, [address])
-        catalogue = CatalogueAccount(self._place.username, self._place.password)
+        catalogue = CatalogueAccount(self._url.username, self._url.password)
         position = Position(
             address, self._server, self.database, catalogue, transport=self._to_server, certificate=certificate
         )
-        accounts = [Account(self._place.username, "ciphertext", MASTER_KEY)]
+        accounts = [Account(self._url.username, "ciphertext", MASTER_KEY)]
         self._front = stack.enter_context(GatewayFront(self._plan, lab.folder, position, accounts))
 
     @property
     def _server(self) -> str:
-        return self._place.address
+        return self._url.address
 
     def _rows(self) -> Rows:
         with log_in(self._login(direct=True)) as connection:
             return read_rows(connection, self.database)
 
     def _login(self, direct: bool) -> Login:
-        place = self._place
-        ca_file = self._ca_file if direct else self._authority.ca_file
-        tls = ssl.create_default_context(cafile=str(ca_file) if ca_file else None) if self._tls else None
-        return Login(place.host, place.port, place.username, place.password, tls=tls)
+        at = self._url if direct else replace(self._url, ca_file=self._authority.ca_file)
+        return Login(at.host, at.port, at.username, at.password, tls=tls_context(at) if at.tls else None)
 
 
-def _tls(ca_file: Path | None) -> dict[str, Any]:
+def _tls(url: MysqlUrl) -> dict[str, Any]:
     transport: dict[str, Any] = {"kind": "tls", "verify": "full", "resumption": False}
-    return transport | ({"ca_file": str(ca_file)} if ca_file is not None else {})
+    return transport | ({"ca_file": str(url.ca_file)} if url.ca_file is not None else {})
 
 
-def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
+def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
-    return GatewayTarget(plan, url, ca_file, run_name)
+    return GatewayTarget(plan, access, run_name)
+
+
+def shown(access: Access, study: str) -> tuple[str, None]:
+    """The URL as plans and reports show it. Raises `BAD_TARGET`."""
+    return parse_mysql_url(access, study).shown, None

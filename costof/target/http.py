@@ -14,8 +14,10 @@ from urllib.parse import quote, urlsplit
 from costof.errors import CostofError, Problem
 from costof.plan import Plan, PlannedArm
 from costof.service import Description, LoadData, Service
+from costof.target.access import Access
 from costof.target.own_database import check_ca_file
 from costof.transport import speaks_tls, transport_of
+from costof.url import UrlError, check_without_login, query_shown
 
 PORTS = {"https": 443, "http": 80}
 #: Where TLS can end as far as a client can tell: not at all, or at the balancer.
@@ -27,7 +29,10 @@ _LABELS = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_](
 
 @dataclass(frozen=True)
 class Place:
-    """What a URL says. `address` is 'host:port' to connect to, `host` the Host header, `path` holds the query."""
+    """What a URL says. `address` is 'host:port' to connect to, `host` the Host header, `path` holds the query.
+
+    `url` is to be shown: of its query the names alone, since a value may be a token.
+    """
 
     url: str
     name: str
@@ -83,7 +88,7 @@ class HttpTarget(Service):
         )
 
 
-def service(plan: Plan, url: str, plain_url: str | None, ca_file: Path | None) -> Service:
+def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
     `PLAIN_TARGET_MISSING`."""
     terminations = list(dict.fromkeys(arm.levels["termination"] for arm in plan.arms))
@@ -91,30 +96,35 @@ def service(plan: Plan, url: str, plain_url: str | None, ca_file: Path | None) -
     if unknown:
         rest = ",".join(level for level in KNOWN if level in terminations)
         raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)
-    tls = parse_url(url, "https", plan.study.name)
-    if plain_url is None:
+    tls = parse_url(access.url, "https", plan.study.name)
+    if access.plain_url is None:
         raise CostofError(Problem.PLAIN_TARGET_MISSING, study=plan.study.name)
-    return HttpTarget(plan, tls, parse_url(plain_url, "http", plan.study.name), ca_file)
+    return HttpTarget(plan, tls, parse_url(access.plain_url, "http", plan.study.name), access.ca_file)
+
+
+def shown(access: Access, study: str) -> tuple[str, str | None]:
+    """Both URLs as plans and reports show them. Raises `BAD_TARGET`."""
+    plain = access.plain_url and parse_url(access.plain_url, "http", study).url
+    return parse_url(access.url, "https", study).url, plain
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:
     """Of 'https://host:443/path?query'. A fragment is the client's own and left out. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
-        return CostofError(Problem.BAD_TARGET, url=_shown(url), study=study, detail=_printable(detail))
+        return CostofError(Problem.BAD_TARGET, study=study, detail=detail)
 
-    if re.search(r"[\x00-\x20\x7f]", url):
-        raise bad("it holds a space or a control character")
-    if "@" in _authority(url):
-        raise bad("leave the user and password out")
     try:
+        check_without_login(url)
         parts = urlsplit(url)
         port = parts.port if parts.port is not None else PORTS[scheme]
         name = _ascii_name(parts.hostname or "")
         if "[" in parts.netloc and ":" not in name:
-            raise ValueError("what stands in brackets is no IPv6 address")
-    except ValueError as error:
+            raise UrlError("what stands in brackets is no IPv6 address")
+    except UrlError as error:
         raise bad(str(error)) from None
+    except ValueError:
+        raise bad("what follows // is not host:port, with IPv6 in brackets") from None
     if parts.scheme != scheme:
         option = "--target" if scheme == "https" else "--plain-target"
         raise bad(f"{option} is written as {scheme}://host:{PORTS[scheme]}/path")
@@ -123,12 +133,8 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
     bracketed = f"[{name}]" if ":" in name else name
     path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_KEPT)
     host = bracketed if port == PORTS[scheme] else f"{bracketed}:{port}"
-    return Place(f"{scheme}://{host}{path}", name, port, f"{bracketed}:{port}", host, path)
-
-
-def _authority(url: str) -> str:
-    """What stands between '//' and the path, also of a URL that is none."""
-    return re.split(r"[/?#\\]", url.partition("//")[2], maxsplit=1)[0]
+    shown = f"{scheme}://{host}{path.partition('?')[0]}{query_shown(parts.query)}"
+    return Place(shown, name, port, f"{bracketed}:{port}", host, path)
 
 
 def _ascii_name(name: str) -> str:
@@ -138,25 +144,18 @@ def _ascii_name(name: str) -> str:
     if ":" in name:
         # The name of a network card (RFC 6874) means nothing to whoever reads the Host header.
         if "%" in name:
-            raise ValueError("an address with a zone cannot be asked")
-        return str(ipaddress.IPv6Address(name))
+            raise UrlError("an address with a zone cannot be asked")
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            raise UrlError("what stands in brackets is no IPv6 address") from None
     try:
         found = name.encode("idna").decode()
     except UnicodeError:
         found = ""
     if not _LABELS.fullmatch(found):
-        raise ValueError("that cannot be the name of a host")
+        raise UrlError("that cannot be the name of a host")
     return found
-
-
-def _shown(url: str) -> str:
-    """For messages: one line without anything that may be a password."""
-    _, at, rest = url.rpartition("@")
-    return _printable(f"…@{rest}" if at else url)
-
-
-def _printable(text: str) -> str:
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _has_arms(plan: Plan, secure: bool) -> bool:

@@ -1,223 +1,156 @@
 """A user's own MongoDB: a replica set or a single server, reached by URL.
 
-It is somebody's data. All that is written goes into one database named after the run, which must not exist before and
-carries a marker; all that is dropped is that database, and only if its marker is this run's.
+It is somebody's data. All that is written goes into one database, which must not exist before and carries a marker; all
+that is dropped is what the marker says this run has made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import pymongo
-from pymongo import uri_parser
-from pymongo.errors import ConfigurationError, InvalidURI, OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure
 
-from costof.errors import CostofError, Problem
+from costof.errors import Caution, CostofError, Problem
 from costof.lab.mongodb import COLLECTION
 from costof.lab.replica_set import read_counters
 from costof.plan import Plan, PlannedArm
-from costof.redact import redact_url
 from costof.service import Counters, Description, LoadData, Service
-from costof.target.own_database import MARKER, MARKER_NAME, check_ca_file, new_database_name, told_writes
+from costof.target.access import Access
+from costof.target.heartbeat import Heartbeat
+from costof.target.maker import Maker
+from costof.target.mongodb_marked import MarkedDatabase
+from costof.target.mongodb_privileges import check_privileges, grant_line
+from costof.target.mongodb_session import MongodbSession, first_words
+from costof.target.mongodb_url import parse_mongodb_url
+from costof.target.own_database import MARKER_NAME, Marker, check_ca_file, own_name, told_writes
+from costof.target.plain_arms import barred_by_tls
 from costof.transport import transport_of
-
-REACH_MS = 5000
-AUTHENTICATION_FAILED = 18
-#: Words of pymongo's errors for which another way of talking to the address would meet the same.
-NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host")
-
-Client = pymongo.MongoClient[dict[str, Any]]
 
 
 class MongodbTarget(Service):
-    """Reached for administration by whichever of plain and TLS answers; the arms are the engine's to prove."""
+    """Reached for administration as its URL asks; the arms are the engine's to prove."""
 
-    def __init__(self, plan: Plan, url: str, ca_file: Path | None, run_name: str) -> None:
-        self._study = plan.study.name
-        self._shown = redact_url(url)
+    def __init__(self, plan: Plan, access: Access, run_name: str) -> None:
+        self._url = parse_mongodb_url(access, plan.study.name)
+        self._access = access
         self._records = plan.records
-        self._ca_file = ca_file
         self._run = run_name
-        self.database = new_database_name(run_name)
-        self._parsed = self._parse(url)
-        self._client: Client | None = None
-        self._members: dict[str, Client] = {}
-        self._made = False
+        self.database = own_name(access.database, run_name)
+        self._session = MongodbSession(self._url)
+        self._marked = MarkedDatabase(self._session, self.database)
+        self._heartbeat = Heartbeat(self._marked.beat)
+        self._marker: Marker | None = None
         self._counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
-        check_ca_file(self._ca_file)
-        self._client = self._reach()
-        self._hello = self._asked(lambda: self._admin().admin.command("hello"))
+        check_ca_file(self._url.ca_file)
+        self._session.open()
+        try:
+            self._hello = self._session.asked(lambda: self._session.client.admin.command("hello"))
+            names = (COLLECTION, MARKER_NAME)
+            check_privileges(self._session, self._url, self.database, names, self._access.database)
+            self._refuse_what_is_there()
+        except BaseException:
+            self._session.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._heartbeat.stop()
         try:
-            self._drop()
+            if self._marker is not None:
+                self._marked.remove(self._marker)
         finally:
-            for client in [*self._members.values(), *([self._client] if self._client else [])]:
-                client.close()
+            self._session.close()
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         replica_set = self._hello.get("setName")
         return {
             "service": {
                 "protocol": "mongodb",
-                "addresses": self._addresses,
+                "addresses": self._url.addresses,
                 "replica_set": replica_set,
-                "read_preference": self._read_preference if replica_set else "primary",
-                "username": self._parsed["username"],
-                "password": self._parsed["password"],
-                "auth_source": self._auth_source,
+                "read_preference": self._url.read_preference if replica_set else "primary",
+                "username": self._url.username,
+                "password": self._url.password,
+                "auth_source": self._url.auth_source,
                 "database": self.database,
                 "collection": COLLECTION,
             },
-            "transport": transport_of(arm.levels, self._ca_file),
+            "transport": transport_of(arm.levels, self._url.ca_file),
         }
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        database = self._admin()[self.database]
-        if self._asked(database.list_collection_names):
-            raise CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self._shown)
-        marker = database.get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern("majority"))
-        self._made = True
-        self._asked(lambda: marker.insert_one({"_id": MARKER, "run": self._run}))
+        self._refuse_what_is_there()
+        self._marker = Marker(run=self._run, maker=Maker.this_process(), tables=[COLLECTION], made_database=True)
+        # In this order: a marker without a sign of life is a dead run's.
+        self._session.asked(self._heartbeat.start)
+        self._marked.mark(self._marker)
         load(arm)
-        self._asked(self._wait_for_members)
+        self._session.asked(self._wait_for_members)
 
     def writes(self) -> list[str]:
-        return told_writes(self.database, self._shown, self._records, "1 kB", COLLECTION)
+        return told_writes(self._access.database, self._url.shown, self._records, "1 kB", COLLECTION)
+
+    def needs(self) -> list[str]:
+        if self._url.username is None:
+            return []
+        monitor = '{"role": "clusterMonitor", "db": "admin"}, for the servers\' own counters as evidence'
+        return [grant_line(self._url, self._access.database), f"if it may be, {monitor}"]
+
+    def barred(self, arm: PlannedArm) -> str | None:
+        return barred_by_tls(arm, self._url.tls, self._access.allow_plain)
 
     def counters(self, server: str) -> Counters:
         if self._counters_hidden is not None:
             return Counters()
-        client = self._members.get(server) or self._members.setdefault(server, self._direct(server))
         try:
-            counted = read_counters(client)
+            counted = read_counters(self._session.member(server))
         except OperationFailure as error:
-            self._counters_hidden = str(error).split(", full error")[0]
+            self._counters_hidden = first_words(error)
             return Counters()
         # Other clients of the target move the same counters.
         return Counters(counted.connections, counted.tls_connections, shared=True)
 
     def describe(self) -> Description:
-        build = self._asked(lambda: self._admin().admin.command("buildInfo"))
+        build = self._session.asked(lambda: self._session.client.admin.command("buildInfo"))
         replica_set = self._hello.get("setName")
         members = len(self._hello.get("hosts", [])) + len(self._hello.get("passives", []))
         topology = f"replica set {replica_set} with {members} visible members" if replica_set else "a single server"
         return Description(
             versions={"mongod": str(build.get("version", "unknown"))},
             topology=topology,
-            facts={"read preference": self._read_preference, "database": self.database},
+            facts={"read preference": self._url.read_preference, "database": self.database},
         )
 
     def cautions(self) -> list[str]:
-        from costof.errors import Caution
-
         hidden = self._counters_hidden
         return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
 
-    @property
-    def _addresses(self) -> list[str]:
-        return [f"{host}:{port}" for host, port in self._parsed["nodelist"]]
-
-    @property
-    def _read_preference(self) -> str:
-        return str(self._parsed["options"].get("readPreference", "secondaryPreferred"))
-
-    @property
-    def _auth_source(self) -> str:
-        return str(self._parsed["options"].get("authSource") or self._parsed["database"] or "admin")
-
-    def _parse(self, url: str) -> dict[str, Any]:
-        try:
-            return dict(uri_parser.parse_uri(url, warn=False, normalize=True))
-        except (InvalidURI, ConfigurationError, ValueError) as error:
-            detail = redact_url(str(error))
-            raise CostofError(Problem.BAD_TARGET, url=self._shown, study=self._study, detail=detail) from None
-
-    def _reach(self) -> Client:
-        """A client for administration, by TLS or plain, whichever answers; the first refusal is what is told."""
-        prefers_tls = self._ca_file is not None or bool(self._parsed["options"].get("tls"))
-        first_error: PyMongoError | None = None
-        for tls in (prefers_tls, not prefers_tls):
-            client = self._connect(self._addresses, tls, replica_set=self._parsed["options"].get("replicaSet"))
-            try:
-                client.admin.command("ping")
-            except OperationFailure as error:
-                client.close()
-                problem = Problem.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else Problem.TARGET_FAILED
-                raise CostofError(problem, target=self._shown, detail=_first_words(error)) from None
-            except PyMongoError as error:
-                client.close()
-                first_error = first_error or error
-                if any(words in str(error) for words in NOBODY_THERE):
-                    break
-            else:
-                self._tls = tls
-                return client
-        assert first_error is not None
-        detail = _first_words(first_error)
-        raise CostofError(Problem.TARGET_UNREACHABLE, target=self._shown, detail=detail) from None
-
-    def _direct(self, server: str) -> Client:
-        return self._connect([server], self._tls, replica_set=None, directConnection=True)
-
-    def _connect(self, addresses: list[str], tls: bool, replica_set: str | None, **more: Any) -> Client:
-        options: dict[str, Any] = {"serverSelectionTimeoutMS": REACH_MS, "connectTimeoutMS": REACH_MS, **more}
-        if replica_set:
-            options["replicaSet"] = replica_set
-        if self._parsed["username"] is not None:
-            options |= {name: self._parsed[name] for name in ("username", "password")}
-            options["authSource"] = self._auth_source
-        if tls:
-            # The arms verify, and say what is wrong; the administration must not fail before they do.
-            options |= {"tls": True, "tlsAllowInvalidHostnames": True}
-            if self._ca_file is not None:
-                options["tlsCAFile"] = str(self._ca_file)
-        return pymongo.MongoClient(addresses, **options)
-
-    def _admin(self) -> Client:
-        assert self._client is not None
-        return self._client
-
-    def _asked(self, question: Callable[[], Any]) -> Any:
-        try:
-            return question()
-        except PyMongoError as error:
-            raise CostofError(Problem.TARGET_FAILED, target=self._shown, detail=_first_words(error)) from None
+    def _refuse_what_is_there(self) -> None:
+        """A database without collections is none. Raises `TARGET_OCCUPIED`."""
+        if self._marked.collections():
+            what = "is there already, and this run did not make what it holds"
+            raise CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self._url.shown, what=what)
 
     def _wait_for_members(self) -> None:
         """A write that every member which holds data has acknowledged: readers of any of them find every record."""
         holding = len(self._hello.get("hosts", [])) + len(self._hello.get("passives", []))
         if holding:
             everywhere = pymongo.WriteConcern(holding, wtimeout=120_000)
-            collection = self._admin()[self.database].get_collection(MARKER_NAME, write_concern=everywhere)
+            collection = self._session.client[self.database].get_collection(MARKER_NAME, write_concern=everywhere)
             collection.insert_one({"_id": "loaded"})
 
-    def _drop(self) -> None:
-        """Drop this run's database, and nothing where the marker is not this run's."""
-        if not self._made or self._client is None:
-            return
-        database = self._client[self.database]
-        marker = self._asked(lambda: database[MARKER_NAME].find_one({"_id": MARKER}))
-        if marker is not None and marker.get("run") == self._run:
-            self._asked(lambda: self._admin().drop_database(self.database))
 
-
-def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
+def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
-    return MongodbTarget(plan, url, ca_file, run_name)
+    return MongodbTarget(plan, access, run_name)
 
 
-def _first_words(error: PyMongoError) -> str:
-    """pymongo appends its whole view of the topology to its errors; the first part tells the user."""
-    text = str(error)
-    for noise in (", Timeout:", ", full error:", " (configured timeouts"):
-        text = text.split(noise)[0]
-    return redact_url(text)
+def shown(access: Access, study: str) -> tuple[str, None]:
+    """The URL as plans and reports show it. Raises `BAD_TARGET`."""
+    return parse_mongodb_url(access, study).shown, None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from costof.errors import CostofError, Problem
 from costof.plan import Plan, PlannedArm
 from costof.sbtest import TABLE, after_load, create_table
 from costof.service import LoadData, Service
+from costof.target.access import Access
+from costof.target.mysql_url import parse_mysql_url
 from costof.target.own_database import told_writes
 from costof.target.own_mysql_database import OwnMysqlDatabase
 from costof.transport import transport_of, tunnel_of
@@ -17,10 +18,13 @@ from costof.transport import transport_of, tunnel_of
 class MysqlTarget(OwnMysqlDatabase):
     """Arms differ in how they reach the server."""
 
+    PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "INDEX")
+    TABLES: ClassVar[tuple[str, ...]] = (TABLE,)
+
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         return {
             "service": {**self.login, "table": TABLE, "statements": "prepared"},
-            "transport": transport_of(arm.levels, self._ca_file),
+            "transport": transport_of(arm.levels, self._url.ca_file),
         }
 
     def make_tables(self) -> None:
@@ -32,14 +36,19 @@ class MysqlTarget(OwnMysqlDatabase):
             self._asked(statement)
 
     def writes(self) -> list[str]:
-        return told_writes(self.database, self._shown, self._records, "200 bytes", TABLE)
+        return told_writes(self._access.database, self._url.shown, self._records, "200 bytes", TABLE)
 
 
-def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
+def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_TUNNEL_TO_TARGET`."""
     tunnels = {level for arm in plan.arms if (level := tunnel_of(arm.levels))}
     if tunnels:
         rest = dict.fromkeys(arm.levels["transport"] for arm in plan.arms if arm.levels["transport"] not in tunnels)
         told = ",".join(rest)
         raise CostofError(Problem.NO_TUNNEL_TO_TARGET, levels=", ".join(sorted(tunnels)), rest=told)
-    return MysqlTarget(plan, url, ca_file, run_name)
+    return MysqlTarget(plan, access, run_name)
+
+
+def shown(access: Access, study: str) -> tuple[str, None]:
+    """The URL as plans and reports show it. Raises `BAD_TARGET`."""
+    return parse_mysql_url(access, study).shown, None

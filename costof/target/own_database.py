@@ -1,6 +1,6 @@
 """The database that a run makes for itself on somebody's servers: its name, its marker, and what is said of it.
 
-It must not exist before, carries a marker, and is dropped only if the marker is this run's.
+It must not exist before, or be empty; it carries a marker, and what is dropped is what that says this run has made.
 """
 
 from __future__ import annotations
@@ -10,13 +10,54 @@ import secrets
 from pathlib import Path
 
 from cryptography import x509
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from costof.errors import CostofError, Problem
+from costof.target.maker import Maker
 
 MARKER_NAME = "costof"
 MARKER = "made by costof"
+PREFIX = "costof_"
 #: MongoDB's limit is 63, MySQL's 64.
 LONGEST_DATABASE_NAME = 63
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
+_SERVERS_OWN = frozenset({"admin", "config", "local", "mysql", "sys", "information_schema", "performance_schema"})
+
+
+class Marker(BaseModel):
+    """What a run writes of itself into its database before anything else.
+
+    `tables`: all that it will make there. `made_database`: it was not there before, so it goes too.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: str
+    maker: Maker
+    tables: list[str]
+    made_database: bool
+
+
+def read_marker(content: object) -> Marker | None:
+    """The marker, if it is intact."""
+    try:
+        return Marker.model_validate(content)
+    except ValidationError:
+        return None
+
+
+def own_name(chosen: str | None, run_name: str) -> str:
+    """The user's choice, or a new name. Raises `BAD_DATABASE`."""
+    if chosen is None:
+        return new_database_name(run_name)
+    if not could_be_own(chosen):
+        raise CostofError(Problem.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
+    return chosen
+
+
+def could_be_own(name: str) -> bool:
+    """Whether costof makes databases of such a name."""
+    return _NAME.fullmatch(name) is not None and name.lower() not in _SERVERS_OWN
 
 
 def new_database_name(run_name: str) -> str:
@@ -27,16 +68,24 @@ def new_database_name(run_name: str) -> str:
 def database_name(run_name: str, unique: str) -> str:
     """`costof_<run>_<unique>` in the characters and the length that every server allows."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
-    return f"costof_{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
+    return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
 
 
-def told_writes(database: str, target: str, records: int, size: str, table: str) -> list[str]:
-    """Every write of a run, in words."""
+def granted_on(chosen: str | None, grant: str) -> str:
+    """A grant in an error: where no database was chosen, an account that may use one alone is helped otherwise."""
+    return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
+
+
+def told_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
+    """Every write of a run, in words. Nobody can know a name that is not chosen: each run takes a new one."""
+    database = chosen or f"{PREFIX}<run>_<random>"
+    how = "refuse when it holds anything" if chosen else "a new one for each run, unless --database names it"
     return [
-        f"create database {database} on {target}; refuse when it is there already",
+        f"create database {database} on {target}; {how}",
         f"insert the marker '{MARKER}' into {database}.{MARKER_NAME}",
         f"insert {records:,} records of about {size} into {database}.{table}",
-        f"drop database {database} at the end, if its marker is this run's",
+        f"drop database {database} at the end, if its marker is this run's, with the tables that the run made"
+        + (" (of one that was there, and empty, the tables alone)" if chosen else ""),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Self
 
 from pymongo.errors import OperationFailure, PyMongoError
@@ -14,15 +13,17 @@ from costof.plan import Plan, PlannedArm
 from costof.replication import SetReading, figures_of, read_status, tree_mismatch
 from costof.service import Description, Judgement, LoadData, Observation, Service
 from costof.sync_tree import told
-from costof.target.mongodb import MongodbTarget
+from costof.target.access import Access
+from costof.target.mongodb import MongodbTarget, shown
+from costof.target.mongodb_session import first_words
 from costof.target.own_database import told_writes
 
 
 class ReplicationTarget(MongodbTarget):
     """Arms differ in `write_concern`. Who follows whom is a fact of each slice, where the user may read it."""
 
-    def __init__(self, plan: Plan, url: str, ca_file: Path | None, run_name: str) -> None:
-        super().__init__(plan, url, ca_file, run_name)
+    def __init__(self, plan: Plan, access: Access, run_name: str) -> None:
+        super().__init__(plan, access, run_name)
         self._tree_hidden: str | None = None
         self._voters: list[str] = []
 
@@ -30,12 +31,12 @@ class ReplicationTarget(MongodbTarget):
         super().__enter__()
         if not self._hello.get("setName"):
             self.__exit__(None, None, None)
-            raise CostofError(Problem.NO_REPLICA_SET, target=self._shown)
+            raise CostofError(Problem.NO_REPLICA_SET, target=self._url.shown)
         try:
-            members = self._admin().admin.command("replSetGetConfig")["config"]["members"]
+            members = self._session.client.admin.command("replSetGetConfig")["config"]["members"]
             self._voters = [member["host"] for member in members if member["votes"]]
         except PyMongoError as error:
-            self._tree_hidden = str(error).split(", full error")[0]
+            self._tree_hidden = first_words(error)
         return self
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
@@ -45,9 +46,9 @@ class ReplicationTarget(MongodbTarget):
             "read_preference": "primary",
             "write_concern": int(concern) if concern.isdigit() else concern,
         }
-        if self._tls:
+        if self._url.tls:
             end["transport"] = {"kind": "tls", "verify": "full", "resumption": False}
-            end["transport"] |= {"ca_file": str(self._ca_file)} if self._ca_file else {}
+            end["transport"] |= {"ca_file": str(self._url.ca_file)} if self._url.ca_file else {}
         return end
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
@@ -55,17 +56,17 @@ class ReplicationTarget(MongodbTarget):
         super().prepare(arm, lambda arm: None)
 
     def writes(self) -> list[str]:
-        create, marker, _, drop = told_writes(self.database, self._shown, 0, "1 kB", COLLECTION)
-        each = f"insert records of about 1 kB into {self.database}.{COLLECTION} for as long as the run lasts"
+        create, marker, _, drop = told_writes(self._access.database, self._url.shown, 0, "1 kB", COLLECTION)
+        each = f"insert records of about 1 kB into its {COLLECTION} for as long as the run lasts"
         return [create, marker, each, drop]
 
     def observe(self, arm: PlannedArm) -> Observation:
         if self._tree_hidden is not None:
             return None
         try:
-            return read_status(self._admin().admin.command("replSetGetStatus"))
+            return read_status(self._session.client.admin.command("replSetGetStatus"))
         except OperationFailure as error:
-            self._tree_hidden = str(error).split(", full error")[0]
+            self._tree_hidden = first_words(error)
             return None
 
     def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
@@ -84,6 +85,9 @@ class ReplicationTarget(MongodbTarget):
         return super().cautions() + hidden
 
 
-def service(plan: Plan, url: str, ca_file: Path | None, run_name: str) -> Service:
+def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
-    return ReplicationTarget(plan, url, ca_file, run_name)
+    return ReplicationTarget(plan, access, run_name)
+
+
+__all__ = ["service", "shown"]

@@ -75,7 +75,8 @@ WITHOUT_EFFECT = frozenset(
         "keylengthdistribution",
     }
 )
-CORE_WORKLOAD = ".workloads.CoreWorkload"
+#: YCSB's class, whose package changed its name in 2019, and go-ycsb's word for it.
+CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
@@ -110,8 +111,10 @@ class Job:
 def job_of(phase: Phase, properties: Properties) -> Job:
     """Raises `YCSB_BAD_PROPERTY`, `BAD_NUMBER` or `YCSB_NEEDS` for what YCSB cannot do either, or does in another way
     than asked."""
-    if not properties.get("workload", CORE_WORKLOAD).endswith(CORE_WORKLOAD):
-        raise CostofError(Problem.YCSB_BAD_PROPERTY, name="workload", allowed="site.ycsb.workloads.CoreWorkload")
+    workload = properties.get("workload", GO_YCSB_CORE_WORKLOAD)
+    if workload != GO_YCSB_CORE_WORKLOAD and not workload.endswith(CORE_WORKLOAD):
+        allowed = f"site.ycsb{CORE_WORKLOAD} or {GO_YCSB_CORE_WORKLOAD}"
+        raise CostofError(Problem.YCSB_BAD_PROPERTY, name="workload", allowed=allowed)
     ycsb: dict[str, Any] = {"phase": phase, **_core(properties)}
     operations = _operations(phase, properties, ycsb)
     per_second = _whole(properties, "target", 0) if "target" in properties else 0

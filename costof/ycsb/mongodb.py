@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pymongo
-from pymongo import uri_parser
-from pymongo.errors import ConfigurationError, InvalidURI, OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.errors import CostofError, Problem
-from costof.redact import redact_url
+from costof.target.mongodb_session import first_words
+from costof.target.mongodb_url import EXAMPLE, parsed_by_pymongo
+from costof.target.mongodb_url import shown as shown_url
+from costof.url import UrlError, split_url
 from costof.ycsb.database import REACH_SECONDS, Database
 from costof.ycsb.properties import Properties
 
@@ -40,10 +42,8 @@ class MongodbDatabase(Database):
     PROPERTIES = frozenset({"mongodb.url", "mongodb.database", "mongodb.writeConcern", "mongodb.readPreference"})
 
     def __init__(self, properties: Properties, table: str) -> None:
-        url = properties.get("mongodb.url", DEFAULT_URL)
-        self.shown = redact_url(url).split("?")[0]
         self._collection = table
-        self._parsed = _parse(url, self.shown)
+        self._parsed, self.shown = _parse(properties.get("mongodb.url", DEFAULT_URL))
         self._options: dict[str, Any] = {name.lower(): value for name, value in self._parsed["options"].items()}
         named = self._parsed["database"]
         # As YCSB has it: records are never put in the database of the users.
@@ -78,9 +78,9 @@ class MongodbDatabase(Database):
             except OperationFailure as error:
                 refused = error.code == AUTHENTICATION_FAILED
                 problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_FAILED
-                raise CostofError(problem, target=self.shown, detail=_words(error)) from None
+                raise CostofError(problem, target=self.shown, detail=first_words(error)) from None
             except PyMongoError as error:
-                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=_words(error)) from None
+                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=first_words(error)) from None
 
     def unused_options(self) -> list[str]:
         return [name for name in self._options if name not in USED_OPTIONS]
@@ -147,14 +147,12 @@ class MongodbDatabase(Database):
         return pymongo.MongoClient([f"{host}:{port}" for host, port in self._seeds], **options)
 
 
-def _parse(url: str, shown: str) -> dict[str, Any]:
+def _parse(url: str) -> tuple[dict[str, Any], str]:
+    """What the URL says, and how it is shown."""
     try:
-        return dict(uri_parser.parse_uri(url, warn=False, normalize=False))
-    except (InvalidURI, ConfigurationError, ValueError) as error:
-        detail = redact_url(str(error))
-        raise CostofError(Problem.BAD_TARGET, url=shown, study="ycsb", detail=detail) from None
-
-
-def _words(error: PyMongoError) -> str:
-    """What the server said, without pymongo's view of the whole topology."""
-    return redact_url(str(error).split(", Timeout:")[0].split(", full error:")[0].split(" (configured timeouts")[0])
+        parts = split_url(url, EXAMPLE)
+        parsed = parsed_by_pymongo(parts)
+    except UrlError as error:
+        raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
+    told = shown_url(parts, parsed).partition("?")[0]
+    return parsed | {"username": parts.username, "password": parts.password or None}, told

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 import ssl
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import pymysql
 from pymysql.constants import CR, ER
 from pymysql.err import MySQLError
 
 from costof.errors import CostofError, Problem
-from costof.redact import redact_url
+from costof.url import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 from costof.ycsb.database import REACH_SECONDS, Database
 from costof.ycsb.properties import Properties
 
 SCHEMES = ("mysql", "mariadb")
 PORT = 3306
+EXAMPLE = "jdbc:mysql://host:3306/database"
 NAME = re.compile(r"[A-Za-z0-9_$]{1,64}")
 #: Connector/J's `sslMode`; what it leaves to chance ('PREFERRED') is plain, since a run must know what it measures.
 VERIFY = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
@@ -33,23 +34,23 @@ class MysqlDatabase(Database):
             raise CostofError(
                 Problem.YCSB_NEEDS, what="where the server is", option="db.url=jdbc:mysql://host:3306/database"
             )
-        url = properties["db.url"].strip().removeprefix("jdbc:")
-        self.shown = redact_url(url).split("?")[0]
-        parts = self._split(url)
-        self._host, self._port = parts.hostname or "", parts.port or PORT
-        self._database, self._table = parts.path.strip("/"), table
+        parts = _split(properties["db.url"].strip().removeprefix("jdbc:"))
+        self._host, self._port = _place(parts)
+        self._database, self._table = unquote(parts.path.strip("/")), table
         for name, text in (("the database of db.url", self._database), ("table", table)):
             if not NAME.fullmatch(text):
                 raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed="a name of letters, digits, _ and $")
         self._options = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
-        self._user = properties.get("db.user") or self._options.get("user") or unquote(parts.username or "")
-        self._password = properties.get("db.passwd") or self._options.get("password") or unquote(parts.password or "")
+        self._user = properties.get("db.user") or self._options.get("user") or parts.username or ""
+        self._password = properties.get("db.passwd") or self._options.get("password") or parts.password or ""
+        told = login_shown(parts.username, parts.password is not None)
+        self.shown = f"{parts.scheme}://{told}{host_shown(self._host, self._port)}/{self._database}"
 
     def endpoint(self) -> dict[str, Any]:
         return {
             "service": {
                 "protocol": "mysql",
-                "addresses": [f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"],
+                "addresses": [host_shown(self._host, self._port)],
                 "username": self._user or None,
                 "password": self._password or None,
                 "database": self._database,
@@ -91,25 +92,13 @@ class MysqlDatabase(Database):
         chain = self._options.get("verifyservercertificate", "").lower() == "true"
         return VERIFY.get(mode) or (("ca-only" if chain else "none") if asked and not mode else None)
 
-    def _split(self, url: str) -> Any:
-        def bad(detail: str) -> CostofError:
-            return CostofError(Problem.BAD_TARGET, url=self.shown, study="ycsb", detail=detail)
-
-        try:
-            parts = urlsplit(url)
-            _ = parts.port
-        except ValueError as error:
-            raise bad(str(error)) from None
-        if parts.scheme not in SCHEMES or not parts.hostname:
-            raise bad("write it as jdbc:mysql://host:3306/database")
-        return parts
-
     def _connect(self) -> pymysql.Connection[Any]:
         secure: dict[str, Any] = {"ssl_disabled": True}
         if self._verify:
-            # The engine verifies, and says what is wrong; this look must not fail before it does.
+            # As the engine will: this log-in comes first.
             context = ssl.create_default_context()
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            context.check_hostname = self._verify == "full"
+            context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED
             secure = {"ssl": context}
         return pymysql.connect(
             host=self._host,
@@ -120,3 +109,23 @@ class MysqlDatabase(Database):
             connect_timeout=REACH_SECONDS,
             **secure,
         )
+
+
+def _split(url: str) -> UrlParts:
+    try:
+        return split_url(url, EXAMPLE)
+    except UrlError as error:
+        raise _bad(str(error)) from None
+
+
+def _place(parts: UrlParts) -> tuple[str, int]:
+    if parts.scheme not in SCHEMES:
+        raise _bad(f"write it as {EXAMPLE}")
+    try:
+        return split_host(parts.hosts, PORT)
+    except UrlError as error:
+        raise _bad(str(error)) from None
+
+
+def _bad(detail: str) -> CostofError:
+    return CostofError(Problem.BAD_TARGET, study="ycsb", detail=detail)

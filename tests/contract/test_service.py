@@ -20,6 +20,9 @@ from costof.redact import REDACTED, redact
 from costof.service import Counters, Service
 from costof.services import open_service
 from costof.study import load_study
+from costof.target.access import Access
+from costof.target.gateway import GatewayTarget
+from costof.target.mysql import MysqlTarget
 from costof.transport import speaks_tls, tunnel_of
 from tests.engines import TPCC_WORKLOADS, WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
@@ -34,6 +37,8 @@ NEAR = {
     "mysql-column-encryption": ["encrypted=direct,0,20", "terminals=8"],
 }
 TARGETED = {"http-tls-termination": "termination=none,balancer", "mysql-column-encryption": "encrypted=direct,0,20"}
+#: What a target's account is granted, and no more.
+EXACTLY = {"mysql-transport": MysqlTarget.PRIVILEGES, "mysql-column-encryption": GatewayTarget.PRIVILEGES}
 #: Studies whose data is not counted in records.
 WITHOUT_RECORDS = ("http-tls-termination", "mysql-column-encryption")
 # The lab's origin takes its time for every answer.
@@ -82,7 +87,7 @@ def plan_for(study: str, target: str | None = None) -> Plan:
 @contextlib.contextmanager
 def lab(study: str, counted_as: str) -> Iterator[Standing]:
     plan = plan_for(study)
-    with open_service(plan, None, None, "run") as service:
+    with open_service(plan, None, "run") as service:
         yield Standing(plan, service, counted_as)
 
 
@@ -94,19 +99,19 @@ def mongodb_target() -> Iterator[Standing]:
         service, ca_file = end["service"], Path(end["transport"]["ca_file"])
         admin = f"mongodb://lab:{service['password']}@{','.join(service['addresses'])}/?replicaSet=costof"
         plan = plan_for("mongodb-tls", target="mongodb://a-user")
-        with open_service(plan, admin, ca_file, "run") as target:
+        with open_service(plan, Access(admin, ca_file, allow_plain=True), "run") as target:
             yield Standing(plan, target, "TLSv1.3")
 
 
 @contextlib.contextmanager
 def mysql_target(study: str) -> Iterator[Standing]:
     with Lab() as playing, running_mariadb(playing) as server:
-        user_of_many_databases(server)
+        user_of_many_databases(server, may=EXACTLY[study])
         url = f"mysql://{ADMIN}:{server.password}@{server.address}:{server.port}/"
         plan = plan_for(study, target="mysql://a-user")
         # With a CA at hand an account of the other study speaks TLS on both sides of the gateway.
         ca_file = server.ca_file if study == "mysql-transport" else None
-        with open_service(plan, url, ca_file, "run") as target:
+        with open_service(plan, Access(url, ca_file, allow_plain=True), "run") as target:
             yield Standing(plan, target, "TLS")
 
 
@@ -115,14 +120,14 @@ def http_target() -> Iterator[Standing]:
     with Lab() as playing, running_balancer(playing, Haproxy) as balancer:
         plan = plan_for("http-tls-termination", target="https://a-user")
         ca_file, urls = balancer.authority.ca_file, [balancer.url(name) for name in ("tls", "plain")]
-        with open_service(plan, urls[0], ca_file, "run", urls[1]) as target:
+        with open_service(plan, Access(urls[0], ca_file, urls[1]), "run") as target:
             yield Standing(plan, target, None)
 
 
 @contextlib.contextmanager
 def replication_lab() -> Iterator[Standing]:
     plan = small_replication_plan("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1", records=RECORDS)
-    with open_service(plan, None, None, "run") as service:
+    with open_service(plan, None, "run") as service:
         yield Standing(plan, service, "TLSv1.3", loads=False)
 
 
@@ -132,7 +137,7 @@ def replication_target() -> Iterator[Standing]:
         end = playing.service.endpoint(playing.plan.controls[0])["service"]
         admin = f"mongodb://lab:{end['password']}@{','.join(end['addresses'])}/?replicaSet=costof"
         plan = small_replication_plan(records=RECORDS, target="mongodb://a-user")
-        with open_service(plan, admin, None, "run") as target:
+        with open_service(plan, Access(admin), "run") as target:
             yield Standing(plan, target, "TLSv1.3", loads=False)
 
 

@@ -31,6 +31,7 @@ from costof.row_sample import log_in as log_in_raw
 from costof.service import Counters
 from costof.services import open_service
 from costof.study import SliceSize, load_study
+from costof.target.access import Access
 from costof.target.gateway import GatewayTarget
 from costof.tpcc_database import ALL_HELD, FACT, TpccDatabase
 from tests.engines import Engines
@@ -277,6 +278,7 @@ import json, sys
 from costof.lab.gateway import GatewayLab
 from costof.plan import Options, resolve
 from costof.study import load_study
+from costof.target.access import Access
 plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
 with GatewayLab(plan) as lab:
     hosts = [lab._site.client, lab._site.last, *lab._site.middle.values()]
@@ -320,7 +322,7 @@ def databases(server: MariadbServer) -> set[str]:
 
 
 def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) -> GatewayTarget:
-    service = open_service(plan, url_of(server), ca_file, "a-run")
+    service = open_service(plan, Access(url_of(server), ca_file), "a-run")
     assert isinstance(service, GatewayTarget)
     return service
 

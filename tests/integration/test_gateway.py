@@ -520,7 +520,11 @@ def test_the_command(lab: Lab, server: MariadbServer, tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
-    wrong = costof("gateway", "--rules", str(rules_file), "--server", endpoint, cwd=tmp_path)
+    usual = ("gateway", "--rules", str(rules_file), "--server", endpoint)
+    limit = costof(*usual, "--limit", "connections", "5", "--limit", "colours", "7", cwd=tmp_path)
+    assert limit.status == 2
+    assert "unknown field `colours`, expected one of `connections`" in limit.told[0]
+    wrong = costof(*usual, cwd=tmp_path)
     assert wrong.status == 2
     assert len(wrong.told) == 1
     assert "line 1: unknown field" in wrong.told[0]

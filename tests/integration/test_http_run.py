@@ -18,6 +18,7 @@ from costof.ledger import Ledger
 from costof.plan import Options, Plan, resolve
 from costof.services import open_service
 from costof.study import SliceSize, load_study
+from costof.target.access import Access
 from tests.integration.conftest import costof
 from tests.lab_programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
 
@@ -78,7 +79,7 @@ def somebodys() -> Iterator[RunningBalancer]:
 
 def ask(balancer: RunningBalancer, ledger_at: Path, ca_file: Path | None, *settings: str) -> Run:
     plan = small(*settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))
-    service = open_service(plan, balancer.url("tls"), ca_file, "run", balancer.url("plain"))
+    service = open_service(plan, Access(balancer.url("tls"), ca_file, balancer.url("plain")), "run")
     ledger = Ledger.create(plan, ledger_at)
     run(plan, service, ledger, Watcher())
     return read_run(ledger)

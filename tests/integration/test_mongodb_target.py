@@ -24,7 +24,7 @@ def healthy(standalone: Start) -> Standalone:
 
 
 def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
-    trust = ["--tls-ca", str(ca_file)] if ca_file else []
+    trust = ["--tls-ca", str(ca_file), "--allow-plain"] if ca_file else []
     return costof("run", "mongodb-tls", *SMALL, "--rounds", "2", "--target", url, *trust, *more, cwd=folder)
 
 
@@ -86,7 +86,7 @@ def test_nobody_there(lab: Lab, tmp_path: Path) -> None:
 def test_a_certificate_for_another_name(standalone: Start, tmp_path: Path) -> None:
     server = standalone(20, names=["db.example.org"])
     done = ask(tmp_path, server.url, server.ca_file)
-    failed(done, tmp_path, "db.example.org", server.address.split(":")[0])
+    failed(done, tmp_path, "certificate is not valid for", server.address.split(":")[0])
 
 
 def test_an_expired_certificate(standalone: Start, tmp_path: Path) -> None:

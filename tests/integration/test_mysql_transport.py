@@ -109,7 +109,7 @@ def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
     The quickest tells; how near the mean comes, and its interval, is `make bench`'s to tell (`truth`).
     """
     ledger = Ledger.create(delayed_plan(rounds="2"), tmp_path / "run")
-    carry_out(ledger.plan(), open_service(ledger.plan(), None, None, "run"), ledger, Silent())
+    carry_out(ledger.plan(), open_service(ledger.plan(), None, "run"), ledger, Silent())
     for workload, trips in (("query_1", 1), ("connect", 3)):
         plain, delayed = (quickest_ms(ledger, workload, arm) for arm in ("plain", "delayed"))
         assert delayed - plain == pytest.approx(trips * 5.0, abs=2.5)
@@ -130,7 +130,7 @@ def test_a_threads_sequence_among_five_is_as_quick_as_one_alone(tmp_path: Path) 
         }
         sized = plan.model_copy(update={"slices": {**plan.slices, **queries, "connect@far": far}})
         ledger = Ledger.create(sized, tmp_path / f"run{workers}")
-        carry_out(sized, open_service(sized, None, None, "run"), ledger, Silent())
+        carry_out(sized, open_service(sized, None, "run"), ledger, Silent())
         quickest[workers] = {arm: quickest_ms(ledger, "connect", arm) for arm in ("plain", "tls")}
     for arm in ("plain", "tls"):
         assert quickest[5][arm] < quickest[1][arm] + FAR_MS

@@ -14,6 +14,7 @@ from costof.lab.mongodb import MongodbLab
 from costof.plan import Options, resolve
 from costof.services import open_service
 from costof.study import load_study
+from costof.target.access import Access
 from tests.integration.conftest import PASSWORD
 from tests.lab_programs import eventually
 from tests.replication_plan import plan_for
@@ -43,7 +44,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLa
     plan = plan_for(target="mongodb://a-user")
     assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
     login = user(lab, "sees", ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"])
-    with open_service(plan, f"mongodb://{login}@{hosts}/?replicaSet=costof", None, "run") as target:
+    with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
         concerns = [target.endpoint(arm)["service"]["write_concern"] for arm in plan.arms]
         assert concerns == [1, 1, "majority"]
         target.prepare(plan.controls[0], lambda arm: pytest.fail("YCSB's load is what is measured"))
@@ -65,7 +66,7 @@ def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tupl
     lab, hosts = playing
     plan = plan_for(target="mongodb://a-user")
     login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])
-    with open_service(plan, f"mongodb://{login}@{hosts}/?replicaSet=costof", None, "run") as target:
+    with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
         target.prepare(plan.controls[0], lambda arm: None)
         observed = target.observe(plan.controls[0])
         judged = target.judge(plan.controls[0], observed, observed, NOTHING)
@@ -75,7 +76,7 @@ def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tupl
 
 def test_a_single_server_replicates_nothing(lab: Lab, standalone: object) -> None:
     server = standalone(31)  # type: ignore[operator]
-    target = open_service(plan_for(target="mongodb://a-user"), server.url, server.ca_file, "run")
+    target = open_service(plan_for(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
     with pytest.raises(CostofError, match="no replica set") as refused, target:
         pass
     assert refused.value.problem is Problem.NO_REPLICA_SET

@@ -246,6 +246,16 @@ def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
     assert "from the first query on at lan" in told(answer(free, study()), "break_even")[0]
 
 
+def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
+    result = transport()
+    points = [point.model_copy(update={"operations": None, "low": 843.2, "high": None}) for point in result.break_even]
+    unsure = result.model_copy(update={"break_even": points})
+    said = "costs under 5 % from 844 queries a connection at the earliest, or never (this run cannot tell which) at lan"
+    assert said in told(answer(unsure, study()), "break_even")[0]
+    ours = words.break_evens(Reading(unsure.model_copy(update={"answer": []})))[0].replace(fmt.NBSP, " ")
+    assert "from 844 operations a connection at the earliest, or never: this run cannot tell which (wire" in ours
+
+
 def test_a_run_without_a_cost_model_has_no_calculator() -> None:
     text = drawn(transport().model_copy(update={"cost_model": None}))
     assert "<script" not in text

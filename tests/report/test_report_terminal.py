@@ -9,8 +9,11 @@ from report_sample import Golden, empty_result, make_arm, make_errors, make_resu
 from rich.cells import cell_len
 from rich.console import Console
 
+from costof.answer import answer
+from costof.report import format as fmt
 from costof.report import render_terminal
-from costof.result import Cell, Estimate, Result, Sentence, Table
+from costof.result import Cell, Estimate, Result, Sentence, Table, Verdict
+from costof.study import load_study
 
 
 def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:
@@ -100,6 +103,24 @@ def test_arm_in_error_is_named_with_its_reason() -> None:
 
 def test_unresolved_names_the_time_it_needs() -> None:
     assert "unresolved; about 3 min more" in printed(make_result(), 140)
+
+
+def test_where_only_days_of_rounds_would_do_less_noise_is_advised() -> None:
+    result = make_result()
+    far = {"verdict": Verdict.UNRESOLVED, "needed_seconds": 36 * 3600.0}
+    noisy = result.model_copy(
+        update={"profile": "quick", "effects": [each.model_copy(update=far) for each in result.effects]}
+    )
+    assert "unresolved; too noisy" in printed(noisy, 140)
+    assert " h more" not in printed(noisy, 140)
+    (advice,) = (each.text for each in answer(noisy, load_study("mongodb-tls")) if each.kind == "next")
+    assert "a machine with nothing else running, longer slices (--profile default), or a larger margin" in advice
+    headline = {metric.name for metric in noisy.metrics if metric.headline}
+    worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
+    assert f"a cost of more than {100 * (worst - 1):.1f}{fmt.NBSP}% is unlikely" in advice
+    near = noisy.model_copy(update={"effects": [e.model_copy(update={"needed_seconds": 600.0}) for e in noisy.effects]})
+    (advice,) = (each.text for each in answer(near, load_study("mongodb-tls")) if each.kind == "next")
+    assert advice.endswith(f"would take about 10{fmt.NBSP}min more of measuring (--budget).")
 
 
 def test_without_published_figures() -> None:

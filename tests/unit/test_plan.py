@@ -273,6 +273,18 @@ def test_a_target_takes_no_change_of_what_is_its_own(termination: Study) -> None
     assert {arm.levels["keep_alive"] for arm in plan.arms} == {"1", "10", "100"}
 
 
+def test_a_target_is_taken_as_served_unless_a_suite_is_asked_for(termination: Study) -> None:
+    def suites(*settings: str, profile: str = "quick", target: str | None = "https://h/") -> set[str | None]:
+        plan = resolve(termination, Options(profile=profile, settings=list(settings), target=target))
+        return {arm.levels.get("suite") for arm in plan.protected}
+
+    assert suites() == {AS_SERVED}
+    assert suites("suite=tls1.3") == {"tls1.3"}
+    assert suites("suite=aes256-sha,as served") == {"aes256-sha", AS_SERVED}
+    assert suites(profile="published") == {"dhe-rsa-aes256-sha", "aes256-sha", "rc4-sha"}
+    assert suites(target=None) == {"tls1.3"}
+
+
 def test_a_slow_factor_changes_once_in_a_round() -> None:
     plan = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", seed=5))
     for number in range(4):

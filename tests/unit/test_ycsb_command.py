@@ -177,7 +177,7 @@ def test_a_run_without_an_end_in_operations_ends_in_time() -> None:
         (["threadcount=0"], Problem.BAD_NUMBER, "threadcount"),
         (["target=-1"], Problem.BAD_NUMBER, "target"),
         (["readallfields=yes"], Problem.YCSB_BAD_PROPERTY, "true or false"),
-        (["workload=site.ycsb.workloads.TimeSeriesWorkload"], Problem.YCSB_BAD_PROPERTY, "CoreWorkload"),
+        (["workload=site.ycsb.workloads.TimeSeriesWorkload"], Problem.YCSB_BAD_PROPERTY, "CoreWorkload or core"),
         (["s3cret"], Problem.YCSB_NOT_A_PROPERTY, "name=value"),
     ],
 )
@@ -187,6 +187,11 @@ def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem
     assert caught.value.problem is problem
     assert told in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "core"])
+def test_the_core_workload_has_three_names(name: str) -> None:
+    assert asked("run", f"workload={name}") == asked("run")
 
 
 def test_names_that_nobody_knows_are_told_apart() -> None:

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, hypot, log10
-from typing import TYPE_CHECKING
 
 from costof.report import format as fmt
 from costof.report import words
-from costof.report.palette import light
-from costof.report.pictures.canvas import (
-    Legend,
-    Picture,
-    calm,
-    columns_for,
-    panel_title,
-    panels,
-    picture,
-    plain_numbers,
-)
+from costof.report.pictures.axes import Panel, Scale, log, near_zero
+from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, picture
 from costof.report.reading import Reading, Setting
 from costof.result import Arm, Effect
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import NullLocator
 
 MARKS = (0.05, 0.01)
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
@@ -91,7 +76,7 @@ def break_even(reading: Reading) -> Picture | None:
     colours = {curve.colour: curve.arm.label for curve in found}
     return picture(
         "break-even", "What it costs by operations a connection", caption(found),
-        lambda width: _draw(reading, found, width), [Legend(colour, label) for colour, label in colours.items()],
+        lambda width: _draw(found, reading, width), [Legend(colour, label) for colour, label in colours.items()],
     )  # fmt: skip
 
 
@@ -113,68 +98,56 @@ def _reach(found: list[Curve], reading: Reading) -> float:
     return float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
 
 
-def _draw(reading: Reading, found: list[Curve], width: int) -> Figure:
-    shown = list(dict.fromkeys((curve.view, curve.setting.title) for curve in found))
-    made, axes = panels(width, len(shown), 280, columns=columns_for(len(reading.settings)))
+def _draw(found: list[Curve], reading: Reading, width: int) -> Sheet:
     reach = _reach(found, reading)
-    for each, (view, title) in zip(axes, shown, strict=True):
-        _panel(each, reading, [c for c in found if (c.view, c.setting.title) == (view, title)], reach)
-        panel_title(each, f"added time, {view}" + (f"\n{title}" if title else ""))
-    return made
+    shown = list(dict.fromkeys((curve.view, curve.setting.title) for curve in found))
+    panels = []
+    for view, title in shown:
+        panel = _panel(reading, [c for c in found if (c.view, c.setting.title) == (view, title)], reach)
+        panel.title = f"added time, {view}" + (f"\n{title}" if title else "")
+        panels.append(panel)
+    return grid(width, panels, 280, columns=columns_for(len(reading.settings)))
 
 
-def _panel(axes: Axes, reading: Reading, found: list[Curve], reach: float) -> None:
-    axes.set_xscale("log")
+def _panel(reading: Reading, found: list[Curve], reach: float) -> Panel:
+    """Over the operations; up, linear around zero and logarithmic above 1 %, so that a band is shown below zero too."""
     counts = [reach ** (index / (POINTS - 1)) for index in range(POINTS)]
     top = max(MARKS[0], *(curve.overhead(1)[2] for curve in found))
     bottom = min(-0.01, *(curve.overhead(count)[1] for curve in found for count in (1, reach)))
-    for curve in found:
-        values, lows, highs = zip(*(curve.overhead(count) for count in counts), strict=True)
-        axes.fill_between(counts, lows, highs, color=light(curve.colour), alpha=0.2, linewidth=0)
-        axes.plot(counts, values, color=light(curve.colour), linewidth=2)
-        _marks(axes, reading, curve, reach, numbers=len(found) <= MOST_NUMBERS)
-    _relative_axis(axes, bottom if reading.many_settings else -0.01, top)
-    axes.set_xlim(1, reach)
-    plain_numbers(axes.xaxis)
-    if reading.many_settings:
-        axes.set_xticks([10.0**power for power in range(0, round(log10(reach)) + 1, 2)])
-    calm(axes, grid="x")
-    axes.set_xlabel("operations a connection")
-
-
-def _relative_axis(axes: Axes, bottom: float, top: float) -> None:
-    """Linear around zero and logarithmic above 1 %, so that a band that reaches below zero is shown as it is."""
-    axes.set_yscale("symlog", linthresh=0.01, linscale=0.6)
+    if not reading.many_settings:
+        bottom = -0.01
     steps = (-0.5, -0.2, -0.05, 0.0, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0)
-    ticks = [value for value in steps if bottom * 1.2 <= value <= top * 1.2]
-    axes.set_yticks(ticks, [fmt.share(value).replace("-", fmt.MINUS) for value in ticks])
-    axes.yaxis.set_minor_locator(_no_ticks())
-    axes.set_ylim(bottom * 1.25 if bottom < -0.01 else -0.01, top * 1.25)
+    panel = Panel(
+        x=Scale(1, reach, log),
+        y=Scale(bottom * 1.25 if bottom < -0.01 else -0.01, top * 1.25, near_zero(0.01, 0.67)),
+        x_label="operations a connection",
+        x_ticks=[10.0**power for power in range(0, round(log10(reach)) + 1, 2 if reading.many_settings else 1)],
+        y_ticks={value: fmt.share(value).replace("-", fmt.MINUS) for value in steps if value >= bottom * 1.2},
+    )
+    panel.across(0, "line", 0.9)
     for mark in MARKS:
-        axes.axhline(mark, color=light("soft"), linewidth=0.9, dashes=(4, 3))
-    axes.axhline(0, color=light("line"), linewidth=0.9)
+        panel.across(mark, "soft", 0.9, dashes="4 3")
+    drawn = [(curve, [curve.overhead(count) for count in counts]) for curve in found]
+    for curve, points in drawn:
+        _, lows, highs = zip(*points, strict=True)
+        panel.band(counts, lows, highs, curve.colour)
+    for curve, points in drawn:
+        panel.line([(count, value) for count, (value, _, _) in zip(counts, points, strict=True)], curve.colour, 2)
+        _marks(panel, reading, curve, reach, numbers=len(found) <= MOST_NUMBERS)
+    return panel
 
 
-def _no_ticks() -> NullLocator:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
-
-
-def _marks(axes: Axes, reading: Reading, curve: Curve, reach: float, *, numbers: bool) -> None:
+def _marks(panel: Panel, reading: Reading, curve: Curve, reach: float, *, numbers: bool) -> None:
     """The run's own break-even points with their intervals; an interval without an upper end runs out of the panel."""
     for item in reading.result.break_even:
         if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue
         low, high = max(1.0, item.low or 1.0), reach if item.high is None else item.high
-        axes.plot([low, high], [item.share] * 2, color=light(curve.colour), linewidth=1.6, solid_capstyle="butt")
-        if not numbers:
-            axes.plot([item.operations], [item.share], "o", color=light(curve.colour), markersize=6)
-            continue
-        late = item.operations > reach**0.85
-        axes.plot([item.operations], [item.share], "o", color=light(curve.colour), markersize=6)
-        axes.annotate(
-            words.operations(item.operations), (item.operations, item.share), (-7 if late else 7, 6),
-            textcoords="offset points", ha="right" if late else "left",
-            fontsize=11, fontweight="bold", color=light("ink"),
-        )  # fmt: skip
+        panel.line([(low, item.share), (high, item.share)], curve.colour, 1.6)
+        panel.dot(item.operations, item.share, curve.colour, 7)
+        if numbers:
+            late = item.operations > reach**0.85
+            panel.word(
+                item.operations, item.share, words.operations(item.operations), right=-7 if late else 7, up=10,
+                size=11, anchor="end" if late else "start", bold=True,
+            )  # fmt: skip

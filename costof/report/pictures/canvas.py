@@ -1,54 +1,34 @@
-"""What all pictures share: a figure in CSS pixels, and its SVG made fit to stand in a page.
+"""What all pictures share: panels in a grid of CSS pixels, and their SVG made fit to stand in a page.
 
-matplotlib draws; the SVG is then cleaned: text stays text in the page's own font, colours become CSS variables, ids
-are unique in the page, and nothing in it names another file or address. The output is the same for the same data.
+Text stays text in the page's own font, colours are CSS variables, ids are unique in the page, and nothing in a picture
+names another file or address. The output is the same for the same data.
 """
 
 from __future__ import annotations
 
-import html
-import io
-import re
 import textwrap
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from html import escape
+from itertools import accumulate
 
-from costof.report import format as fmt
-from costof.report.palette import as_variables, light
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from costof.report.palette import paint
+from costof.report.pictures.axes import (
+    FONT_SIZE,
+    LINE_HEIGHT,
+    TICK_PAD,
+    TICK_SIZE,
+    Panel,
+    text_at,
+    text_width,
+    tick,
+)
 
 WIDE, NARROW = 800, 360
 """Widths in CSS pixels a picture is drawn in: for a page, and for a phone, where a scaled one could not be read."""
-FONT_SIZE = 12
-SETTINGS: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "costof",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": FONT_SIZE,
-    "text.parse_math": False,
-    "text.color": light("ink"),
-    "axes.edgecolor": light("line"),
-    "axes.labelcolor": light("soft"),
-    "axes.labelsize": FONT_SIZE,
-    "axes.titlesize": FONT_SIZE + 1,
-    "axes.unicode_minus": True,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "savefig.facecolor": "none",
-    "xtick.color": light("soft"),
-    "ytick.color": light("soft"),
-    "xtick.labelsize": FONT_SIZE - 1,
-    "ytick.labelsize": FONT_SIZE - 1,
-    "grid.color": light("line"),
-    "grid.linewidth": 0.8,
-    "path.simplify": True,
-}
+TITLE_SIZE = FONT_SIZE + 1
+TITLE_PAD, EDGE = 10, 3
+GAP, ROW_GAP = 24, 18
 
 
 @dataclass(frozen=True)
@@ -71,43 +51,135 @@ class Picture:
     legend: list[Legend] = field(default_factory=list)
 
 
-def drawing() -> AbstractContextManager[None]:
-    """matplotlib's settings for the pictures; they are back to what they were afterwards."""
-    import matplotlib
+@dataclass(frozen=True)
+class Sheet:
+    """Panels row by row, each row of its own height in pixels: as many beside each other as there are `columns`."""
 
-    return matplotlib.rc_context(SETTINGS)  # type: ignore[arg-type]  # its keys are literals by type alone
+    width: int
+    panels: list[Panel]
+    heights: list[int]
+    columns: int = 1
+
+    def svg(self, name: str, title: str, description: str) -> str:
+        """The picture; `name` keeps its ids apart from those of the page's other pictures."""
+        body = "\n".join(
+            self._panel(panel, f"{name}-{index}", *place)
+            for index, (panel, place) in enumerate(zip(self.panels, self._places(), strict=True))
+        )
+        return (
+            f'<svg viewBox="0 0 {self.width} {sum(self.heights)}" role="img" '
+            f'aria-labelledby="{name}-title {name}-desc" style="font-family:var(--font, sans-serif)">'
+            f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>\n'
+            f"{body}\n</svg>"
+        )
+
+    def _places(self) -> list[tuple[float, float, float, float]]:
+        """Left, right, top and bottom of each panel's axes: a column's share their sides, a row's their ends."""
+        rough = self.width / self.columns - 60
+        columns = [self.panels[column :: self.columns] for column in range(self.columns)]
+        left = [max(_left(panel) for panel in column) for column in columns]
+        right = [max(_right(panel, rough) for panel in column) for column in columns]
+        gaps = GAP * (self.columns - 1)
+        across = (self.width - sum(left) - sum(right) - gaps) / self.columns
+        starts = [
+            sum(left[: column + 1]) + sum(right[:column]) + column * (across + GAP) for column in range(self.columns)
+        ]
+        tops = [0, *accumulate(self.heights)]
+        rows = [self.panels[first : first + self.columns] for first in range(0, len(self.panels), self.columns)]
+        places = []
+        for row, top, end in zip(rows, tops, tops[1:], strict=False):
+            head, foot = (
+                max(map(_head, row)),
+                max(map(_foot, row)) + (ROW_GAP if end < tops[-1] and row[0].framed else 0),
+            )
+            places += [(start, start + across, top + head, end - foot) for start, _ in zip(starts, row, strict=False)]
+        return places
+
+    def _panel(self, panel: Panel, name: str, left: float, right: float, top: float, bottom: float) -> str:
+        def place(x: float, y: float) -> tuple[float, float]:
+            return left + panel.x.share(x) * (right - left), bottom - panel.y.share(y) * (bottom - top)
+
+        lines = panel.title.split("\n") if panel.title else []
+        first = top - TITLE_PAD - LINE_HEIGHT * (len(lines) - 1)
+        parts = [
+            text_at(left, first + LINE_HEIGHT * index, line, TITLE_SIZE, "ink", bold=True)
+            for index, line in enumerate(lines)
+        ]
+        if panel.framed:
+            parts += _axes(panel, left, right, top, bottom)
+        parts.append(
+            f'<clipPath id="{name}"><path d="M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"/></clipPath>'
+            f'<g clip-path="url(#{name})">'
+        )
+        return "\n".join(
+            [*parts, *(mark(place) for mark in panel.marks), "</g>", *(word(place) for word in panel.words)]
+        )
+
+
+def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
+    """A line at the bottom, a faint grid, and the ticks' words; no frame and no tick marks."""
+    xs = {value: left + panel.x.share(value) * (right - left) for value in panel.x_marks(right - left)}
+    ys = {bottom - panel.y.share(value) * (bottom - top): text for value, text in panel.y_marks(bottom - top).items()}
+    lines = [f"M{x:.1f} {top:.1f}V{bottom:.1f}" for x in xs.values()] if "x" in panel.grid else []
+    lines += [f"M{left:.1f} {y:.1f}H{right:.1f}" for y in ys] if "y" in panel.grid else []
+    under = bottom + TICK_PAD + TICK_SIZE
+    parts = [
+        f'<path d="{"".join(lines)}M{left:.1f} {bottom:.1f}H{right:.1f}" '
+        f'style="stroke:{paint("line")};stroke-width:.8"/>'
+    ]
+    parts += [text_at(x, under, tick(value), TICK_SIZE, "soft", "middle") for value, x in xs.items()]
+    for y, text in ys.items():
+        lines_of = text.split("\n")
+        start = y + 0.35 * TICK_SIZE - 7 * (len(lines_of) - 1)
+        parts += [
+            text_at(left - TICK_PAD, start + 14 * index, line, TICK_SIZE, "soft", "end")
+            for index, line in enumerate(lines_of)
+            if line
+        ]
+    if panel.x_label:
+        parts.append(text_at((left + right) / 2, under + LINE_HEIGHT, panel.x_label, FONT_SIZE, "soft", "middle"))
+    return parts
+
+
+def _left(panel: Panel) -> float:
+    """Room for the words along y; the height of the panel decides little about how long its numbers are."""
+    lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
+    return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
+
+
+def _right(panel: Panel, pixels: float) -> float:
+    """Room for the half of the last number along x that stands out."""
+    if not panel.framed:
+        return EDGE
+    ends = [(text_width(tick(x), TICK_SIZE) / 2 - (1 - panel.x.share(x)) * pixels) for x in panel.x_marks(pixels)]
+    return max([EDGE, *ends])
+
+
+def _head(panel: Panel) -> float:
+    return EDGE + (TITLE_PAD + LINE_HEIGHT * (panel.title.count("\n") + 1) if panel.title else 0)
+
+
+def _foot(panel: Panel) -> float:
+    if not panel.framed:
+        return EDGE
+    return EDGE + TICK_PAD + TICK_SIZE + (LINE_HEIGHT if panel.x_label else 0)
 
 
 def picture(
-    name: str, title: str, caption: list[str], draw: Callable[[int], Figure], legend: list[Legend] | None = None
+    name: str, title: str, caption: list[str], draw: Callable[[int], Sheet], legend: list[Legend] | None = None
 ) -> Picture:
-    """Draw in both widths; `draw` gets the width in pixels and returns the figure."""
-    with drawing():
-        wide, narrow = (
-            _svg(draw(width), f"{name}-{kind}", title, " ".join(caption))
-            for kind, width in (("wide", WIDE), ("narrow", NARROW))
-        )
+    """Draw in both widths; `draw` gets the width in pixels."""
+    wide, narrow = (
+        draw(width).svg(f"{name}-{kind}", title, " ".join(caption))
+        for kind, width in (("wide", WIDE), ("narrow", NARROW))
+    )
     return Picture(name, title, caption, wide, narrow, legend or [])
 
 
-def figure(width: int, height: int) -> Figure:
-    """A figure of so many CSS pixels: SVG has 72 points an inch, and one point is drawn as one pixel."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width / 72, height / 72), layout="constrained")
-
-
-def panels(width: int, count: int, panel_height: int, *, columns: int = 2) -> tuple[Figure, list[Axes]]:
-    """A grid of so many panels: `columns` beside each other in a wide window, one in a narrow one."""
-    across = 1 if width < WIDE else min(columns, count)
-    rows = -(-count // across)
-    made = figure(width, panel_height * rows)
-    made.get_layout_engine().set(hspace=0.1, wspace=0.04)  # type: ignore[union-attr, call-arg]
-    axes = made.subplots(rows, across, squeeze=False)
-    flat = [each for row in axes for each in row]
-    for spare in flat[count:]:
-        spare.set_visible(False)
-    return made, flat[:count]
+def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2) -> Sheet:
+    """Panels of one height: `columns` beside each other in a wide window, one in a narrow one."""
+    across = 1 if width < WIDE else min(columns, len(panels))
+    return Sheet(width, panels, [panel_height] * -(-len(panels) // across), across)
 
 
 def columns_for(settings: int) -> int:
@@ -115,89 +187,11 @@ def columns_for(settings: int) -> int:
     return settings if settings == 3 else 2
 
 
-def first_in_row(axes: Axes) -> bool:
-    """Whether names along the left edge of this panel serve the whole row."""
-    place = axes.get_subplotspec()
-    return place is None or place.is_first_col()
-
-
-def calm(axes: Axes, *, grid: str | None = "x", left: bool = False) -> None:
-    """No frame, a faint grid along one axis, no tick marks."""
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(side == "bottom" or (left and side == "left"))
-    axes.tick_params(which="both", length=0, pad=6)
-    axes.set_axisbelow(True)
-    if grid:
-        axes.grid(visible=True, axis=grid)  # type: ignore[arg-type]
+def named(index: int, width: int, columns: int, *, many: bool) -> bool:
+    """Whether a panel has names along its left edge: where there are many, those of the first serve the whole row."""
+    return not many or width < WIDE or index % columns == 0
 
 
 def setting_title(label: str, setting: str, columns: int) -> str:
     """What a panel shows and, on a line of its own, where; a label too long for a third of the page on two lines."""
     return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{setting}"
-
-
-def panel_title(axes: Axes, text: str) -> None:
-    """A bold title over the left edge of the panel."""
-    axes.set_title(text, loc="left", fontweight="bold", color=light("ink"), pad=10)
-
-
-def few_ticks(axes: Axes, most: int) -> None:
-    """At most so many steps along a linear x axis, at round numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 5, 10]))
-
-
-def plain_numbers(axis: Any) -> None:
-    """Tick labels as the rest of the report writes numbers; no powers of ten, no minor labels that crowd."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def tick(value: float) -> str:
-    """A tick's number without trailing zeros."""
-    text = f"{value:,.6f}".rstrip("0").rstrip(".")
-    return text.replace("-", fmt.MINUS)
-
-
-def _svg(made: Figure, name: str, title: str, description: str) -> str:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    buffer = io.StringIO()
-    canvas = FigureCanvasSVG(made)
-    # Laid out here and once: to do it, saving would draw the whole figure and throw that away.
-    if layout := made.get_layout_engine():
-        layout.execute(made)
-        made.set_layout_engine("none")
-    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    canvas.print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
-    return _clean(buffer.getvalue(), name, title, description)
-
-
-def _clean(svg: str, name: str, title: str, description: str) -> str:
-    """An SVG for the inside of a page, without prologue, comments, metadata, namespaces and ids nobody refers to."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<!--.*?-->\n?|<metadata>.*?</metadata>\n?", "", svg, flags=re.DOTALL)
-    opening, body = svg.split(">", 1)
-    box = re.search(r'viewBox="[^"]*"', opening)
-    body = body.replace("xlink:href", "href")
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
-    body = re.sub(r' id="([^"]*)"', lambda id_: f' id="{name}-{id_[1]}"' if id_[1] in used else "", body)
-    body = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", body)
-    body = re.sub(r"font: ([^;\"]*?)(\d+(?:\.\d+)?)px [^;\"]*", r"font: \1\2px var(--font, sans-serif)", body)
-    body = re.sub(r' transform="rotate\(-0 [^"]*"|<g/>', "", body)
-    body = re.sub(r'(?<= )(d|x|y|transform)="[^"]*"', lambda place: _to_hundredths(place[0]), body)
-    body = re.sub(r"\s*\n\s*", "\n", body)
-    head = (
-        f'<svg {box.group() if box else ""} role="img" aria-labelledby="{name}-title {name}-desc">'
-        f'<title id="{name}-title">{html.escape(title)}</title>'
-        f'<desc id="{name}-desc">{html.escape(description)}</desc>'
-    )
-    return head + as_variables(body).rstrip()
-
-
-def _to_hundredths(coordinates: str) -> str:
-    """Of a pixel: what is finer nobody sees, and it is a third of a picture's size."""
-    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates)

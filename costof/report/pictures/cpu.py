@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from costof.report import format as fmt
 from costof.report import words
-from costof.report.palette import light, role_colour
-from costof.report.pictures.canvas import (
-    Legend,
-    Picture,
-    calm,
-    columns_for,
-    few_ticks,
-    first_in_row,
-    panel_title,
-    panels,
-    picture,
-    plain_numbers,
-)
+from costof.report.palette import role_colour
+from costof.report.pictures.axes import Panel, Scale
+from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, named, picture
 from costof.report.reading import Reading, Setting
 from costof.result import Cpu
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-Panel = tuple[tuple[str, Setting], list[Cpu]]
+Bars = tuple[tuple[str, Setting], list[Cpu]]
 """Workload and setting, and its bars."""
 
 
@@ -44,7 +27,7 @@ def cpu(reading: Reading) -> Picture | None:
     )  # fmt: skip
 
 
-def _panels(reading: Reading) -> list[Panel]:
+def _panels(reading: Reading) -> list[Bars]:
     """Control first, then the arms, for each workload and setting that used any CPU; the twin is left out."""
     shown = []
     for workload in dict.fromkeys(each.workload for each in reading.result.cpu):
@@ -73,31 +56,32 @@ def _seconds(seconds: float) -> str:
     return fmt.with_unit(fmt.number(seconds, words.cpu_decimals(seconds)), "s")
 
 
-def _draw(reading: Reading, shown: list[Panel], roles: list[str], width: int) -> Figure:
+def _draw(reading: Reading, shown: list[Bars], roles: list[str], width: int) -> Sheet:
     most = max(len(bars) for _, bars in shown)
     columns = columns_for(len(reading.settings)) if reading.many_settings else columns_for(len(shown))
     height = 92 + 28 * most if reading.many_settings else 74 + 32 * most
-    made, axes = panels(width, len(shown), height, columns=columns)
-    for each, ((workload, setting), bars) in zip(axes, shown, strict=True):
-        panel_title(each, workload + (f"\n{setting.title}" if setting.title else ""))
-        _panel(each, reading, bars, roles)
-    return made
+    panels = []
+    for index, ((workload, setting), bars) in enumerate(shown):
+        panel = _panel(reading, bars, roles, names=named(index, width, columns, many=reading.many_settings))
+        panel.title = workload + (f"\n{setting.title}" if setting.title else "")
+        panels.append(panel)
+    return grid(width, panels, height, columns=columns)
 
 
-def _panel(axes: Axes, reading: Reading, bars: list[Cpu], roles: list[str]) -> None:
+def _panel(reading: Reading, bars: list[Cpu], roles: list[str], *, names: bool) -> Panel:
     longest = max(sum(bar.seconds_per_1000.values()) for bar in bars)
+    panel = Panel(
+        x=Scale(0, longest * (1.5 if reading.many_settings else 1.3)),
+        y=Scale(len(bars) - 0.5, -0.5),
+        x_label="s per 1,000 operations",
+        most_x_ticks=3 if reading.many_settings else 4,
+        y_ticks={row: reading.short(bar.arm) if names else "" for row, bar in enumerate(bars)},
+    )
     for row, bar in enumerate(bars):
         start = 0.0
         for index, role in enumerate(roles):
             used = bar.seconds_per_1000.get(role, 0.0)
-            axes.barh(row, used, 0.56, left=start, color=light(role_colour(index)), edgecolor=light("paper"), lw=1)
+            panel.box(start, start + used, row, 0.56, role_colour(index), edge="paper")
             start += used
-        axes.annotate(_seconds(start), (start, row), (5, 0), textcoords="offset points", va="center", fontsize=11)
-    named = not reading.many_settings or first_in_row(axes)
-    axes.set_yticks(range(len(bars)), [reading.short(bar.arm) if named else "" for bar in bars])
-    axes.set_ylim(len(bars) - 0.5, -0.5)
-    axes.set_xlim(0, longest * (1.5 if reading.many_settings else 1.3))
-    few_ticks(axes, 4 if not reading.many_settings else 3)
-    calm(axes)
-    plain_numbers(axes.xaxis)
-    axes.set_xlabel("s per 1,000 operations")
+        panel.word(start, row, _seconds(start), right=5, size=11)
+    return panel

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
 
 from costof.report import winning_back
-from costof.report.palette import light
-from costof.report.pictures.canvas import NARROW, Picture, calm, few_ticks, figure, picture, plain_numbers
+from costof.report.pictures.axes import Panel, Scale
+from costof.report.pictures.canvas import NARROW, Picture, Sheet, picture
 from costof.report.reading import Reading
 from costof.result import Cure, Estimate, Verdict
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLOURS = {
     Verdict.SAVES: "saves",
@@ -33,21 +29,20 @@ def cures(reading: Reading) -> Picture | None:
     return picture("cures", "What each cure gives back", text, lambda width: _draw(shown, width))
 
 
-def _draw(shown: list[tuple[Cure, Estimate]], width: int) -> Figure:
-    made = figure(width, 76 + ROW_HEIGHT * len(shown))
-    axes = made.subplots()
-    for row, (cure, share) in enumerate(shown):
-        colour = light(COLOURS[cure.verdict])
-        axes.plot([share.low * 100, share.high * 100], [row, row], color=colour, linewidth=3, solid_capstyle="butt")
-        axes.plot([share.value * 100], [row], "o", color=colour, markersize=8)
-    axes.axvline(0, color=light("ink"), linewidth=1)
-    axes.axvline(100, color=light("soft"), linewidth=1, linestyle=(0, (4, 3)))
+def _draw(shown: list[tuple[Cure, Estimate]], width: int) -> Sheet:
     letters = 20 if width <= NARROW else 40
-    axes.set_yticks(range(len(shown)), [textwrap.fill(cure.label, letters) for cure, _ in shown])
-    axes.set_ylim(len(shown) - 0.5, -0.5)
-    axes.margins(x=0.06)
-    calm(axes)
-    plain_numbers(axes.xaxis)
-    few_ticks(axes, 5)
-    axes.set_xlabel("given back, % of the loss")
-    return made
+    ends = [100 * end for _, share in shown for end in (share.low, share.high)]
+    panel = Panel(
+        x=Scale.around([*ends, 0, 100], 0.06),
+        y=Scale(len(shown) - 0.5, -0.5),
+        x_label="given back, % of the loss",
+        most_x_ticks=5,
+        y_ticks={row: textwrap.fill(cure.label, letters) for row, (cure, _) in enumerate(shown)},
+    )
+    panel.upright(0, "ink", 1)
+    panel.upright(100, "soft", 1, dashes="4 3")
+    for row, (cure, share) in enumerate(shown):
+        colour = COLOURS[cure.verdict]
+        panel.line([(share.low * 100, row), (share.high * 100, row)], colour, 3)
+        panel.dot(share.value * 100, row, colour, 9)
+    return Sheet(width, [panel], [76 + ROW_HEIGHT * len(shown)])

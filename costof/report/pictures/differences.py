@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from costof.report import format as fmt
-from costof.report.palette import arm_colour, light
-from costof.report.pictures.canvas import (
-    Legend,
-    Picture,
-    calm,
-    columns_for,
-    few_ticks,
-    first_in_row,
-    panel_title,
-    panels,
-    picture,
-    plain_numbers,
-    setting_title,
-)
+from costof.report.palette import arm_colour
+from costof.report.pictures.axes import Panel, Scale
+from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, named, picture, setting_title
 from costof.report.reading import Reading, Setting, verdict_words
 from costof.result import Arm, Effect, Estimate, Metric
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ROW_HEIGHT = 54
 CROWDED_ROW_HEIGHT = 34
 """With more than three rows a panel, and several settings, the dots are set closer."""
-Panel = tuple[Metric, Setting]
 
 
 def differences(reading: Reading) -> Picture | None:
@@ -70,49 +52,49 @@ def caption(reading: Reading, metric: Metric, setting: Setting) -> str:
     return f"{title}: {'; '.join(parts)}."
 
 
-def _draw(reading: Reading, shown: list[Panel], width: int) -> Figure:
+def _draw(reading: Reading, shown: list[tuple[Metric, Setting]], width: int) -> Sheet:
     rows = max(
         len(_effects(reading, metric, setting)) + (reading.noise(metric.name, setting.context) is not None)
         for metric, setting in shown
     )
     height = CROWDED_ROW_HEIGHT if rows > 3 and reading.many_settings else ROW_HEIGHT
-    many = 18 if reading.many_settings else 0
-    made, axes = panels(width, len(shown), 84 + many + height * rows, columns=columns_for(len(reading.settings)))
-    for each, (metric, setting) in zip(axes, shown, strict=True):
-        _panel(each, reading, metric, setting)
-    return made
-
-
-def _panel(axes: Axes, reading: Reading, metric: Metric, setting: Setting) -> None:
-    """A row for each arm and, last, one for the twin, on one scale with the zero line through all."""
-    effects = _effects(reading, metric, setting)
-    floor, names = reading.noise(metric.name, setting.context), [arm.protection for arm, _ in effects]
-    for row, (arm, effect) in enumerate(effects):
-        _row(axes, row, effect.difference, effect.differences, reading.colour(arm))
-    if floor is not None:
-        _row(axes, len(effects), floor.difference, floor.differences, "control")
-        names.append("twin")
-    axes.axvline(0, color=light("ink"), linewidth=1)
-    axes.set_ylim(len(names) - 0.45, -0.55)
-    named = not reading.many_settings or first_in_row(axes)
-    axes.set_yticks(range(len(names)), names if named else [""] * len(names))
-    axes.margins(x=0.06)
-    calm(axes)
-    plain_numbers(axes.xaxis)
-    few_ticks(axes, 5 if not reading.many_settings else 3)
     columns = columns_for(len(reading.settings))
-    many = setting_title(metric.label, setting.title, columns)
-    panel_title(axes, many if setting.title else f"{metric.label}, {metric.view}")
+    panels = [
+        _panel(reading, metric, setting, names=named(index, width, columns, many=reading.many_settings))
+        for index, (metric, setting) in enumerate(shown)
+    ]
+    return grid(width, panels, 84 + (18 if reading.many_settings else 0) + height * rows, columns=columns)
+
+
+def _panel(reading: Reading, metric: Metric, setting: Setting, *, names: bool) -> Panel:
+    """A row for each arm and, last, one for the twin, on one scale with the zero line through all."""
+    rows = [
+        (arm.protection, effect.difference, effect.differences, reading.colour(arm))
+        for arm, effect in _effects(reading, metric, setting)
+    ]
+    if (floor := reading.noise(metric.name, setting.context)) is not None:
+        rows.append(("twin", floor.difference, floor.differences, "control"))
     unit = fmt.UNITS.get(metric.unit, metric.unit)
-    axes.set_xlabel(unit if reading.many_settings else f"difference from {reading.control_name}, {unit}")
-
-
-def _row(axes: Axes, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:
-    """Dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
-    axes.fill_betweenx(
-        [row - 0.4, row + 0.4], estimate.low, estimate.high, color=light(colour), alpha=0.22, linewidth=0
+    many = setting_title(metric.label, setting.title, columns_for(len(reading.settings)))
+    everything = [each for _, mean, rounds, _ in rows for each in (mean.low, mean.high, *rounds)]
+    panel = Panel(
+        title=many if setting.title else f"{metric.label}, {metric.view}",
+        x=Scale.around([*everything, 0.0], 0.06),
+        y=Scale(len(rows) - 0.45, -0.55),
+        x_label=unit if reading.many_settings else f"difference from {reading.control_name}, {unit}",
+        most_x_ticks=3 if reading.many_settings else 5,
+        y_ticks={row: name if names else "" for row, (name, *_) in enumerate(rows)},
     )
-    axes.plot([estimate.value] * 2, [row - 0.4, row + 0.4], color=light(colour), linewidth=2)
+    for row, (_, mean, rounds, colour) in enumerate(rows):
+        _row(panel, row, mean, rounds, colour)
+    panel.upright(0, "ink", 1)
+    return panel
+
+
+def _row(panel: Panel, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:
+    """Dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
+    panel.box(estimate.low, estimate.high, row, 0.8, colour, opacity=0.22)
+    panel.line([(estimate.value, row - 0.4), (estimate.value, row + 0.4)], colour, 2)
     last = max(1, len(rounds) - 1)
-    heights = [row - 0.32 + 0.64 * index / last for index in range(len(rounds))]
-    axes.plot(rounds, heights, "o", color=light(colour), markersize=3.6, alpha=0.8, markeredgewidth=0)
+    for index, each in enumerate(rounds):
+        panel.dot(each, row - 0.32 + 0.64 * index / last, colour, 3.6, opacity=0.8)

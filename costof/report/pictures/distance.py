@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from costof.report import format as fmt
 from costof.report.distance import distances
-from costof.report.palette import arm_colour, light
-from costof.report.pictures.canvas import Legend, Picture, calm, panel_title, panels, picture, plain_numbers
+from costof.report.palette import arm_colour
+from costof.report.pictures.axes import Panel, Scale, near_zero
+from costof.report.pictures.canvas import Legend, Picture, Sheet, grid, picture
 from costof.report.reading import Reading
 from costof.result import CostModel, Effect, Estimate, ExtraCost, OperationCost
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 POINTS = 90
 DOT = 4.5
@@ -104,46 +100,45 @@ def _loss(effect: Effect) -> Estimate | None:
     return Estimate(value=value, low=low, high=high, rounds=ratio.rounds)
 
 
-def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Figure:
+def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
     """For each operation its added time on a linear axis, and the share that is lost, where the near end is wide."""
-    made, axes = panels(width, 2 * len(operations), 262)
-    for index, (name, lines) in enumerate(operations.items()):
-        time, share = axes[2 * index], axes[2 * index + 1]
+    panels = []
+    for name, lines in operations.items():
         steps = [reach * each / POINTS for each in range(POINTS + 1)]
-        _panel(time, lines, steps, Line.added, lambda effect: effect.difference)
-        panel_title(time, f"time added to {'a' if name == 'connection' else 'an'} {name}, ms")
+        time = _panel(lines, steps, Line.added, lambda effect: effect.difference)
+        time.title = f"time added to {'a' if name == 'connection' else 'an'} {name}, ms"
         near = [each / POINTS * 2 for each in range(POINTS)]
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
-        _panel(share, lines, [*near, *far], Line.lost, _loss)
-        panel_title(share, f"{name}s a second lost, %")
-        _near_end(share, reach)
-    return made
+        share = _panel(lines, [*near, *far], Line.lost, _loss)
+        share.title = f"{name}s a second lost, %"
+        # Linear to 1 ms and logarithmic beyond: a LAN and an ocean both have room.
+        share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
+        share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
+        panels += [time, share]
+    return grid(width, panels, 262)
 
 
-def _panel(axes: Axes, lines: list[Line], steps: list[float], read: Read, seen: Seen) -> None:
-    axes.axhline(0, color=light("soft"), linewidth=0.9)
-    for line in lines:
-        values, lows, highs = zip(*(read(line, each) for each in steps), strict=True)
-        axes.fill_between(steps, lows, highs, color=light(line.colour), alpha=0.25, linewidth=0)
-        axes.plot(steps, values, color=light(line.colour), linewidth=1.8, linestyle=_dashes(line, lines))
-        # Where their lines are one, the protections' dots stand beside each other.
+def _panel(lines: list[Line], steps: list[float], read: Read, seen: Seen) -> Panel:
+    modelled = [(line, [read(line, each) for each in steps]) for line in lines]
+    measured = [found for line in lines for _, effect in line.measured if (found := seen(effect)) is not None]
+    ends = [each for _, points in modelled for point in points for each in point]
+    ends += [each for found in measured for each in (found.low, found.high)]
+    panel = Panel(
+        x=Scale(-0.03 * max(steps), max(steps)), y=Scale.around([*ends, 0.0], 0.12),
+        x_label="round-trip time, ms", y_ticks=None, grid="xy",
+    )  # fmt: skip
+    panel.across(0, "soft", 0.9)
+    for line, points in modelled:
+        values, lows, highs = zip(*points, strict=True)
+        panel.band(steps, lows, highs, line.colour)
         alike = [other for other in lines if _alike(line, other)]
-        _measurements(axes, line, seen, DOT * (alike.index(line) - (len(alike) - 1) / 2))
-    axes.margins(y=0.12)
-    axes.autoscale_view()
-    axes.set_xlim(-0.03 * max(steps), max(steps))
-    calm(axes, grid="both")
-    plain_numbers(axes.xaxis)
-    plain_numbers(axes.yaxis)
-    axes.set_xlabel("round-trip time, ms")
-
-
-def _dashes(line: Line, lines: list[Line]) -> Any:
-    """Lines that the model cannot tell apart share one course: each has its turn of it, none covers the others."""
-    alike = [other for other in lines if _alike(line, other)]
-    if len(alike) < 2:
-        return "solid"
-    return (-DASH * alike.index(line), (DASH, DASH * (len(alike) - 1)))
+        turn = alike.index(line)
+        # Lines that the model cannot tell apart share one course: each has its turn of it, none covers the others.
+        dashes = f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else ""
+        panel.line(list(zip(steps, values, strict=True)), line.colour, 1.8, dashes=dashes, offset=-DASH * turn)
+        # Where their lines are one, the protections' dots stand beside each other.
+        _measurements(panel, line, seen, DOT * (turn - (len(alike) - 1) / 2))
+    return panel
 
 
 def _alike(line: Line, other: Line) -> bool:
@@ -152,29 +147,9 @@ def _alike(line: Line, other: Line) -> bool:
     return overlap and abs(one.round_trips - two.round_trips) < 0.01
 
 
-def _measurements(axes: Axes, line: Line, seen: Seen, aside: float) -> None:
-    from matplotlib.transforms import ScaledTranslation
-
-    moved = axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
+def _measurements(panel: Panel, line: Line, seen: Seen, aside: float) -> None:
     for round_trip_ms, effect in line.measured:
         if (found := seen(effect)) is not None:
-            colour = light(line.colour)
-            axes.plot([round_trip_ms] * 2, [found.low, found.high], color=colour, linewidth=1.8, transform=moved)
-            axes.plot(
-                [round_trip_ms], [found.value], "o", color=colour, markersize=DOT + 1, transform=moved,
-                markeredgecolor=light("paper"), markeredgewidth=0.8,
-            )  # fmt: skip
-            # What is drawn aside of its place does not count for the axes by itself.
-            axes.update_datalim([(round_trip_ms, found.low), (round_trip_ms, found.high)])
-
-
-def _near_end(axes: Axes, reach: float) -> None:
-    """Linear to 1 ms and logarithmic beyond: a LAN and an ocean both have room."""
-    axes.set_xscale("symlog", linthresh=1.0, linscale=0.7)
-    ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
-    axes.set_xticks(ticks)
-    axes.set_xlim(-0.1, reach * 1.1)
-    plain_numbers(axes.xaxis)
-    from matplotlib.ticker import NullLocator
-
-    axes.xaxis.set_minor_locator(NullLocator())
+            ends = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
+            panel.line(ends, line.colour, 1.8, aside=aside)
+            panel.dot(round_trip_ms, found.value, line.colour, DOT + 1.5, edge="paper", aside=aside)

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import ceil, floor, log10
 
 from costof.report import format as fmt
-from costof.report.palette import light
-from costof.report.pictures.canvas import (
-    Legend,
-    Picture,
-    calm,
-    columns_for,
-    panel_title,
-    panels,
-    picture,
-    plain_numbers,
-    setting_title,
-)
+from costof.report.pictures.axes import Panel, Scale, log
+from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, picture, setting_title
 from costof.report.reading import Reading, Setting
 from costof.result import Arm, Metric, Value
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 TIMES = ("ms", "us")
@@ -89,51 +75,40 @@ def caption(reading: Reading, metric: Metric, setting: Setting) -> str:
     return f"{title}: {'; '.join(parts)}." if parts else ""
 
 
-def _draw(reading: Reading, shown: list[tuple[Metric, Setting]], width: int) -> Figure:
+def _draw(reading: Reading, shown: list[tuple[Metric, Setting]], width: int) -> Sheet:
     height = 254 if reading.many_settings else 236
-    made, axes = panels(width, len(shown), height, columns=columns_for(len(reading.settings)))
-    for each, (metric, setting) in zip(axes, shown, strict=True):
-        _panel(each, reading, metric, setting)
-    return made
+    panels = [_panel(reading, metric, setting) for metric, setting in shown]
+    return grid(width, panels, height, columns=columns_for(len(reading.settings)))
 
 
-def _panel(axes: Axes, reading: Reading, metric: Metric, setting: Setting) -> None:
-    axes.set_xscale("log")
-    curves = _curves(reading, metric, setting)
-    for arm, value in curves:
-        points = _points(value)
-        heights = [_height(share) for _, share in points]
-        # The control lies broader under the arms, so that it is still seen where the curves are the same.
-        axes.plot(
-            [time for time, _ in points],
-            heights,
-            color=light(reading.colour(arm)),
-            linewidth=5.0 if arm.control else 1.8,
-            alpha=0.55 if arm.control else 1.0,
-        )
-    axes.set_ylim(0, _height(CUT) * 1.04)
-    axes.set_yticks([_height(share) for share in TICKS], [fmt.share(share) for share in TICKS])
-    everything = [time for _, value in curves for time, _ in _points(value)]
-    _log_ticks(axes, min(everything), max(everything), sparse=reading.many_settings)
-    calm(axes, grid="both")
+def _panel(reading: Reading, metric: Metric, setting: Setting) -> Panel:
+    curves = [(arm, _points(value)) for arm, value in _curves(reading, metric, setting)]
+    everything = [time for _, points in curves for time, _ in points]
+    low, high = min(everything), max(everything)
     many = setting_title(metric.label, setting.title, columns_for(len(reading.settings)))
-    panel_title(axes, many if setting.title else f"{metric.label}, {metric.view}")
-    axes.set_xlabel(fmt.UNITS.get(metric.unit, metric.unit))
+    panel = Panel(
+        title=many if setting.title else f"{metric.label}, {metric.view}",
+        x=Scale(low / 1.06, high * 1.06, log),
+        y=Scale(0, _height(CUT) * 1.04),
+        x_label=fmt.UNITS.get(metric.unit, metric.unit),
+        x_ticks=_ticks(low, high, sparse=reading.many_settings),
+        y_ticks={_height(share): fmt.share(share) for share in TICKS},
+        grid="xy",
+    )
+    for arm, points in curves:
+        # The control lies broader under the arms, so that it is still seen where the curves are the same.
+        width, opacity = (5.0, 0.55) if arm.control else (1.8, 1.0)
+        panel.line([(time, _height(share)) for time, share in points], reading.colour(arm), width, opacity=opacity)
+    return panel
 
 
 def _height(share: float) -> float:
     """Each further nine as high as the one before: 90 % at 1, 99 % at 2 (as HdrHistogram's plots)."""
-    from math import log10
-
     return -log10(1 - share)
 
 
-def _log_ticks(axes: Axes, low: float, high: float, *, sparse: bool) -> None:
-    """Ticks at 1, 2 and 5 of each decade, fewer where they would crowd."""
-    from math import ceil, floor, log10
-
-    from matplotlib.ticker import FixedLocator, NullLocator
-
+def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
+    """At 1, 2 and 5 of each decade, fewer where they would crowd."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:
@@ -142,10 +117,6 @@ def _log_ticks(axes: Axes, low: float, high: float, *, sparse: bool) -> None:
         steps = (1.0,) if high / low > 30 else (1.0, 3.0) if high / low > 5 else (1.0, 2.0, 5.0)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
     shown = [each for each in ticks if low / 1.06 <= each <= high * 1.06]
-    if len(shown) < 2:
-        shown = [low, high] if high / low > 1.1 else [(low * high) ** 0.5]
-        shown = [float(f"{each:.3g}") for each in shown]
-    axes.set_xlim(low / 1.06, high * 1.06)
-    plain_numbers(axes.xaxis)
-    axes.xaxis.set_major_locator(FixedLocator(shown))
-    axes.xaxis.set_minor_locator(NullLocator())
+    if len(shown) >= 2:
+        return shown
+    return [float(f"{each:.3g}") for each in ([low, high] if high / low > 1.1 else [(low * high) ** 0.5])]

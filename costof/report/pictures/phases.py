@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from costof.report import format as fmt
 from costof.report import words
-from costof.report.palette import light
-from costof.report.pictures.canvas import NARROW, Legend, Picture, calm, figure, panel_title, picture, plain_numbers
+from costof.report.pictures.axes import Panel, Scale
+from costof.report.pictures.canvas import NARROW, Legend, Picture, Sheet, picture
 from costof.report.reading import Reading
 from costof.result import Arm, Metric, Value
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = {
     "tcp": "tcp",
@@ -92,61 +86,46 @@ def _largest(reading: Reading, metrics: list[Metric], control: Arm, arm: Arm) ->
     return f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
 
 
-def _draw(reading: Reading, metrics: list[Metric], shown: dict[str, list[Arm]], width: int) -> Figure:
+def _draw(reading: Reading, metrics: list[Metric], shown: dict[str, list[Arm]], width: int) -> Sheet:
     """A panel a setting, each with a time axis of its own: a LAN's connection would be a hair on an ocean's."""
     sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for arms in shown.values()]
-    made = figure(width, sum(sizes))
-    made.get_layout_engine().set(hspace=0.05)  # type: ignore[union-attr, call-arg]
-    panels = made.subplots(len(shown), 1, squeeze=False, height_ratios=sizes)
-    for (axes,), (title, arms) in zip(panels, shown.items(), strict=True):
-        _panel(axes, reading, metrics, arms, width)
-        if title:
-            panel_title(axes, title)
-    return made
+    return Sheet(width, [_panel(reading, metrics, arms, title, width) for title, arms in shown.items()], sizes)
 
 
-def _panel(axes: Axes, reading: Reading, metrics: list[Metric], arms: list[Arm], width: int) -> None:
+def _panel(reading: Reading, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
     """A bar an arm, its name and total above the bar so that the bars have the whole width."""
     longest = max(sum(value.mean.value for _, value in _values(reading, metrics, arm)) for arm in arms)
+    panel = Panel(
+        title=title,
+        x=Scale(0, longest * 1.01),
+        y=Scale(len(arms) - 1 + BAR / 2 + 0.12, -BAR / 2 - 0.42),
+        x_label=f"{metrics[0].unit} since the connection was begun",
+    )
     for row, arm in enumerate(arms):
-        _bar(axes, reading, metrics, arm, row, longest, width)
-    axes.set_ylim(len(arms) - 1 + BAR / 2 + 0.12, -BAR / 2 - 0.42)
-    axes.set_xlim(0, longest * 1.01)
-    axes.set_yticks([])
-    axes.set_xlabel(f"{metrics[0].unit} since the connection was begun")
-    calm(axes)
-    plain_numbers(axes.xaxis)
+        _bar(panel, reading, metrics, arm, row, longest, width)
+    return panel
 
 
-def _bar(axes: Axes, reading: Reading, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
+def _bar(panel: Panel, reading: Reading, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
     start = 0.0
-    values = _values(reading, metrics, arm)
-    for metric, value in values:
+    for metric, value in _values(reading, metrics, arm):
         size, phase = value.mean.value, metric.phase or ""
-        axes.barh(row, size, BAR, left=start, color=light(COLOURS[phase]), edgecolor=light("paper"), linewidth=1.2)
-        ink = light("paper") if phase in LIGHT_INK else light("ink")
-        pixels = size / longest * width * 0.94
-        for text, below in _inside(metric, value, pixels):
-            axes.annotate(
-                text, (start + size / 2, row), (0, -7 if below else 7 if below is False else 0),
-                textcoords="offset points", ha="center", va="center", fontsize=10.5, color=ink,
-            )  # fmt: skip
+        panel.box(start, start + size, row, BAR, COLOURS[phase], edge="paper")
+        ink = "paper" if phase in LIGHT_INK else "ink"
+        lines = _inside(metric, value, size / longest * width * 0.94)
+        for index, text in enumerate(lines):
+            up = 7 * (len(lines) - 1) - 14 * index
+            panel.word(start + size / 2, row, text, up=up, size=10.5, colour=ink, anchor="middle")
         start += size
     trips = _trips(reading, metrics, arm)
     counted = f"  ·  {words.round_trips(trips)}" if trips is not None and width > NARROW else ""
     total = fmt.with_unit(fmt.number(start), metrics[0].unit)
-    axes.annotate(
-        f"{arm.label}  ·  {total}{counted}", (0, row - BAR / 2), (0, 5), textcoords="offset points",
-        va="bottom", ha="left", fontweight="bold", fontsize=11.5,
-    )  # fmt: skip
+    panel.word(0, row - BAR / 2, f"{arm.label}  ·  {total}{counted}", up=11, size=11.5, bold=True)
 
 
-def _inside(metric: Metric, value: Value, pixels: float) -> list[tuple[str, bool | None]]:
+def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
     """What fits into a bar of so many pixels: time and round trips, the time alone, or nothing (the table has it)."""
     time = fmt.absolute(value.mean, metric.unit).value
     if value.round_trips is not None and pixels > 86:
-        return [(time, False), (words.round_trips(value.round_trips), True)]
-    if pixels > 7.2 * len(time):
-        return [(time, None)]
-    short = time.split(fmt.NBSP)[0]
-    return [(short, None)] if pixels > 7.2 * len(short) else []
+        return [time, words.round_trips(value.round_trips)]
+    return next(([text] for text in (time, time.split(fmt.NBSP)[0]) if pixels > 7.2 * len(text)), [])

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from costof.report import format as fmt
 from costof.report import trees as words
-from costof.report.palette import light
-from costof.report.pictures.canvas import Picture, figure, panel_title, picture
+from costof.report.pictures.axes import Panel, Scale
+from costof.report.pictures.canvas import Picture, Sheet, picture
 from costof.report.reading import Reading
 from costof.result import Tree
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Places = dict[str, tuple[float, int]]
 ROW_HEIGHT, TITLE_HEIGHT = 20, 44
@@ -57,28 +51,22 @@ def places(tree: Tree) -> Places:
     return found
 
 
-def _draw(shown: list[words.Shown], width: int) -> Figure:
+def _draw(shown: list[words.Shown], width: int) -> Sheet:
     stood = [places(each.tree) for each in shown]
-    rows = [max(x for x, _ in found.values()) for found in stood]
-    made = figure(width, sum(TITLE_HEIGHT + ROW_HEIGHT * round(count) for count in rows))
-    axes = made.subplots(len(shown), 1, squeeze=False, height_ratios=[TITLE_HEIGHT + ROW_HEIGHT * n for n in rows])
-    deepest = max(depth for found in stood for _, depth in found.values())
-    for each, (panel,), found in zip(shown, axes, stood, strict=True):
-        _panel(panel, each.tree, found)
-        panel.set_xlim(-0.5, max(deepest, FEWEST_COLUMNS) + 0.5)
-        panel_title(panel, title(each))
-    return made
+    deepest = max(FEWEST_COLUMNS, *(depth for found in stood for _, depth in found.values()))
+    panels = [_panel(title(each), each.tree, found, deepest) for each, found in zip(shown, stood, strict=True)]
+    heights = [TITLE_HEIGHT + ROW_HEIGHT * round(max(row for row, _ in found.values())) for found in stood]
+    return Sheet(width, panels, heights)
 
 
-def _panel(axes: Axes, tree: Tree, found: Places) -> None:
+def _panel(name: str, tree: Tree, found: Places, deepest: int) -> Panel:
     """Hops from the primary to the right, those that follow the same one below each other."""
+    lowest = max(row for row, _ in found.values()) + 0.6
+    panel = Panel(title=name, x=Scale(-0.5, deepest + 0.5), y=Scale(lowest, 0.4), framed=False)
     for source, names in tree.followers.items():
-        for name in names:
-            (row, hops), (other, further) = found[source], found[name]
-            axes.plot([hops, further], [row, other], color=light("soft"), linewidth=1.2, zorder=1)
-    for name, (row, hops) in found.items():
-        axes.plot([hops], [row], "o", color=light("arm1" if hops == 0 else "control"), markersize=16, zorder=2)
-        label = words.initials(name)
-        axes.annotate(label, (hops, row), ha="center", va="center", fontsize=8, color=light("paper"), zorder=3)
-    axes.set_ylim(max(row for row, _ in found.values()) + 0.6, 0.4)
-    axes.set_axis_off()
+        for follower in names:
+            panel.line([found[each][::-1] for each in (source, follower)], "soft", 1.2)
+    for member, (row, hops) in found.items():
+        panel.dot(hops, row, "arm1" if hops == 0 else "control", 17)
+        panel.word(hops, row, words.initials(member), size=8, colour="paper", anchor="middle")
+    return panel

@@ -396,11 +396,6 @@ fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
     name.as_deref().and_then(|name| str::from_utf8(name).ok())
 }
 
-/// The database that the session has once a statement has succeeded.
-fn used_by(plan: &Plan) -> Option<Vec<u8>> {
-    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
-}
-
 fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);

@@ -49,7 +49,7 @@ fn each_number_has_its_own_plan() {
 
 #[test]
 fn a_preparation_of_other_columns_or_parameters_ends_the_session() {
-    // MariaDB tells no column of what RETURNING gives; each execution is counted again.
+    // Without columns it may be: MariaDB tells none of what RETURNING gives before it is executed.
     for (parameters, columns, is_it) in [(1, 1, true), (1, 0, true), (0, 1, false), (2, 1, false), (1, 2, false)] {
         let mut between = Between::logged_in("shop");
         between.prepare("SELECT name FROM people WHERE id = ?");

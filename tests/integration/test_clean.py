@@ -1,0 +1,191 @@
+"""`costof clean`: what a killed run has left is found and removed; nothing else is touched."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab
+from costof.plan import Options, resolve
+from costof.service import Service
+from costof.services import open_service
+from costof.study import load_study
+from costof.target.access import Access
+from costof.target.heartbeat import DEAD_AFTER_SECONDS
+from costof.target.maker import Maker
+from tests.lab_programs import ADMIN, eventually, running_mariadb, user_of_many_databases
+
+from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+
+
+@dataclass
+class Theirs:
+    """A user's server: its URL, which databases it holds, and how somebody else's table `costof` is made there."""
+
+    url: str
+    study: list[str]
+    databases: Callable[[], set[str]]
+    make: Callable[[str], None]
+    kill: Callable[[int], object] = lambda number: None
+
+    def clean(self, folder: Path, *more: str) -> Outcome:
+        done = costof("clean", "--target", self.url, *more, cwd=folder)
+        assert done.status == 0, done.err
+        return done
+
+    @contextmanager
+    def run_from_elsewhere(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+        """A run whose process cannot be seen from here, with its database made."""
+        maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
+        monkeypatch.setattr(Maker, "this_process", lambda: maker)
+        options = Options("quick", ["transport=plain,tls"], target="shown")
+        plan = resolve(load_study(self.study[0]), options)
+        with open_service(plan, Access(self.url), "a-run") as service:
+            service.prepare(plan.arms[0], lambda arm: None)
+            yield service
+
+
+@pytest.fixture(scope="module")
+def mongodb(standalone: Callable[..., Standalone]) -> Iterator[Theirs]:
+    server = standalone(50)
+    with server.client() as client:
+        yield Theirs(
+            server.url,
+            ["mongodb-tls", *SMALL, "--tls-ca", str(server.ca_file), "--allow-plain"],
+            lambda: set(client.list_database_names()),
+            lambda name: client[name]["costof"].insert_one({"_id": "made by costof", "run": "theirs"}) and None,
+        )
+
+
+@pytest.fixture(scope="module")
+def mysql(lab: Lab, authority: Authority) -> Iterator[Theirs]:
+    with running_mariadb(lab, authority=authority) as server:
+        user_of_many_databases(server)
+
+        def make(name: str) -> None:
+            server._query(f"CREATE DATABASE {name}")
+            server._query(f"CREATE TABLE {name}.costof (id VARCHAR(40), run VARCHAR(40), about TEXT)")
+            values = "'made by costof', 'theirs', '{}'"
+            server._query(f"INSERT INTO {name}.costof VALUES ({values})")  # noqa: S608  # names of our own
+
+        yield Theirs(
+            f"mysql://{ADMIN}:{server.password}@{server.address}:{server.port}/",
+            [
+                *("mysql-transport", "--profile", "quick", "--set", "records=200", "--set", "transport=plain,tls"),
+                *("--tls-ca", str(server.ca_file), "--allow-plain"),
+            ],
+            lambda: {row[0] for row in server._query("SHOW DATABASES")},
+            make,
+            lambda number: server._query(f"KILL {number}"),
+        )
+
+
+@pytest.fixture(params=["mongodb", "mysql"])
+def theirs(request: pytest.FixtureRequest) -> Theirs:
+    found: Theirs = request.getfixturevalue(request.param)
+    return found
+
+
+def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
+    theirs: Theirs, tmp_path: Path, temporary: Path
+) -> None:
+    before = theirs.databases()
+    run = tmp_path / "run"
+    with costof_running(run, temporary, *theirs.study, "--target", theirs.url, "--budget", "60s") as process:
+        wait_for_slices(run, 1)
+        (made,) = theirs.databases() - before
+        done = theirs.clean(tmp_path, "--yes")
+        assert f"its run goes on (process {process.pid} on" in done.out
+        assert made in theirs.databases()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert made in theirs.databases()
+        # A server notices the end of a connection in its own time.
+        eventually("the end of its run", lambda: "left by run" in theirs.clean(tmp_path).out)
+    done = theirs.clean(tmp_path)
+    assert "nothing was removed; say --yes" in done.out
+    assert made in theirs.databases()
+    assert "nothing to remove" in theirs.clean(tmp_path, "--yes", "--database", "costof_another").out
+    assert f"removed {made}" in theirs.clean(tmp_path, "--yes").out
+    assert theirs.databases() == before
+    assert "nothing to remove" in theirs.clean(tmp_path, "--yes").out
+
+
+def test_without_an_intact_marker_nothing_is_listed(theirs: Theirs, tmp_path: Path) -> None:
+    theirs.make("costof_like_ours")
+    done = theirs.clean(tmp_path, "--yes")
+    assert "costof_like_ours" not in done.out
+    assert "costof_like_ours" in theirs.databases()
+
+
+def test_a_run_on_another_machine_is_known_by_its_lock_or_its_signs_of_life(
+    theirs: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with theirs.run_from_elsewhere(monkeypatch) as service:
+        done = theirs.clean(tmp_path, "--yes")
+        assert "process 1 on elsewhere" in done.out
+        assert "its run holds its lock" in done.out or "its run showed life" in done.out
+        assert service.database in theirs.databases()  # type: ignore[attr-defined]
+
+
+def test_a_run_that_has_long_shown_no_life_is_dead(
+    mongodb: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mongodb.run_from_elsewhere(monkeypatch) as service:
+        service._heartbeat.stop()  # type: ignore[attr-defined]
+        kept = service._session.client[service.database]["costof"]  # type: ignore[attr-defined]
+        older = [{"$set": {"at": {"$subtract": ["$at", int(DEAD_AFTER_SECONDS * 1000)]}}}]
+        kept.update_one({"_id": "alive"}, older)
+        assert f"removed {service.database}" in mongodb.clean(tmp_path, "--yes").out  # type: ignore[attr-defined]
+
+
+def test_a_run_that_lost_its_connection_takes_its_lock_again(
+    mysql: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mysql.run_from_elsewhere(monkeypatch) as service:
+        session = service._session  # type: ignore[attr-defined]
+        ((own,),) = session.ask("SELECT CONNECTION_ID()")
+        session.try_to("SELECT RELEASE_ALL_LOCKS()")
+        assert "left by run" in mysql.clean(tmp_path).out
+        mysql.kill(own)
+        # Any question finds the connection gone, and makes another.
+        assert session.ask("SELECT CONNECTION_ID()") != ((own,),)
+        assert "its run holds its lock" in mysql.clean(tmp_path, "--yes").out
+
+
+def test_what_others_have_put_there_stays(mysql: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mysql.run_from_elsewhere(monkeypatch) as service:
+        session, name = service._session, service.database  # type: ignore[attr-defined]
+        session.ask(f"CREATE TABLE {name}.theirs (id INT)")
+    assert name in mysql.databases()
+
+
+def test_a_url_of_another_kind_is_refused(tmp_path: Path) -> None:
+    done = costof("clean", "--target", "https://u:S3cret@h/", cwd=tmp_path)
+    assert done.status == 2
+    assert "S3cret" not in done.err
+
+
+def test_a_maker_is_known_by_its_number_and_its_start() -> None:
+    here = Maker.this_process()
+    assert here.lives() is True
+    assert here.model_copy(update={"started": here.started - 1}).lives() is False
+    assert here.model_copy(update={"pid": 2**22 + 1}).lives() is False
+    assert here.model_copy(update={"machine": "another"}).lives() is None
+
+
+def test_of_two_runs_with_one_database_the_second_is_refused(mysql: Theirs, tmp_path: Path) -> None:
+    plan = resolve(load_study("mysql-transport"), Options("quick", ["transport=plain,tls"], target="shown"))
+    with open_service(plan, Access(mysql.url, database="costof_shared"), "a-run"):
+        done = costof("run", *mysql.study, "--target", mysql.url, "--database", "costof_shared", cwd=tmp_path)
+    assert done.status == 1
+    assert "is used by another run" in done.told[0]
+    assert "costof_shared" not in mysql.databases()

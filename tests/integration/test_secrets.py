@@ -1,0 +1,282 @@
+"""Passwords of targets: in no file of a run, no output, no error, no process list, whatever they are made of."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import os
+import pty
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from costof.cli import cli
+from costof.errors import CostofError, Problem
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab
+from costof.lab.mariadb import MariadbServer
+from costof.password import VARIABLE
+from tests.lab_programs import running_mariadb
+
+from .conftest import COSTOF, SMALL, Standalone, costof, costof_running, descendants, wait_for_slices
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(150)]
+USER = "shop"
+HEAD, TAIL = "S3cretHead", "S3cretTail"
+SIGNS = ["@", ":", "/", "?", "#", "%", " ", '"', "'", "+", "&", "\\", "ä", "密"]
+ALL = HEAD + "".join(SIGNS) + TAIL
+
+
+def forms(password: str) -> set[str]:
+    """All that a password can look like in a file, and each of its ends, of which a wrong split would leave one."""
+    written = {password, quote(password, safe=""), quote(password), quote_plus(password), html.escape(password)}
+    written |= {json.dumps(password)[1:-1], json.dumps(password, ensure_ascii=False)[1:-1], repr(password)[1:-1]}
+    return written | {HEAD, TAIL}
+
+
+def assert_hidden(password: str, *texts: str) -> None:
+    for text in texts:
+        assert not [form for form in forms(password) if form in text]
+
+
+def assert_left_hidden(password: str, folder: Path) -> None:
+    """In all that a command has left, names of files too."""
+    for path in folder.rglob("*"):
+        content = path.read_bytes().decode(errors="replace") if path.is_file() else ""
+        assert_hidden(password, str(path), content)
+
+
+@pytest.fixture(scope="module")
+def mariadb(lab: Lab, authority: Authority) -> Iterator[MariadbServer]:
+    with running_mariadb(lab, authority=authority) as server:
+        server._query(f"CREATE USER {USER} IDENTIFIED BY %s", ALL)
+        server._query(f"GRANT ALL ON `costof\\_%%`.* TO {USER}".replace("%%", "%"))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mongod(standalone: Callable[..., Standalone]) -> Standalone:
+    server = standalone(70)
+    with server.client() as client:
+        roles = ["readWriteAnyDatabase", "clusterMonitor"]
+        client.admin.command("createUser", USER, pwd=ALL, roles=roles)
+    return server
+
+
+def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[list[str]]:
+    """Every kind of target, of the user that `login` says."""
+    mysql, mongodb = f"{mariadb.address}:{mariadb.port}", mongod.address
+    quick = ["--profile", "quick"]
+    return [
+        ["run", "mongodb-tls", *SMALL, "--target", f"mongodb://{login}{mongodb}/"],
+        ["run", "mongodb-chained-replication", *quick, "--target", f"mongodb://{login}{mongodb}/?w=1"],
+        ["run", "mysql-transport", *quick, "--set", "transport=plain,tls", "--target", f"mysql://{login}{mysql}/"],
+        ["run", "mysql-column-encryption", *quick, "--target", f"mysql://{login}{mysql}"],
+        ["run", "http-tls-termination", *quick, "--target", f"https://{login}127.0.0.1/"],
+        ["run", "http-tls-termination", "--target", "https://h/", "--plain-target", f"http://{login}127.0.0.1:1/"],
+        ["clean", "--target", f"mongodb://{login}{mongodb}/"],
+        ["clean", "--target", f"mysql://{login}{mysql}/"],
+        [
+            "ycsb",
+            "run",
+            "mongodb",
+            "-p",
+            "recordcount=1",
+            "-p",
+            "operationcount=1",
+            "-p",
+            f"mongodb.url=mongodb://{login}{mongodb}/d",
+        ],
+        [
+            "ycsb",
+            "run",
+            "mysql",
+            "-p",
+            "recordcount=1",
+            "-p",
+            "operationcount=1",
+            "-p",
+            f"db.url=jdbc:mysql://{login}{mysql}/d",
+        ],
+        ["ab", f"http://{login}127.0.0.1:1/"],
+    ]
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("written", [str, lambda text: quote(text, safe=""), quote_plus], ids=["raw", "quote", "plus"])
+def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
+    mariadb: MariadbServer,
+    mongod: Standalone,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    sign: str,
+    written: Callable[[str], str],
+) -> None:
+    """It is not the user's, or the URL is none: all fail, and those that are read right fail at the server."""
+    monkeypatch.chdir(tmp_path)
+    password = HEAD + sign + TAIL
+    problems = []
+    for command in commands(mariadb, mongod, f"{USER}:{written(password)}@"):
+        with pytest.raises(CostofError) as failed:
+            cli.main(command, standalone_mode=False)
+        problems.append(failed.value.problem)
+        told = capsys.readouterr()
+        assert_hidden(password, str(failed.value), told.out, told.err)
+        assert_left_hidden(password, tmp_path)
+    if written is not str and written(sign) != "+":
+        assert problems.count(Problem.TARGET_REFUSES_LOGIN) == 8
+
+
+@pytest.mark.parametrize("study", ["mongodb-tls", "mysql-transport"])
+def test_no_file_and_no_process_of_a_run_holds_the_password(
+    mariadb: MariadbServer, mongod: Standalone, tmp_path: Path, temporary: Path, study: str
+) -> None:
+    login, run = f"{USER}:{quote(ALL, safe='')}@", tmp_path / "run"
+    mysql = study == "mysql-transport"
+    where = f"mysql://{login}{mariadb.address}:{mariadb.port}/" if mysql else f"mongodb://{login}{mongod.address}/"
+    trust = ["--tls-ca", str(mariadb.ca_file if mysql else mongod.ca_file), "--allow-plain"]
+    size = ["--profile", "quick", "--set", "records=300", "--set", "transport=plain,tls", "--budget", "1s"]
+    with costof_running(run, temporary, study, *size, "--target", where, *trust) as process:
+        wait_for_slices(run, 1)
+        started = descendants(process.pid)
+        assert started
+        for pid in (process.pid, *started):
+            # A process may end in the meantime.
+            with contextlib.suppress(OSError):
+                for name in ("cmdline", "environ"):
+                    assert_hidden(ALL, Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace"))
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert_hidden(ALL, out, err)
+    assert_left_hidden(ALL, tmp_path)
+    assert_left_hidden(ALL, temporary)
+    assert {path.name for path in run.iterdir()} >= {"plan.json", "slices.jsonl", "result.json", "report.html"}
+    shown = json.loads((run / "plan.json").read_text())["target"]
+    assert shown == where.replace(quote(ALL, safe=""), "<redacted>")
+
+
+#: The command that the wheel installs.
+SCRIPT = Path(sys.executable).with_name("costof")
+ENTRIES = [
+    ["run", "mongodb-tls", "--target", "mongodb://u:{secret}@{at}/"],
+    ["run", "mysql-transport", "--set", "transport=plain,tls", "--target=mysql://u:{secret}@{at}/"],
+    ["clean", "--target", "mysql://u:{secret}@{at}/"],
+    [
+        "ycsb",
+        "run",
+        "mysql",
+        "-p",
+        "recordcount=1",
+        "-p",
+        "operationcount=1",
+        "-p",
+        "db.url=jdbc:mysql://u@{at}/d",
+        "-p",
+        "db.passwd={secret}",
+    ],
+    [
+        "ycsb",
+        "run",
+        "mongodb",
+        "-p",
+        "recordcount=1",
+        "-p",
+        "operationcount=1",
+        "-p",
+        "mongodb.url=mongodb://u:{secret}@{at}/d",
+    ],
+    ["ab", "-H", "Authorization: {secret}", "http://{at}/"],
+]
+
+
+@pytest.mark.parametrize("words", ENTRIES, ids=lambda words: " ".join(words[:2]))
+def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: list[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        at = f"127.0.0.1:{listening.getsockname()[1]}"
+        arguments = [word.format(secret=HEAD, at=at) for word in words]
+        environment = {**os.environ, VARIABLE: TAIL}
+        process = subprocess.Popen(
+            [str(SCRIPT), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            listening.settimeout(60)
+            listening.accept()[0].close()
+            for pid in (process.pid, *descendants(process.pid)):
+                with contextlib.suppress(OSError):
+                    for name in ("cmdline", "environ"):
+                        assert_hidden(HEAD, Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace"))
+            with contextlib.suppress(OSError):
+                shown = Path(f"/proc/{process.pid}/cmdline").read_bytes().rstrip(b"\0").decode()
+                assert shown.startswith(f"costof {words[0]}")
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_a_password_may_come_from_a_file_the_environment_or_a_prompt(
+    mariadb: MariadbServer, mongod: Standalone, tmp_path: Path
+) -> None:
+    """`clean` logs in and does nothing else."""
+    file = tmp_path / "password"
+    for url in (f"mysql://{USER}@{mariadb.address}:{mariadb.port}/", f"mongodb://{USER}@{mongod.address}/"):
+        file.write_text(ALL + "\n")
+        assert "nothing to remove" in costof("clean", "--target", url, "--password-file", str(file), cwd=tmp_path).out
+        assert "nothing to remove" in costof("clean", "--target", url, cwd=tmp_path, **{VARIABLE: ALL}).out
+        told = prompted([*COSTOF, "clean", "--target", url, "--ask-password"], ALL)
+        assert "nothing to remove" in told
+        assert_hidden(ALL, told)
+        assert costof("clean", "--target", url, cwd=tmp_path).status in (1, 2)
+
+
+def prompted(argv: list[str], password: str) -> str:
+    """What a terminal shows of a command that asks for a password and is given one."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(argv[0], argv)  # noqa: S606  # argv is the test's own
+    shown = b""
+    with open(terminal, "rb+", buffering=0) as screen:  # noqa: PTH123  # a file descriptor
+        with contextlib.suppress(OSError):
+            while b"Password:" not in shown:
+                shown += screen.read(4096)
+            screen.write(password.encode() + b"\n")
+            while more := screen.read(4096):
+                shown += more
+        os.waitpid(pid, 0)
+    return shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--password-file", "nowhere"], "No such file"),
+        (["--password-file", "two"], "more than one line"),
+        (["--password-file", "latin"], "not UTF-8"),
+        (["--password-file", "good", "--ask-password"], "given twice"),
+        (["--password-file", "good", "--target", "mysql://u:own@h/"], "given twice"),
+        (["--target", "https://h/", "--plain-target", "http://h/", "--password-file", "good"], "goes with --target"),
+    ],
+)
+def test_a_password_that_cannot_be_taken_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two").write_text(f"{HEAD}\n{TAIL}\n")
+    Path("latin").write_bytes(HEAD.encode() + b"\xff")
+    Path("good").write_text(HEAD)
+    study = "http-tls-termination" if "--plain-target" in more else "mysql-transport"
+    target = [] if "--target" in more else ["--target", "mysql://u@h/"]
+    with pytest.raises(CostofError, match=told) as refused:
+        cli.main(["run", study, "--set", "transport=plain,tls", "--dry-run", *target, *more], standalone_mode=False)
+    assert_hidden(HEAD, str(refused.value))
+    assert refused.value.exit_status == 2

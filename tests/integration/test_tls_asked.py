@@ -1,0 +1,172 @@
+"""TLS that was asked for: whatever stands at the address, it is sent the request for TLS alone until it is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab
+from costof.lab.mariadb import MariadbServer
+from costof.result import Result
+from tests.lab_programs import ADMIN, user_of_many_databases
+from tests.taps import Tap
+
+from .conftest import PASSWORD, SMALL, Outcome, Standalone, costof
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+Start = Callable[..., Standalone]
+HANDSHAKE = b"\x16\x03"
+#: Of MySQL's request for TLS (protocol::SSLRequest), with its header: 32 bytes, the packet after the greeting.
+REQUEST_HEADER, REQUEST_BYTES = b"\x20\x00\x00\x01", 36
+MONGODB = [["run", "mongodb-tls", *SMALL, "--allow-plain"], ["run", "mongodb-chained-replication"], ["clean"]]
+TRANSPORT = ["run", "mysql-transport", "--profile", "quick", "--set", "transport=tls"]
+MYSQL = [TRANSPORT, ["run", "mysql-column-encryption"], ["clean"]]
+#: How TLS is asked for, in turn: by a CA, or by the URL.
+BY_URL = {"mongodb": [None, "tls=true", None], "mysql": ["ssl-mode=VERIFY_IDENTITY", None, "tls=1"]}
+
+
+class PlainMariadb(MariadbServer):
+    def command_line(self, binary: Path) -> list[str]:
+        return [*super().command_line(binary), "--skip-ssl"]
+
+
+@pytest.fixture(scope="module")
+def mariadb(lab: Lab, authority: Authority) -> Iterator[Callable[..., MariadbServer]]:
+    started = []
+
+    def start(number: int, kind: type[MariadbServer] = MariadbServer) -> MariadbServer:
+        server = kind(lab, authority, [lab.address(number)], name=f"mariadb-{number}")
+        server.start()
+        started.append(server)
+        user_of_many_databases(server)
+        return server
+
+    yield start
+    for server in started:
+        server.close()
+
+
+def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
+    """One clear line; what was sent."""
+    assert done.status == 1, done.out + done.err
+    assert len(done.told) == 1
+    assert secret not in done.out + done.err
+    return tap.sent()
+
+
+@pytest.mark.parametrize(("command", "option"), zip(MONGODB, BY_URL["mongodb"], strict=True))
+def test_a_mongodb_that_is_plain_hears_a_tls_handshake_and_nothing_else(
+    plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
+) -> None:
+    asked = [] if option else ["--tls-ca", str(authority.ca_file)]
+    with Tap(plain_mongodb.address) as tap:
+        url = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin&{option or ''}"
+        done = costof(*command, "--target", url, *asked, cwd=tmp_path)
+        sent = refused(done, tap, PASSWORD)
+    assert sent
+    assert all(each.startswith(HANDSHAKE) and b"tester" not in each for each in sent)
+    assert "may take plain connections only" in done.err
+
+
+@pytest.fixture(scope="module")
+def plain_mongodb(standalone: Start) -> Standalone:
+    return standalone(40, tls="disabled")
+
+
+@pytest.fixture(scope="module")
+def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
+    return mariadb(41, PlainMariadb)
+
+
+@pytest.mark.parametrize(("command", "option"), zip(MYSQL, BY_URL["mysql"], strict=True))
+def test_a_mysql_that_is_plain_hears_nothing(
+    plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
+) -> None:
+    server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
+    with Tap(f"{server.address}:{server.port}") as tap:
+        url = f"mysql://{ADMIN}:{server.password}@127.0.0.1:{tap.port}/?{option or ''}"
+        done = costof(*command, "--target", url, *asked, cwd=tmp_path)
+        sent = refused(done, tap, server.password)
+    # Its greeting comes first, and does not offer TLS.
+    assert sent
+    assert set(sent) == {b""}
+    assert "SSL is required but the server doesn't support it" in done.err
+
+
+def test_a_plain_server_is_not_asked_by_ycsb_either(
+    plain_mariadb: MariadbServer, plain_mongodb: Standalone, tmp_path: Path
+) -> None:
+    for server, secret, first in (
+        (f"{plain_mariadb.address}:{plain_mariadb.port}", plain_mariadb.password, b""),
+        (plain_mongodb.address, PASSWORD, HANDSHAKE),
+    ):
+        with Tap(server) as tap:
+            where = f"127.0.0.1:{tap.port}"
+            properties = {
+                "mysql": [f"db.url=jdbc:mysql://{where}/d?sslMode=REQUIRED", f"db.user={ADMIN}", f"db.passwd={secret}"],
+                "mongodb": [f"mongodb.url=mongodb://tester:{secret}@{where}/d?tls=true&authSource=admin"],
+            }["mongodb" if first else "mysql"]
+            asked = [word for each in [*properties, "recordcount=1", "-p", "operationcount=1"] for word in ("-p", each)]
+            done = costof("ycsb", "load", "mongodb" if first else "mysql", *asked, cwd=tmp_path)
+            sent = refused(done, tap, secret)
+        assert sent
+        assert all(each.startswith(first) and ADMIN.encode() not in each and b"tester" not in each for each in sent)
+        assert first or set(sent) == {b""}
+
+
+def test_a_certificate_for_another_name_is_refused_before_the_login(
+    standalone: Start, mariadb: Callable[..., MariadbServer], authority: Authority, tmp_path: Path
+) -> None:
+    """Both certificates are for other addresses than the tap's."""
+    mongod, server = standalone(42), mariadb(43)
+    for url, address, secret, commands, request in (
+        ("mongodb://tester", mongod.address, PASSWORD, MONGODB, 0),
+        (f"mysql://{ADMIN}", f"{server.address}:{server.port}", server.password, MYSQL, REQUEST_BYTES),
+    ):
+        for command in commands:
+            with Tap(address) as tap:
+                target = f"{url}:{secret}@127.0.0.1:{tap.port}/"
+                done = costof(*command, "--target", target, "--tls-ca", str(authority.ca_file), cwd=tmp_path)
+                sent = refused(done, tap, secret)
+            assert "certificate is not valid for" in done.err
+            assert sent
+            for each in sent:
+                assert each[:4] == REQUEST_HEADER or not request
+                assert each[request:].startswith(HANDSHAKE)
+                assert b"tester" not in each
+                assert ADMIN.encode() not in each
+
+
+def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authority: Authority, tmp_path: Path) -> None:
+    server = standalone(44, names=["127.0.0.1"])
+    with Tap(server.address) as tap:
+        target = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin"
+        chosen = ["--set", "transport=tls", "--budget", "1s", "--tls-ca", str(authority.ca_file)]
+        done = costof("run", "mongodb-tls", *SMALL, *chosen, "--target", target, cwd=tmp_path)
+        sent = tap.sent()
+    assert done.status == 3, done.err
+    (run,) = (tmp_path / "runs").iterdir()
+    result = Result.model_validate_json((run / "result.json").read_bytes())
+    errors = {arm.name: arm.error for arm in result.arms}
+    assert errors["tls"] is None
+    assert "--allow-plain" in (errors["plain"] or "")
+    assert any(value.arm == "tls" for value in result.values)
+    assert len(sent) > 10
+    assert all(each.startswith(HANDSHAKE) for each in sent if each)
+
+
+def test_a_comparison_that_would_need_plain_is_refused_at_once(tmp_path: Path) -> None:
+    ca_file = tmp_path / "ca.pem"
+    for command, url in (
+        (["run", "mongodb-tls"], "mongodb://u:S3cret@127.0.0.1:1/?tls=true"),
+        (["run", "mysql-transport", "--set", "transport=plain,tls"], "mysql://u:S3cret@127.0.0.1:1/?ssl-mode=required"),
+        (["run", "mongodb-tls", "--tls-ca", str(ca_file), "--set", "transport=plain,tls"], "mongodb://u:S3cret@h/"),
+    ):
+        done = costof(*command, "--target", url, cwd=tmp_path)
+        assert done.status == 2
+        assert "--allow-plain" in done.told[0]
+        assert "S3cret" not in done.err
+    assert not (tmp_path / "runs").exists()
