@@ -391,6 +391,11 @@ fn is_plain_name(name: &[u8]) -> bool {
     fits && !is_old && text.chars().all(|character| character != '\0' && character <= '\u{FFFF}')
 }
 
+/// The database that a statement makes the present one.
+fn used_by(plan: &Plan) -> Option<Vec<u8>> {
+    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
+}
+
 /// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
 fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
     name.as_deref().and_then(|name| str::from_utf8(name).ok())
