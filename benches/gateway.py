@@ -43,20 +43,22 @@ listen forward
 """
 
 
-def rules(role: str, column: str) -> str:
+def rules(role: str, column: str, password: str) -> str:
     key = 'master_key = "app"\n' if role == "ciphertext" else ""
     return (
         f'[master_keys]\napp = "{KEY}"\n[[accounts]]\nname = "{USER}"\nrole = "{role}"\n{key}'
         f'[[columns]]\ndatabase = "{DATABASE}"\ntable = "{TABLE}"\ncolumn = "{column}"\n'
+        f'[check]\nusername = "{USER}"\npassword = "{password}"\n'
     )
 
 
-RULES = {
-    "gateway, no rules": "",
-    "gateway, plaintext": rules("plaintext", "c"),
-    "gateway, nothing of it": rules("ciphertext", "pad"),
-    "gateway, encrypted": rules("ciphertext", "c"),
-}
+def all_rules(password: str) -> dict[str, str]:
+    return {
+        "gateway, no rules": "",
+        "gateway, plaintext": rules("plaintext", "c", password),
+        "gateway, nothing of it": rules("ciphertext", "pad", password),
+        "gateway, encrypted": rules("ciphertext", "c", password),
+    }
 
 
 def main() -> None:
@@ -77,14 +79,14 @@ def main() -> None:
 def _addresses(
     lab: Lab, server: MariadbServer, process: GatewayProcess
 ) -> tuple[dict[str, str], dict[str, Callable[[], float]]]:
-    listeners = []
-    for number, text in enumerate(RULES.values()):
+    listeners, texts = [], all_rules(server.password)
+    for number, text in enumerate(texts.values()):
         file = lab.folder / f"rules-{number}.toml"
         write_private(file, text.encode())
         listeners.append(GatewayListener("127.0.0.1", 0, file, f"{server.address}:{server.port}", limits=NO_LIMITS))
     told = process.begin(listeners).listeners
-    addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(RULES, told, strict=True))}
-    return addresses, dict.fromkeys(RULES, process.cpu_seconds)
+    addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(texts, told, strict=True))}
+    return addresses, dict.fromkeys(texts, process.cpu_seconds)
 
 
 def _forwarder(lab: Lab, server: MariadbServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:

@@ -60,6 +60,14 @@ class Account:
     master_key: str | None = None
 
 
+@dataclass(frozen=True)
+class CatalogueAccount:
+    """A login by which the gateway asks the server what tables, views and keys there are."""
+
+    name: str
+    password: str
+
+
 def groups_of(level: str) -> list[Group]:
     """The groups of a level, those of the level beside it first; none where nothing is encrypted."""
     if level in (DIRECT, CONTROL):
@@ -76,10 +84,19 @@ def encrypted_columns(level: str) -> list[Column]:
 
 
 def rules_text(
-    level: str, database: str, algorithm: str | None, accounts: Sequence[Account], master_keys: Mapping[str, str]
+    level: str,
+    database: str,
+    algorithm: str | None,
+    accounts: Sequence[Account],
+    master_keys: Mapping[str, str],
+    catalogue: CatalogueAccount,
 ) -> str:
-    """The gateway's file. It holds the master keys, so only its owner may read it."""
+    """The gateway's file. It holds the master keys and a password, so only its owner may read it.
+
+    TPC-C orders by protected columns and computes with them, so both are allowed.
+    """
     lines = [f"algorithm = {_quoted(algorithm)}"] if algorithm else []
+    lines += ['predicates = "allow"', 'expressions = "encrypt"']
     lines += ["", "[master_keys]", *(f"{_quoted(name)} = {_quoted(key)}" for name, key in master_keys.items())]
     for account in accounts:
         lines += ["", "[[accounts]]", f"name = {_quoted(account.name)}", f"role = {_quoted(account.role)}"]
@@ -90,6 +107,9 @@ def rules_text(
             table, column = pattern.split(".")
             told = {"database": database, "table": table, "column": column}
             lines += ["[[columns]]", *(f"{name} = {_quoted(value)}" for name, value in told.items())]
+    if groups_of(level):
+        lines += ["", "[check]"]
+        lines += [f"username = {_quoted(catalogue.name)}", f"password = {_quoted(catalogue.password)}"]
     return "\n".join(lines).lstrip() + "\n"
 
 

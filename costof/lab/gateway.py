@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from costof.column_rules import Account
+from costof.column_rules import Account, CatalogueAccount
 from costof.errors import Caution
 from costof.instrument import SliceAnswer
 from costof.lab.certificates import Authority
@@ -71,7 +71,8 @@ class GatewayLab(Opened, Service):
         self._tables.make()
         host = self._site.middle[GATEWAY]
         server = f"{self._server.address}:{PORT}"
-        position = Position(self._site.addresses[GATEWAY], server, DATABASE, host.prefix)
+        catalogue = CatalogueAccount(ADMINISTRATOR, self._server.password)
+        position = Position(self._site.addresses[GATEWAY], server, DATABASE, catalogue, host.prefix)
         self._front = stack.enter_context(GatewayFront(self._plan, self._lab.folder, position, ACCOUNTS))
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:

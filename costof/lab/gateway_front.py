@@ -16,7 +16,15 @@ from typing import Any
 from pymysql.err import MySQLError
 
 from costof import __version__
-from costof.column_rules import COLUMNS, CONTROL, DIRECT, Account, encrypted_columns, rules_text
+from costof.column_rules import (
+    COLUMNS,
+    CONTROL,
+    DIRECT,
+    Account,
+    CatalogueAccount,
+    encrypted_columns,
+    rules_text,
+)
 from costof.instrument import SliceAnswer
 from costof.lab.certificates import write_private
 from costof.lab.gateway_process import (
@@ -72,12 +80,13 @@ class Position:
     """Where the gateway stands, and before what: `server` is 'address:port'.
 
     `transport` is the border's own, to the server; `certificate` is what the gateway shows its clients where that is
-    TLS.
+    TLS. `catalogue` sees the database's tables at the server.
     """
 
     address: str
     server: str
     database: str
+    catalogue: CatalogueAccount
     prefix: list[str] = field(default_factory=list)
     transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
     certificate: Path | None = None
@@ -209,9 +218,9 @@ class GatewayFront(Opened):
 
     def _listener(self, number: int, rules: Rules) -> GatewayListener:
         path = self._folder / f"rules-{rules.name}.toml"
-        text = rules_text(rules.level, self._position.database, rules.algorithm, self._accounts, self._master_keys)
-        write_private(path, text.encode())
         at = self._position
+        text = rules_text(rules.level, at.database, rules.algorithm, self._accounts, self._master_keys, at.catalogue)
+        write_private(path, text.encode())
         port = FIRST_PORT + number
         return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport, limits=NO_LIMITS)
 

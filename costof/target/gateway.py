@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from costof.column_rules import Account
+from costof.column_rules import Account, CatalogueAccount
 from costof.instrument import SliceAnswer
 from costof.lab.certificates import Authority
 from costof.lab.gateway_front import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
@@ -143,7 +143,10 @@ class GatewayTarget(OwnMysqlDatabase):
             self._to_server = _tls(self._url)
             self._to_gateway = {**_tls(self._url), "ca_file": str(self._authority.ca_file)}
             certificate = self._authority.issue("gateway", KEY, [address])
-        position = Position(address, self._server, self.database, transport=self._to_server, certificate=certificate)
+        catalogue = CatalogueAccount(self._url.username, self._url.password)
+        position = Position(
+            address, self._server, self.database, catalogue, transport=self._to_server, certificate=certificate
+        )
         accounts = [Account(self._url.username, "ciphertext", MASTER_KEY)]
         self._front = stack.enter_context(GatewayFront(self._plan, lab.folder, position, accounts))
 

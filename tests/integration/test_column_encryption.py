@@ -197,7 +197,7 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: GatewayLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front
-    spoiled = rules_text(CONTROL, DATABASE, None, front._accounts, front._master_keys)
+    spoiled = rules_text(CONTROL, DATABASE, None, front._accounts, front._master_keys, front._position.catalogue)
     write_private(path, spoiled.encode())
     assert set(front._process.reload().values()) == {None}
     try:

@@ -7,10 +7,20 @@ import tomllib
 import pytest
 
 from costof import tpcc
-from costof.column_rules import COLUMNS, CONTROL, DIRECT, Account, encrypted_columns, groups_of, rules_text
+from costof.column_rules import (
+    COLUMNS,
+    CONTROL,
+    DIRECT,
+    Account,
+    CatalogueAccount,
+    encrypted_columns,
+    groups_of,
+    rules_text,
+)
 from costof.study import load_study
 
 SHARES = ["20", "50", "100"]
+CATALOGUE = CatalogueAccount("catalogue", 'pass"word')
 
 
 def test_tpcc_has_nine_tables_and_92_columns() -> None:
@@ -48,9 +58,12 @@ def test_every_level_of_the_study_has_its_rules() -> None:
 def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
     name = 'a "b"\\ü'
     accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
-    told = tomllib.loads(rules_text("50", "shop", "sm4-gcm", accounts, {"key": "0f" * 16}))
+    told = tomllib.loads(rules_text("50", "shop", "sm4-gcm", accounts, {"key": "0f" * 16}, CATALOGUE))
     assert told["algorithm"] == "sm4-gcm"
     assert told["master_keys"] == {"key": "0f" * 16}
+    assert told["check"] == {"username": "catalogue", "password": 'pass"word'}
+    # An ORDER BY or a sum of what is encrypted.
+    assert (told["predicates"], told["expressions"]) == ("allow", "encrypt")
     assert told["accounts"] == [
         {"name": name, "role": "ciphertext", "master_key": "key"},
         {"name": "admin", "role": "plaintext"},
@@ -60,5 +73,6 @@ def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
 
 
 def test_without_a_rule_the_file_names_no_column() -> None:
-    told = tomllib.loads(rules_text(CONTROL, "shop", None, [Account("a", "opaque")], {}))
-    assert told == {"master_keys": {}, "accounts": [{"name": "a", "role": "opaque"}]}
+    told = tomllib.loads(rules_text(CONTROL, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
+    assert not {"columns", "check"} & set(told)
+    assert told["accounts"] == [{"name": "a", "role": "opaque"}]

@@ -8,7 +8,7 @@ use crate::support::server::{self, Manner};
 use crate::support::{PATIENCE, mysql_service, open_mysql, tls};
 use costof_engine::border::{Statements, Transport, Verify};
 use costof_engine::gateway::limits::Limits;
-use costof_engine::gateway::rules::Rules;
+use costof_engine::gateway::rules::{Catalogue, ColumnFacts, Facts, Rules};
 use costof_engine::gateway::session::{Session, Shared};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::packets::HandshakePacket;
@@ -26,7 +26,8 @@ use std::time::Duration;
 const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'u'\nrole = 'plaintext'\n\
     [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
-    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
+    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n\
+    [check]\nusername = 'catalogue'\npassword = ''\n";
 pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
 pub const QUERY: &[u8] = b"\x03SELECT name FROM people";
@@ -53,13 +54,8 @@ fn definition() -> Vec<u8> {
 
 /// What a server says that does as the gateway tells it.
 pub fn pinned_answers() -> Vec<u8> {
-    let mut payloads = vec![b"\x08".to_vec()];
-    payloads.resize(1 + 8, definition()[4..].to_vec());
-    let values = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
-    payloads.push(values.iter().flat_map(|value| [&[value.len() as u8], value.as_bytes()].concat()).collect());
-    payloads.push(END.to_vec());
-    let numbered = payloads.iter().zip(1..).map(|(payload, sequence)| packet(sequence, payload));
-    [packet(1, OK), packet(1, OK)].into_iter().chain(numbered).collect::<Vec<_>>().concat()
+    let read_back = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+    [packet(1, OK), packet(1, OK), result(&read_back)].concat()
 }
 
 pub fn beginning() -> Vec<u8> {
@@ -77,6 +73,13 @@ pub enum Then {
     Floods,
 }
 
+/// Who has come to a server.
+enum Came {
+    Client,
+    /// The gateway itself, to learn what tables there are.
+    Catalogue,
+}
+
 /// Serve until the process ends; the address, and a word for each connection whose client has ended it.
 pub fn scripted(then: Then) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -87,20 +90,26 @@ pub fn scripted(then: Then) -> (String, Receiver<()>) {
             let (then, ended) = (then.clone(), ended.clone());
             std::thread::spawn(move || {
                 // One that the gateway ends while the server still speaks has ended, too.
-                let _ = perform(stream, &then);
-                ended.send(())
+                if !matches!(perform(stream, &then), Ok(Came::Catalogue)) {
+                    let _ = ended.send(());
+                }
             });
         }
     });
     (address, ends)
 }
 
-fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<()> {
+fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
     stream.set_nodelay(true)?;
     stream.write_all(&greeting())?;
     receive(&mut stream)?;
     stream.write_all(&packet(2, OK))?;
     let (_, command) = receive(&mut stream)?;
+    if command == b"\x03SET NAMES utf8mb4" {
+        stream.write_all(&packet(1, OK))?;
+        tell_tables(&mut stream);
+        return Ok(Came::Catalogue);
+    }
     if command.starts_with(b"\x03SET NAMES") {
         // Those that the gateway sends of its own.
         receive(&mut stream)?;
@@ -109,21 +118,51 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<()> {
         receive(&mut stream)?;
     }
     match then {
-        Then::Goes(bytes) => stream.write_all(bytes),
+        Then::Goes(bytes) => stream.write_all(bytes)?,
         Then::Stutters(bytes) => {
             for byte in bytes {
                 stream.write_all(&[*byte])?;
             }
-            stream.read_to_end(&mut Vec::new()).map(drop)
+            stream.read_to_end(&mut Vec::new())?;
         }
         Then::Floods => {
             stream.write_all(&beginning())?;
             for sequence in (0..=u8::MAX).cycle().skip(4) {
                 stream.write_all(&packet(sequence, b"\x05smith"))?;
             }
-            Ok(())
         }
     }
+    Ok(Came::Client)
+}
+
+/// One table of one column, and nothing else.
+fn tell_tables(stream: &mut TcpStream) {
+    while let Ok((_, command)) = receive(stream) {
+        let sql = String::from_utf8_lossy(&command);
+        let row: &[&str] = match () {
+            () if sql.contains("@@lower_case_table_names") => &["0", "8.0.36"],
+            () if sql.contains("FROM information_schema.columns") => {
+                &["d", "people", "name", "BASE TABLE", "varchar", "utf8mb4_general_ci", "", ""]
+            }
+            () => &[],
+        };
+        if stream.write_all(&result(row)).is_err() {
+            return;
+        }
+    }
+}
+
+/// A result of this row, or of none.
+fn result(row: &[&str]) -> Vec<u8> {
+    let columns = row.len().max(1);
+    let mut payloads = vec![vec![columns as u8]];
+    payloads.resize(1 + columns, definition()[4..].to_vec());
+    if !row.is_empty() {
+        payloads.push(row.iter().flat_map(|value| [&[value.len() as u8], value.as_bytes()].concat()).collect());
+    }
+    payloads.push(END.to_vec());
+    let numbered = payloads.iter().zip(1..).map(|(payload, sequence)| packet(sequence, payload));
+    numbered.collect::<Vec<_>>().concat()
 }
 
 pub fn receive(stream: &mut impl Read) -> std::io::Result<(u8, Vec<u8>)> {
@@ -144,8 +183,17 @@ impl Gateway {
         Self::start_with(test, json!({"address": "127.0.0.1:0", "server": server}))
     }
 
-    pub fn start_with(test: &str, mut listener: Value) -> Self {
-        listener["rules_file"] = json!(rules_file(test));
+    pub fn start_with(test: &str, listener: Value) -> Self {
+        Self::start_under(test, RULES, listener)
+    }
+
+    /// Without a column to encrypt, so that the server is asked nothing.
+    fn start_without_rules(test: &str, listener: Value) -> Self {
+        Self::start_under(test, "", listener)
+    }
+
+    fn start_under(test: &str, rules: &str, mut listener: Value) -> Self {
+        listener["rules_file"] = json!(rules_file(test, rules));
         let mut engine = process();
         let ready = engine.ask(&json!({"threads": 2, "listeners": [listener]}));
         let address = ready["ready"]["listeners"][0].as_str().unwrap_or_else(|| panic!("{ready}")).to_owned();
@@ -190,9 +238,9 @@ fn process() -> Engine {
     Engine::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("gateway"))
 }
 
-fn rules_file(test: &str) -> PathBuf {
+fn rules_file(test: &str, rules: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-rules.toml"));
-    std::fs::write(&path, RULES).unwrap();
+    std::fs::write(&path, rules).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     path
 }
@@ -298,7 +346,8 @@ fn every_proof_passes_through_in_plain_and_under_tls() {
             ("mysql_native_password", "caching_sha2_password", false),
         ] {
             let plain = Mysql { proposes, plugin, cached, ..Mysql::default() };
-            let gateway = Gateway::start("proofs", &plain.start());
+            let listener = json!({"address": "127.0.0.1:0", "server": plain.start()});
+            let gateway = Gateway::start_without_rules("proofs", listener);
             let service = |password| mysql_service(&gateway.address, password, Statements::Prepared);
             open_mysql(&service(PASSWORD), Transport::Plain {}).unwrap();
             let wrong = open_mysql(&service("wrong"), Transport::Plain {}).unwrap_err();
@@ -306,7 +355,7 @@ fn every_proof_passes_through_in_plain_and_under_tls() {
 
             let Manner::Tls(acceptor) = server::tls(&identity, version) else { panic!("TLS") };
             let secure = Mysql { tls: Some(acceptor), ..plain };
-            let gateway = Gateway::start_with(
+            let gateway = Gateway::start_without_rules(
                 "proofs-tls",
                 json!({
                     "address": "127.0.0.1:0", "server": secure.start(),
@@ -332,7 +381,7 @@ fn a_server_whose_certificate_is_anothers_is_not_gone_to() {
     };
     let secure = Mysql { tls: Some(acceptor), ..Mysql::default() };
     let ca_file = authority.file("gateway-other");
-    let gateway = Gateway::start_with(
+    let gateway = Gateway::start_without_rules(
         "other",
         json!({
             "address": "127.0.0.1:0", "server": secure.start(),
@@ -353,7 +402,7 @@ fn a_command_that_was_seen_before_allocates_nothing() {
     let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();
     let prepared = (packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"), binary);
     for account in ["u", "shop"] {
-        let shared = Shared::new(Rules::read(&rules_file("allocation")).unwrap(), Limits::default());
+        let shared = Shared::new(rules_of_one_column(), Limits::default());
         let mut session = Session::new(shared.into(), false);
         let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
         session.from_server(&greeting(), &mut to_client, &mut to_server);
@@ -363,7 +412,8 @@ fn a_command_that_was_seen_before_allocates_nothing() {
             session.from_server(&pinned_answers(), &mut to_client, &mut to_server);
         }
         session.from_client(&packet(0, &[b"\x16", &QUERY[1..]].concat()), &mut to_server, &mut to_client);
-        session.from_server(&packet(1, b"\x00\x07\0\0\0\0\0\0\0\0\0\0"), &mut to_client, &mut to_server);
+        let told = [packet(1, b"\x00\x07\0\0\0\x01\0\0\0\0\0\0"), packet(2, &definition())].concat();
+        session.from_server(&told, &mut to_client, &mut to_server);
         for (command, answer) in [&text, &prepared] {
             let mut ask = || {
                 to_client.clear();
@@ -381,9 +431,36 @@ fn a_command_that_was_seen_before_allocates_nothing() {
     }
 }
 
+/// As a gateway has them that has asked a server of these tests.
+fn rules_of_one_column() -> Rules {
+    let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
+    let names = ["d", "people", "name"].map(str::to_owned);
+    let column = ColumnFacts { names, table_type: "BASE TABLE".into(), data_type: "varchar".into(), ..Default::default() };
+    let facts = Facts { names_have_case: true, columns: vec![column], ..Facts::default() };
+    rules.catalogue = Catalogue::new(&facts, &rules).into();
+    rules
+}
+
+/// Rules that cannot be held against the server are none.
+#[test]
+fn a_server_that_cannot_be_asked_which_tables_it_has_is_fatal() {
+    let (server, _) = scripted(Then::Stutters(Vec::new()));
+    let unknown = RULES.replace("column = 'name'", "column = 'nome'");
+    for (server, rules, words) in [
+        ("127.0.0.1:1", RULES, "[check]: cannot ask 127.0.0.1:1"),
+        (&server, &unknown, "unknown rule column: d.people.nome"),
+    ] {
+        let file = rules_file("unasked", rules);
+        let listener = json!({"address": "127.0.0.1:0", "rules_file": file, "server": server});
+        let told = process().ask(&json!({"threads": 1, "listeners": [listener]}));
+        let detail = told["error"]["detail"].as_str().unwrap_or_else(|| panic!("{told}"));
+        assert!(told["error"]["class"] == "plan" && detail.contains(words), "{told}");
+    }
+}
+
 #[test]
 fn a_plan_that_cannot_be_followed_is_fatal() {
-    let rules = rules_file("plan");
+    let rules = rules_file("plan", "");
     let listener = json!({"address": "127.0.0.1:0", "rules_file": rules, "server": "127.0.0.1:1"});
     let with = |name: &str, value: Value| {
         let mut changed = listener.clone();

@@ -97,6 +97,30 @@ fn under_other_rules_or_tables_it_is_read_again() {
     }
 }
 
+#[test]
+fn each_execution_is_held_against_the_plan() {
+    let execute = |columns| {
+        let mut between = Between::logged_in("shop");
+        between.prepared("DELETE FROM people WHERE id = 1 RETURNING city, name", 0, &[]);
+        between.client(&execution(7, b""));
+        between.take();
+        let head = [packet(1, &[columns]), packet(2, &definition(PLAIN)), packet(3, &definition(PLAIN))];
+        between.server(&[&head.concat()[..], &packet(4, b"\x00\x00\x01x\x05smith"), &packet(5, END)].concat());
+        between
+    };
+    let mut right = execute(2);
+    assert_eq!(
+        decrypted(&right.take().0, RowFormat::Binary),
+        [[Some(b"x".to_vec()), Some(b"smith".to_vec())]],
+        "the second alone is protected"
+    );
+    for columns in [1, 3] {
+        let mut wrong = execute(columns);
+        assert_eq!(sequences(&wrong.to_client), [1]);
+        assert!(wrong.told().contains("other columns") && wrong.session.is_over());
+    }
+}
+
 /// What cannot be read again because it was not kept.
 #[test]
 fn a_long_one_is_prepared_again() {
