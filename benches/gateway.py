@@ -1,7 +1,7 @@
 """What the gateway costs a command: beside HAProxy, which forwards bytes and looks at none, on one MariaDB on loopback.
 
-A command is sysbench's point select, prepared, or as text, of which each is another one and so has to be read. `no rules` and
-`plaintext` pass bytes as they are, `nothing of it` reads statements and answers under rules that mean another column,
+A command is sysbench's point select, prepared, or as text, of which each is another one to be read. `no rules`
+and `plaintext` pass bytes as they are, `nothing of it` reads statements and answers under rules that mean another column,
 `encrypted` encrypts the one column. Turns alternate; medians are told.
 """
 
@@ -30,6 +30,7 @@ SECONDS = 2
 WORKERS = (1, 8)
 KEY = "00112233445566778899aabbccddeeff"
 DIRECT, FORWARDED = "direct", "haproxy, as TCP"
+TEXT = ", as text"
 FORWARDER = """\
 global
   nbthread 1
