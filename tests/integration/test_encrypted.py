@@ -23,7 +23,7 @@ from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, USER, MariadbServer
 from costof.sbtest import TABLE, create_table
 from tests.binary_rows import binary_rows
-from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
+from tests.lab_programs import HANGS_SECONDS, check_of, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
 
@@ -104,10 +104,11 @@ class Site:
         return encrypted.connect(master_keys={"app": key}, **self.settings(port))
 
 
-def rules(folder: Path, name: str, algorithm: str, account: str) -> Path:
+def rules(folder: Path, name: str, algorithm: str, account: str, check: str) -> Path:
     path = folder / f"{name}.toml"
-    text = f'algorithm = "{algorithm}"\n[master_keys]\napp = "{KEY}"\n{account}\n[[columns]]\n'
-    write_private(path, (text + 'database = "*"\ntable = "*"\ncolumn = "*"\n').encode())
+    text = f'algorithm = "{algorithm}"\npredicates = "allow"\nexpressions = "encrypt"\n'
+    text += f'[master_keys]\napp = "{KEY}"\n{account}\n[[columns]]\ndatabase = "*"\ntable = "*"\ncolumn = "*"\n'
+    write_private(path, (text + check).encode())
     return path
 
 
@@ -123,8 +124,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             cursor.execute("INSERT INTO every_type () VALUES ()")
             cursor.execute(create_table(DATABASE))
             connection.commit()
-        files = {PORT + number: rules(folder, kind.label, kind.label, account) for number, kind in enumerate(Algorithm)}
-        files[OPAQUE_PORT] = rules(folder, "opaque", "aes-128-gcm", "")
+        check = check_of(USER, server.password)
+        files = {
+            PORT + number: rules(folder, kind.label, kind.label, account, check)
+            for number, kind in enumerate(Algorithm)
+        }
+        files[OPAQUE_PORT] = rules(folder, "opaque", "aes-128-gcm", "", check)
         back = f"{server.address}:{server.port}"
         gateway.begin([GatewayListener(server.address, port, file, back) for port, file in files.items()])
         yield Site(server, gateway)
