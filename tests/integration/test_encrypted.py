@@ -166,7 +166,6 @@ def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site
     for settings, columns in (
         ({"use_unicode": False}, "latin, whole, blob_"),
         ({"conv": conv}, "latin, price"),
-        ({"charset": "latin1"}, "latin, price, moment"),
     ):
         with (
             pymysql.connect(**site.settings(site.server.port), **settings) as direct,
@@ -176,6 +175,11 @@ def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site
         ):
             statement = f"SELECT {columns} FROM every_type WHERE whole IS NOT NULL"  # noqa: S608
             assert read(cursor, statement) == read(theirs, statement)
+
+
+def test_another_character_set_than_the_gateway_reads_statements_in_is_refused(site: Site) -> None:
+    with pytest.raises(pymysql.err.OperationalError, match="no character set but utf8mb4"):
+        encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), charset="latin1")
 
 
 def test_another_master_key_is_one_error_and_the_gateway_lives_on(site: Site) -> None:

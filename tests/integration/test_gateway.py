@@ -197,7 +197,7 @@ STATEMENTS = [
     "SELECT name FROM (SELECT name FROM people LIMIT 2) AS other",
     "WITH other AS (SELECT name AS city FROM people) SELECT city FROM other",
     "SELECT name FROM other UNION ALL SELECT name FROM people",
-    "(SELECT name AS city FROM people) ORDER BY id",
+    "(SELECT name AS city FROM people) LIMIT 2",
     "SELECT MAX(name), COUNT(*) FROM people",
     "SELECT (SELECT name FROM people LIMIT 1), city FROM other",
     "SELECT city FROM names AS other",
@@ -210,7 +210,7 @@ STATEMENTS_OF_ALLOWING_RULES = [
     "SELECT DISTINCT name FROM people GROUP BY name WITH ROLLUP",
     "SELECT CONCAT(name, '!'), UPPER(name), MAX(name), COUNT(*) FROM people",
     "SELECT GROUP_CONCAT(name) FROM people",
-    "SELECT CASE WHEN 1 THEN name END, IFNULL(name, 1), name COLLATE utf8mb4_bin FROM people",
+    "SELECT CASE WHEN 1 THEN name END, IFNULL(name, 1), name COLLATE latin1_bin FROM people",
     "SELECT name, LAG(name) OVER (ORDER BY id) FROM people",
     "SELECT id FROM people WHERE name < 'B' ORDER BY name",
 ]
@@ -247,7 +247,8 @@ def test_a_table_is_known_once_the_server_was_asked_for_it(site: Site) -> None:
             code, words = refusal(connection, "SELECT id FROM later")
             assert (code, "the gateway has not seen it yet" in words) == (1146, True)
             assert site.reload(RULES + PEOPLE + column("later", "name")) is None
-            assert rows(connection, "SELECT id, name FROM later") == []
+            with connection.cursor() as cursor:
+                assert cursor.execute("SELECT id, name FROM later") == 0
     finally:
         site.server.ask(f"DROP TABLE {DATABASE}.later")
 
@@ -394,7 +395,6 @@ def test_what_becomes_of_computed_columns(site: Site, policy: str, expected: typ
         "SELECT SLEEP(1)",
         "SELECT LOAD_FILE('/etc/passwd')",
         "SHOW PROCESSLIST",
-        "SELECT info FROM information_schema.processlist",
         "SELECT 1e1FROM people",
         "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
         "SET NAMES gbk",
@@ -408,6 +408,12 @@ def test_what_is_not_allowed_is_refused_by_one_clear_error(site: Site, statement
         assert (code, words.startswith("the gateway lets no ")) == (1227, True)
         assert not shows(words.encode())
         connection.ping(reconnect=False)
+
+
+def test_the_servers_own_tables_that_quote_statements_are_there_for_nobody(site: Site) -> None:
+    with site.connect() as connection:
+        for table in ("information_schema.processlist", "performance_schema.threads", "mysql.general_log"):
+            assert refusal(connection, f"SELECT * FROM {table}")[0] == 1146  # noqa: S608  # our own names
 
 
 def test_who_gets_plaintext_is_refused_by_the_server_alone(site: Site) -> None:
