@@ -169,6 +169,11 @@ def get(url: str, context: ssl.SSLContext | None = None) -> str:
         return str(response.read().decode())
 
 
+def check_of(user: str, password: str) -> str:
+    """The account of a gateway's rules that asks which tables there are."""
+    return f'[check]\nusername = "{user}"\npassword = "{password}"\n'
+
+
 def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:
     """A plain connection of the user of the load."""
     return pymysql.connect(

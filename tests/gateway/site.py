@@ -14,6 +14,7 @@ from costof.lab.lab import Lab
 from costof.lab.mariadb import USER, MariadbServer
 from tests.gateway.corpus import NAMES, SALARIES
 from tests.gateway.wire import Client
+from tests.lab_programs import check_of
 
 SHOP, CATALOGUE = "shop", "catalogue"
 
@@ -47,8 +48,7 @@ COLUMNS = "".join(f'[[columns]]\ndatabase = "d"\ntable = "people"\ncolumn = "{na
 
 
 def rules(password: str, settings: str = "", accounts: str = ACCOUNTS) -> str:
-    check = f'[check]\nusername = "{CATALOGUE}"\npassword = "{password}"\n'
-    return settings + accounts + COLUMNS + check
+    return settings + accounts + COLUMNS + check_of(CATALOGUE, password)
 
 
 @dataclass
