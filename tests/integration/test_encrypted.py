@@ -23,12 +23,8 @@ from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, USER, MariadbServer
 from costof.sbtest import TABLE, create_table
 from tests.binary_rows import binary_rows
-<<<<<<< HEAD
 from tests.engines import patient_plan
-from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
-=======
 from tests.lab_programs import HANGS_SECONDS, check_of, log_in, running_mariadb
->>>>>>> gwtests
 
 pytestmark = pytest.mark.servers
 
