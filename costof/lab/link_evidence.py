@@ -34,6 +34,7 @@ class RoundTrips:
     p99_ms: float
     count: int
     lost: int
+    quickest_ms: float
 
     @property
     def jitter_ms(self) -> float:
@@ -63,10 +64,10 @@ def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkE
 def summary(samples_ms: list[float], asked: int) -> RoundTrips:
     """Of the answers to `asked` probes. p99 is the smallest sample that 99 % do not exceed."""
     if not samples_ms:
-        return RoundTrips(math.nan, math.nan, 0, asked)
+        return RoundTrips(math.nan, math.nan, 0, asked, math.nan)
     ordered = sorted(samples_ms)
     p99 = ordered[math.ceil(0.99 * len(ordered)) - 1]
-    return RoundTrips(statistics.median(ordered), p99, len(ordered), asked - len(ordered))
+    return RoundTrips(statistics.median(ordered), p99, len(ordered), asked - len(ordered), ordered[0])
 
 
 def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:

@@ -84,7 +84,7 @@ def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
 def test_the_links_and_tunnels_are_proved(result: Result) -> None:
     (measured,) = [link for link in result.links if link.asked_ms == FAR_MS and link.method == "TCP_INFO"]
     # A busy machine makes packets later and never earlier. What two clocks of one machine may differ by.
-    assert FAR_MS - 0.05 <= measured.median_ms < 2 * FAR_MS
+    assert measured.median_ms >= FAR_MS - 0.05
     tunnel = next(arm for arm in result.arms if arm.name == "ssh-aes256-ctr@20")
     assert next(e for e in tunnel.evidence if e.view == "service").facts["tunnel cipher"] == "aes256-ctr"
 

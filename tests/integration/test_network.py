@@ -64,18 +64,19 @@ def network() -> Iterator[Network]:
 
 @pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 800.0))))
 def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, next_asked: float) -> None:
-    """A busy machine makes packets later and never earlier; how little later a quiet one does, `make bench` tells."""
+    """A busy machine makes packets later and never earlier, and hardly all of them; how little later a quiet one does,
+    `make bench` tells."""
     evidence = measure_link(network.links[f"{asked:g}ms"])
     assert evidence.icmp is not None
     for trips in (evidence.icmp, evidence.tcp):
-        assert asked - CLOCK_MS <= trips.median_ms < next_asked
+        assert asked - CLOCK_MS <= trips.quickest_ms < next_asked
         assert trips.lost == 0
 
 
 def test_a_plain_link_is_near(network: Network) -> None:
     evidence = measure_link(network.links["lan"])
     assert network.links["lan"].kind == "veth"
-    assert evidence.tcp.median_ms < 5.0
+    assert evidence.tcp.quickest_ms < 5.0
 
 
 def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None:
@@ -187,7 +188,7 @@ def test_two_networks_at_once_do_not_meet() -> None:
             network.start()
         assert links[0].a.namespace != links[1].a.namespace
         for link in links:
-            assert measure_link(link, count=10).tcp.median_ms >= 5 - CLOCK_MS
+            assert measure_link(link, count=10).tcp.quickest_ms >= 5 - CLOCK_MS
 
 
 def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
