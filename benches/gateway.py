@@ -1,7 +1,8 @@
 """What the gateway costs a command: beside HAProxy, which forwards bytes and looks at none, on one MariaDB on loopback.
 
-A command is sysbench's point select, prepared. `no rules` and `plaintext` pass bytes as they are, `nothing of it` reads
-answers under rules that mean another column, `encrypted` encrypts the one column. Turns alternate; medians are told.
+A command is sysbench's point select, prepared, or as text, of which each is another one to be read. `no rules`
+and `plaintext` pass bytes as they are, `nothing of it` reads statements and answers under rules that mean another column,
+`encrypted` encrypts the one column. Turns alternate; medians are told.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ SECONDS = 2
 WORKERS = (1, 8)
 KEY = "00112233445566778899aabbccddeeff"
 DIRECT, FORWARDED = "direct", "haproxy, as TCP"
+TEXT = ", as text"
 FORWARDER = """\
 global
   nbthread 1
@@ -105,13 +107,13 @@ def _forwarder(lab: Lab, server: MariadbServer, cpu: dict[str, Callable[[], floa
 
 
 def _load(wire: Instrument, server: MariadbServer, addresses: dict[str, str]) -> None:
-    def service(address: str) -> dict[str, Any]:
-        return {**server.endpoint(), "addresses": [address], "decryption": {"master_keys": {"app": KEY}}}
+    def arm(name: str, address: str, statements: str) -> dict[str, Any]:
+        keys = {"decryption": {"master_keys": {"app": KEY}}}
+        service = {**server.endpoint(), "addresses": [address], "statements": statements, **keys}
+        return {"name": name, "service": service, "transport": {"kind": "plain"}}
 
-    arms = [
-        {"name": name, "service": service(address), "transport": {"kind": "plain"}}
-        for name, address in addresses.items()
-    ]
+    arms = [arm(name, address, "prepared") for name, address in addresses.items()]
+    arms += [arm(name + TEXT, address, "text") for name, address in addresses.items()]
     queries = [{"name": f"query-{workers}", "kind": "query", "workers": workers} for workers in WORKERS]
     ready = wire.plan(border_plan(arms, [*queries, {"name": "load", "kind": "load", "workers": 2}], records=RECORDS))
     assert not any(arm.error for arm in ready.arms), ready.arms
@@ -127,8 +129,8 @@ def _measure(wire: Instrument, addresses: dict[str, str], cpu: dict[str, Callabl
     turns: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for _ in range(TURNS):
         for workers in WORKERS:
-            for name in addresses:
-                used = cpu.get(name, float)
+            for name in [name + form for form in ("", TEXT) for name in addresses]:
+                used = cpu.get(name.removesuffix(TEXT), float)
                 before = used()
                 answer = wire.slice(1, name, f"query-{workers}", 1_000_000, SECONDS)
                 assert not answer.errors, answer.errors
@@ -142,7 +144,7 @@ def _print(figures: Figures) -> None:
     for heading in ("connections", "by", "commands/s", "CPU between, us"):
         table.add_column(heading, justify="right" if "/" in heading or "," in heading else "left")
     for (workers, name), (rate, cpu_us) in figures.items():
-        table.add_row(str(workers), name, f"{rate:,.0f}", f"{cpu_us:.1f}" if name != DIRECT else "")
+        table.add_row(str(workers), name, f"{rate:,.0f}", f"{cpu_us:.1f}" if name.removesuffix(TEXT) != DIRECT else "")
     Console(highlight=False, width=110).print(table)
 
 

@@ -40,7 +40,8 @@ def clean(access: Access, yes: bool) -> None:
 
 def _told(leftover: Leftover) -> str:
     about = leftover.in_use or f"left by run {leftover.marker.run} ({leftover.marker.maker})"
-    return f"{leftover.database}  {about}"
+    # What stands in a marker is somebody's data, and this a terminal.
+    return "".join(sign if sign.isprintable() else "?" for sign in f"{leftover.database}  {about}")
 
 
 def _agreed(yes: bool, count: int) -> bool:

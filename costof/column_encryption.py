@@ -1,4 +1,4 @@
-"""The ciphertext of a gateway's columns, as a driver reads it (docs/architecture.md, "What is sent").
+"""The ciphertext of a gateway's columns, as a driver reads it (docs/column-encryption.md, "What is sent").
 
 The engine's `encryption` module is the other implementation; both are checked against
 `tests/vectors/column-encryption.json`. No error here holds a byte of a key or of a value.

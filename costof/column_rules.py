@@ -1,7 +1,7 @@
 """Column rules: which of TPC-C's columns a level of `mysql-column-encryption` encrypts, and the gateway's file of them.
 
 The columns and the reasons are data, `studies/mysql-column-encryption/<level>.toml`; the gateway's file is of
-docs/architecture.md's form.
+docs/column-encryption.md's form.
 """
 
 from __future__ import annotations

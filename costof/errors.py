@@ -1,7 +1,7 @@
 """Everything `costof` can complain of, in one place: what went wrong, and what to do next.
 
 A `Problem` ends the command; a `Caution` is carried in the result and shown beside the figures. Both are templates,
-so that a message cannot be worded in two ways, and none holds a secret: fields are redacted before they get here.
+so that a message cannot be worded in two ways, and none holds a secret: what is shown of a URL is built from its parts.
 """
 
 from __future__ import annotations

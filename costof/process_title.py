@@ -17,7 +17,8 @@ _WORD = re.compile(r"[a-z][a-z0-9-]*")
 def title_of(arguments: list[str]) -> str | None:
     """The words before the first option, such as 'costof run mongodb-tls'; None where nothing is to be hidden."""
     words = list(takewhile(_WORD.fullmatch, arguments))
-    if not words or words[0] not in _TAKE_SECRETS or len(words) == len(arguments):
+    harmless = words and words[0] not in _TAKE_SECRETS
+    if harmless or len(words) == len(arguments):
         return None
     return " ".join(["costof", *words])
 

@@ -1,4 +1,4 @@
-"""A second fence before the ledger: what stands in a field of a secret's name is not written.
+"""A second look before the ledger: what stands in a field of a secret's name is not written.
 
 Nothing that is written should hold one in the first place: what is shown of a URL is put together from its parts
 (`costof/url.py`), and the plan that instruments are handed goes to their standard input only.

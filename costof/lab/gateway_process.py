@@ -28,7 +28,7 @@ class GatewayReady(Model):
 
 class GatewayListenerCounters(Model):
     """`tls`: clients' handshakes by version. `commands` that were passed on, `rows` of answers that were read under
-    rules, `refused` by the fence, `errors`: sessions that broke. Bytes are those of encrypted values, NULLs none."""
+    rules, `refused` commands, `errors`: sessions that broke. Bytes are those of encrypted values, NULLs none."""
 
     connections: int
     tls: dict[str, int]

@@ -74,11 +74,9 @@ def parsed_by_pymongo(parts: UrlParts) -> dict[str, Any]:
     if parts.username == "":
         raise UrlError("it names no user")
     try:
-        bare = f"{parts.scheme}://{parts.hosts}{parts.path}"
+        query = f"?{parts.query}" if parts.query else ""
+        bare = f"{parts.scheme}://{parts.hosts}{parts.path or '/'}{query}"
         parsed = dict(uri_parser.parse_uri(bare, warn=False, normalize=True))
-        if parts.query:
-            named = f"{bare}{'' if parts.path else '/'}?{parts.query}"
-            parsed = dict(uri_parser.parse_uri(named, warn=False, normalize=True))
     except OSError as error:
         raise UrlError(f"a file that it names cannot be read: {error.strerror}") from None
     except (PyMongoError, ValueError):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import secrets
 from pathlib import Path
+from typing import Annotated
 
 from cryptography import x509
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from costof.errors import CostofError, Problem
 from costof.target.maker import Maker
@@ -24,6 +25,10 @@ _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
 _SERVERS_OWN = frozenset({"admin", "config", "local", "mysql", "sys", "information_schema", "performance_schema"})
 
 
+#: Read from somebody's server and put into statements, so letters, digits and underscores alone.
+Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
+
+
 class Marker(BaseModel):
     """What a run writes of itself into its database before anything else.
 
@@ -34,7 +39,7 @@ class Marker(BaseModel):
 
     run: str
     maker: Maker
-    tables: list[str]
+    tables: list[Table]
     made_database: bool
 
 

@@ -61,7 +61,10 @@ def ycsb(
     asked = _database(database, properties, job)
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
     _check_table(job, asked)
-    tally = carry_out(job, asked.endpoint(), engine(), _shown(job) if status else None)
+    endpoint = asked.endpoint()
+    if endpoint["transport"].get("verify") == "none":
+        _tell(Caution.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
+    tally = carry_out(job, endpoint, engine(), _shown(job) if status else None)
     for line in results(tally):
         click.echo(line)
     for name, count in tally.failed.items():

@@ -19,6 +19,7 @@ from costof.study import load_study
 from costof.target.access import Access
 from costof.target.heartbeat import DEAD_AFTER_SECONDS
 from costof.target.maker import Maker
+from costof.target.own_database import read_marker
 from tests.lab_programs import ADMIN, eventually, running_mariadb, user_of_many_databases
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
@@ -189,3 +190,12 @@ def test_of_two_runs_with_one_database_the_second_is_refused(mysql: Theirs, tmp_
     assert done.status == 1
     assert "is used by another run" in done.told[0]
     assert "costof_shared" not in mysql.databases()
+
+
+def test_a_marker_that_names_more_than_a_table_is_not_intact() -> None:
+    maker = Maker.this_process().model_dump()
+    about = {"run": "r", "maker": maker, "made_database": True}
+    assert read_marker({**about, "tables": ["usertable"]}) is not None
+    for table in ("x`,`mysql`.`user", "", "a b", "a\n"):
+        assert read_marker({**about, "tables": [table]}) is None
+    assert read_marker({**about, "tables": [], "more": 1}) is None

@@ -16,13 +16,14 @@ from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
 from costof.column_encryption import Algorithm, RowFormat
-from costof.instrument import border_plan, engine
+from costof.instrument import engine
 from costof.lab.certificates import write_private
 from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, USER, MariadbServer
 from costof.sbtest import TABLE, create_table
 from tests.binary_rows import binary_rows
+from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, check_of, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
@@ -344,15 +345,15 @@ def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) ->
     with log_in(site.server) as connection, connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLE}")
     with engine() as wire:
-        ready = wire.plan(border_plan(arms, workloads, records=ROWS))
+        ready = wire.plan(patient_plan(arms, workloads, records=ROWS))
         assert [found.error for found in ready.arms] == [None] * len(arms)
         assert wire.slice(1, "direct", "load", ROWS, 60).operations == ROWS
-        assert wire.slice(2, "direct", "query", 50, 60).decrypted is None
-        past = wire.slice(2, "past", "query", 5, 60)
+        assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).decrypted is None
+        past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
         # Failures may be more: a worker prepares its statement anew, and fails at that too.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
-            answer = wire.slice(3, kind.label, "query", 50, 60)
+            answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)
             assert (answer.operations, answer.errors) == (50, [])
             assert answer.decrypted is not None
             # `c` is 119 characters long.

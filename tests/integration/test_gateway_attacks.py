@@ -183,17 +183,6 @@ def test_what_is_too_deep_or_too_long_is_refused(site: Site, statement: bytes, p
         assert client.query(b"SELECT 1").rows == [(b"1",)], "the gateway lives"
 
 
-def test_a_statement_of_16_mib_byte_by_byte_is_not_waited_for(site: Site) -> None:
-    """Its length alone says that it is too long: no byte of it need come."""
-    with site.client() as client:
-        client.send_raw(struct.pack("<I", 0xFF_FFFE)[:3] + b"\0" + bytes([QUERY]))
-        with pytest.raises((HungUp, AssertionError)):
-            for _ in range(3):
-                packet = client.packet()
-                assert packet[0] != 0xFF
-                client.send_raw(b"S")
-
-
 def test_a_thousand_prepared_statements_are_enough(site: Site) -> None:
     with site.client() as client:
         answers = [client.prepare(b"SELECT 1") for _ in range(1025)]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from costof.instrument import Instrument, border_plan, engine
+from costof.instrument import Instrument, engine
 from costof.lab.certificates import Authority
 from costof.lab.origin import Listener, OriginProcess
+from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS
 
 pytestmark = pytest.mark.servers
@@ -42,7 +43,7 @@ def arm(address: str, transport: dict[str, Any], requests_per_connection: int | 
 
 def begin(instrument: Instrument, arm: dict[str, Any], workers: int) -> None:
     workload = {"name": "request", "kind": "request", "workers": workers}
-    ready = instrument.plan(border_plan([arm], [workload], threads=2))
+    ready = instrument.plan(patient_plan([arm], [workload], threads=2))
     assert ready.arms[0].error is None
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from costof.instrument import application, border_plan
+from costof.instrument import application
 from costof.lab.lab import is_root
 from costof.lab.mongodb import MongodbLab
 from costof.plan import Options, Plan, PlannedArm, resolve
 from costof.study import load_study
-from tests.engines import Engines
+from tests.engines import Engines, patient_plan
+from tests.lab_programs import HANGS_SECONDS
 
 pytestmark = pytest.mark.servers
 FAR_MS = 40.0
@@ -46,11 +47,11 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
 def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[str, Any]:
     with application("mongodb", {}, lab.prefix(arm)) as driver:
         asked = {"name": arm.name, **lab.endpoint(arm)}
-        border = border_plan([asked], [{"name": "connect", "kind": "connect", "workers": 1}], records=plan.records)
+        border = patient_plan([asked], [{"name": "connect", "kind": "connect", "workers": 1}], records=plan.records)
         (ready,) = driver.plan(border).arms
         assert ready.error is None
         # The quickest of so many is near where the client is, on a busy machine too.
-        answer = driver.slice(1, arm.name, "connect", 6, 10)
+        answer = driver.slice(1, arm.name, "connect", 6, HANGS_SECONDS)
         assert (answer.operations, answer.errors) == (6, [])
         return dict(answer.phases)
 

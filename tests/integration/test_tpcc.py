@@ -15,9 +15,10 @@ from pymysql.cursors import Cursor
 
 from costof import tpcc
 from costof.errors import CostofError
-from costof.instrument import Instrument, SliceAnswer, TpccCounts, border_plan, engine
+from costof.instrument import Instrument, SliceAnswer, TpccCounts, engine
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE, MariadbServer
+from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
@@ -81,7 +82,7 @@ def status(server: MariadbServer, name: str) -> int:
 
 def plan(server: MariadbServer) -> dict[str, Any]:
     arm = {"name": "arm", "service": server.endpoint(), "transport": {"kind": "plain"}}
-    return border_plan([arm], WORKLOADS, threads=2)
+    return patient_plan([arm], WORKLOADS, threads=2)
 
 
 @pytest.fixture(scope="module")
@@ -313,4 +314,4 @@ def test_other_protocols_have_no_transactions(server: MariadbServer) -> None:
     http = {"protocol": "http", "addresses": [server.address], "path": "/"}
     arm = {"name": "arm", "service": http, "transport": {"kind": "plain"}}
     with engine() as wire, pytest.raises(CostofError, match=r"'tpcc'.*does not have"):
-        wire.plan(border_plan([arm], WORKLOADS))
+        wire.plan(patient_plan([arm], WORKLOADS))

@@ -12,13 +12,14 @@ import pymongo
 import pytest
 from pymongo.errors import AutoReconnect
 
-from costof.instrument import SliceAnswer, border_plan, engine
+from costof.instrument import SliceAnswer, engine
 from costof.lab.lab import Lab
 from costof.lab.mariadb import DATABASE as MARIADB_DATABASE
 from costof.lab.mongodb import MongodbLab
 from costof.plan import Options, resolve
 from costof.study import load_study
 from costof.ycsb import key_name
+from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
@@ -91,7 +92,7 @@ def measure(
         for place, (_, _, settings) in enumerate(slices)
     ]
     with engine() as wire:
-        assert [arm.error for arm in wire.plan(border_plan(arms, workloads, seed=7, threads=2)).arms] == [None] * len(
+        assert [arm.error for arm in wire.plan(patient_plan(arms, workloads, seed=7, threads=2)).arms] == [None] * len(
             arms
         )
         return [

@@ -1,4 +1,4 @@
-//! What a gateway and a driver have in common: the ciphertext of columns (docs/architecture.md, "What is sent"). A column's
+//! What a gateway and a driver have in common: the ciphertext of columns (docs/column-encryption.md, "What is sent"). A column's
 //! definition carries an [`Envelope`], its values are sealed by a [`Sealer`] and opened by an [`Opener`], both with keys
 //! that follow from a session's [`DataKey`], which goes with the envelope, wrapped by the reader's [`MasterKey`], and from
 //! the [`SessionSalt`] that both ends of the session have made.

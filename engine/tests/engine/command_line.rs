@@ -11,7 +11,7 @@ fn plan(address: &str) -> Value {
             "username": null, "password": null, "auth_source": "admin", "database": "d", "collection": "c"})
     };
     json!({"plan": {
-        "seed": 1, "threads": 2, "operation_timeout_ms": 10000,
+        "seed": 1, "threads": 2, "operation_timeout_ms": 300000,
         "data": {"records": 1000, "fields": 10, "field_length": 100},
         "arms": [{"name": "plain", "service": service(address), "transport": {"kind": "plain"}},
                  {"name": "dead", "service": service("127.0.0.1:1"), "transport": {"kind": "plain"}}],

@@ -72,7 +72,7 @@ fn plan(address: &str, statements: &str, keys: &Value) -> Value {
             "table": "sbtest1", "statements": statements, "decryption": keys}})
     };
     json!({"plan": {
-        "seed": 1, "threads": 2, "operation_timeout_ms": 10000, "data": {"records": 1000},
+        "seed": 1, "threads": 2, "operation_timeout_ms": 300000, "data": {"records": 1000},
         "arms": [arm("decrypting", &json!({"master_keys": keys})), arm("direct", &Value::Null)],
         "workloads": [{"name": "query", "kind": "query", "workers": 2}, {"name": "connect", "kind": "connect"}]}})
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 pub fn plan(address: &str, transport: &Value, workloads: &Value) -> Value {
     let service = json!({"protocol": "http", "addresses": [address], "path": "/?wait=0"});
     json!({"plan": {
-        "seed": 1, "threads": 2, "operation_timeout_ms": 20000, "data": {"records": 0},
+        "seed": 1, "threads": 2, "operation_timeout_ms": 300000, "data": {"records": 0},
         "arms": [{"name": "arm", "service": service, "transport": transport}], "workloads": workloads}})
 }
 

@@ -28,10 +28,10 @@ fn read(text: &str) -> std::result::Result<Rules, String> {
     })
 }
 
-/// The example of docs/architecture.md.
+/// The example of docs/column-encryption.md.
 fn documented() -> Rules {
-    let text = include_str!("../../../../docs/architecture.md");
-    let (_, rest) = text.split_once("### Rules").unwrap();
+    let text = include_str!("../../../../docs/column-encryption.md");
+    let (_, rest) = text.split_once("## Rules").unwrap();
     let (_, rest) = rest.split_once("```toml\n").unwrap();
     read(rest.split_once("```").unwrap().0).unwrap()
 }

@@ -168,8 +168,8 @@ pub fn read(sql: &[u8], surroundings: &Surroundings<'_>) -> Result<Plan, Refusal
         return Err(Refusal::of("statement of more than 1 MiB"));
     }
     let (parsed, parameters) = parser::parse(sql, is_prepared)?;
-    let mut statement = match parsed {
-        Parsed::Tree(statement) => statement,
+    let (before, mut statement) = match parsed {
+        Parsed::Tree { before, statement } => (before, statement),
         Parsed::Session(session) => return about_session(session, surroundings),
     };
     let resolved = resolve::resolve(&mut statement, parameters, database, catalogue)?;
@@ -180,7 +180,7 @@ pub fn read(sql: &[u8], surroundings: &Surroundings<'_>) -> Result<Plan, Refusal
             Answer::Rows(outputs.iter().map(of).collect::<Result<_, _>>()?)
         }
     };
-    let text = print::print(&statement);
+    let text = before + &print::print(&statement);
     if text.len() > LONGEST_PRINTED {
         return Err(Refusal::of("statement that is so long when its stars are written out"));
     }

@@ -67,6 +67,10 @@ fn names_are_written_out() {
             "UPDATE notes SET t = concat(t, 'x') WHERE NOT id BETWEEN 1 AND 2 AND t IS NOT NULL",
             "UPDATE `d`.`notes` AS `notes` SET `notes`.`t` = CONCAT(`notes`.`t`, 'x') WHERE ((NOT (`notes`.`id` BETWEEN 1 AND 2)) AND (`notes`.`t` IS NOT NULL))",
         ),
+        (
+            "SET STATEMENT max_statement_time=5, SQL_SELECT_LIMIT=2 FOR SELECT t FROM notes",
+            "SET STATEMENT max_statement_time = 5, sql_select_limit = 2 FOR SELECT `notes`.`t` FROM `d`.`notes` AS `notes`",
+        ),
         ("SHOW full columns from notes like 'a%'", "SHOW FULL COLUMNS FROM `d`.`notes` LIKE 'a%'"),
         ("set names utf8mb4, AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
         ("SET character_set_results = NULL", "DO 0"),

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Long enough for any machine; no test waits for it.
-pub const PATIENCE: u64 = 60_000_000_000;
+pub const PATIENCE: u64 = 300_000_000_000;
 
 /// Run a future to its end on a runtime of its own.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {

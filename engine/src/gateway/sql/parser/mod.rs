@@ -22,7 +22,11 @@ const MOST_PARAMETERS: u16 = u16::MAX;
 #[derive(Debug)]
 pub enum Parsed<'a> {
     /// It reads or changes tables.
-    Tree(Statement<'a>),
+    Tree {
+        /// `SET STATEMENT … FOR `, as it is printed, or nothing.
+        before: String,
+        statement: Statement<'a>,
+    },
     /// It is about the session, or shows what the server says of itself.
     Session(Session<'a>),
 }
@@ -50,7 +54,7 @@ pub fn parse(sql: &[u8], is_prepared: bool) -> Result<(Parsed<'_>, u16), Refusal
 /// What is not of the language that passes.
 pub fn parse_view(sql: &str) -> Result<super::tree::Query<'_>, Refusal> {
     match parse(sql.as_bytes(), false)? {
-        (Parsed::Tree(Statement::Query(query)), _) => Ok(query),
+        (Parsed::Tree { statement: Statement::Query(query), .. }, _) => Ok(query),
         _ => Err(Refusal::of("view of this form")),
     }
 }
@@ -75,22 +79,31 @@ impl<'a> Parser<'a> {
     }
 
     fn statement(&mut self) -> Result<Parsed<'a>, Refusal> {
+        if let Some(statement) = self.tree()? {
+            return Ok(Parsed::Tree { before: String::new(), statement });
+        }
         let Token::Word(word) = self.next else {
-            return match self.next {
-                Token::Sign(Sign::Open) => Ok(Parsed::Tree(Statement::Query(self.query()?))),
-                Token::End => Err(Refusal::of("empty statement")),
-                _ => Err(self.unexpected()),
-            };
+            return Err(if self.next == Token::End { Refusal::of("empty statement") } else { self.unexpected() });
         };
-        let is = |known: &str| word.eq_ignore_ascii_case(known);
-        let statement = match () {
-            () if is("SELECT") || is("WITH") => Statement::Query(self.query()?),
-            () if is("INSERT") || is("REPLACE") => Statement::Insert(self.insert()?),
-            () if is("UPDATE") => Statement::Update(self.update()?),
-            () if is("DELETE") => Statement::Delete(self.delete()?),
-            () => return self.session(word).map(Parsed::Session),
-        };
-        Ok(Parsed::Tree(statement))
+        self.take()?;
+        if word.eq_ignore_ascii_case("SET") && self.take_word("STATEMENT")? {
+            let before = self.settings_of_statement()?;
+            let statement = self.tree()?.ok_or_else(|| self.unexpected())?;
+            return Ok(Parsed::Tree { before, statement });
+        }
+        self.session(word).map(Parsed::Session)
+    }
+
+    /// A statement that reads or changes tables, where one begins here.
+    fn tree(&mut self) -> Result<Option<Statement<'a>>, Refusal> {
+        let begins = |words: &[&str]| words.iter().any(|word| self.is(word));
+        Ok(Some(match () {
+            () if begins(&["SELECT", "WITH"]) || self.is_sign(Sign::Open) => Statement::Query(self.query()?),
+            () if begins(&["INSERT", "REPLACE"]) => Statement::Insert(self.insert()?),
+            () if begins(&["UPDATE"]) => Statement::Update(self.update()?),
+            () if begins(&["DELETE"]) => Statement::Delete(self.delete()?),
+            () => return Ok(None),
+        }))
     }
 
     /// Take the next token.

@@ -40,8 +40,24 @@ const HIDDEN_VARIABLES: &str =
 const STATUS: [&str; 6] = ["Ssl_cipher", "Ssl_cipher_list", "Ssl_version", "Threads_connected", "Uptime", "Compression"];
 
 impl<'a> Parser<'a> {
+    /// Behind `SET STATEMENT`, which is MariaDB's: by it drivers limit one statement.
+    pub(super) fn settings_of_statement(&mut self) -> Result<String, Refusal> {
+        let settings = self.list(|parser| {
+            let name = ["max_statement_time", "sql_select_limit"].into_iter().find(|name| parser.is(name));
+            let name = name.ok_or_else(|| parser.unexpected())?;
+            parser.take()?;
+            parser.expect(Sign::Equal)?;
+            match parser.take()? {
+                Token::Number(digits) if !digits.contains(['e', 'E']) => Ok(format!("{name} = {digits}")),
+                _ => Err(wrong_value()),
+            }
+        })?;
+        self.expect_word("FOR")?;
+        Ok(format!("SET STATEMENT {} FOR ", settings.join(", ")))
+    }
+
+    /// Behind its first word.
     pub(super) fn session(&mut self, first: &'a str) -> Result<Session<'a>, Refusal> {
-        self.take()?;
         let is = |known: &str| first.eq_ignore_ascii_case(known);
         match () {
             () if is("SET") => self.set(),
