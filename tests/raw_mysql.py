@@ -88,7 +88,7 @@ class RawClient:
         return rows
 
     def prepare(self, sql: str) -> int:
-        """A statement without parameters; its number."""
+        """Its number."""
         answer = self.checked(b"\x16" + sql.encode())
         columns, parameters = struct.unpack_from("<HH", answer, 5)
         for _ in range(columns + parameters):

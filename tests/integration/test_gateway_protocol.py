@@ -208,6 +208,27 @@ def test_prepared_statements_are_sealed_by_either_of_their_numbers(site: Site) -
         assert not shows(client)
 
 
+def test_new_types_of_parameters_are_refused_however_they_are_announced(site: Site) -> None:
+    """MariaDB knows 1 alone, MySQL takes any byte but 0. A name that is compared with a number tells how it begins."""
+    statement, no_nulls = "SELECT id FROM people WHERE name = ?", b"\0"
+    text, number = b"\xfe\0\x0bAbercrombie", b"\x08\0" + bytes(8)
+
+    def execution(prepared: int, types: bytes) -> bytes:
+        return EXECUTE + prepared.to_bytes(4, "little") + b"\0\x01\0\0\0" + no_nulls + types
+
+    with site.raw(USER, f"{site.server.address}:{site.server.port}") as direct:
+        prepared = direct.prepare(statement)
+        assert len(direct.rows(execution(prepared, b"\x01" + text))) == 1
+        assert len(direct.rows(execution(prepared, b"\x01" + number))) == len(NAMES)
+    with site.raw() as client:
+        prepared = client.prepare(statement)
+        assert len(client.rows(execution(prepared, b"\x01" + text))) == 1
+        for announced in (b"\x01", b"\x02", b"\xff"):
+            with pytest.raises(RefusedError, match="parameter of another type"):
+                client.rows(execution(prepared, announced + number))
+        assert not shows(client)
+
+
 def test_what_is_too_large_is_refused_and_the_session_goes_on(site: Site) -> None:
     with site.raw() as client:
         for statement in (b"(" * 100_000, b"SELECT " + b"NOT " * 100_000 + b"1"):

@@ -142,7 +142,7 @@ impl Guard {
             return Some(true);
         }
         let (is_new, types) = parameters.get(count.div_ceil(8)..)?.split_first()?;
-        // Servers take any other byte for new ones.
+        // MySQL takes any other byte for new ones.
         if *is_new == 0 {
             return Some(*has_types);
         }

@@ -180,7 +180,7 @@ fn parameters_that_are_compared_with_a_protected_column_are_of_its_type() {
     assert!(goes(&mut between, &before) && goes(&mut between, &before));
     assert!(!goes(&mut between, &wrong));
     assert!(!goes(&mut between, &before));
-    // A server takes any byte but 0 for new types.
+    // MySQL takes any byte but 0 for new types.
     let mut between = begin();
     assert!(goes(&mut between, &right));
     for is_new in [2, 0x80, 0xFF] {
