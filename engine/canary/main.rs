@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["campaign"] => plan().map(|plan| Campaign::new(plan).run()),
-        ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database, false)).map(|_| Report::default()),
+        ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database)).map(|()| Report::default()),
         ["replay", folder] => plan().and_then(|plan| replay(plan, Path::new(folder))),
         ["differential", database, count, printer] => return compare(database, count, printer),
         ["generate", seed, count] => generate(seed, count),
@@ -86,7 +86,7 @@ fn replay(plan: Plan, folder: &Path) -> Result<Report, String> {
     let mut files: Vec<_> = std::fs::read_dir(folder).map_err(|error| error.to_string())?.flatten().collect();
     files.sort_by_key(std::fs::DirEntry::path);
     for target in &targets {
-        let mut data = Data::make(&servers[..target.gateways.len()], &target.database, false)?;
+        let mut data = Data::open(&servers[..target.gateways.len()], &target.database, false)?;
         for file in files.iter().filter(|file| file.path().extension().is_some_and(|end| end == "json")) {
             let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
             let find: Find = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.path().display()))?;

@@ -151,7 +151,7 @@ def make_databases(ground: Ground, targets: Sequence[Target] = TARGETS) -> None:
     """A gateway looks at what its rules name when it starts: the databases must be there."""
     plan = {"servers": ground.logins(), "targets": [], "seed": 0}
     for target in targets:
-        run("make", target.database, plan={**plan, "servers": plan["servers"][: target.sides]})
+        run("make", target.database, plan=plan)
 
 
 def program() -> list[str]:

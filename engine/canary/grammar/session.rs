@@ -100,7 +100,7 @@ impl Generator {
             1 => format!(
                 "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = '{database}' AND table_name = 'notes'"
             ),
-            2 => "SELECT schema_name FROM information_schema.schemata".into(),
+            2 => "SELECT schema_name FROM information_schema.schemata ORDER BY schema_name".into(),
             3 => "SELECT info FROM information_schema.processlist WHERE info LIKE '%never%'".into(),
             _ => format!("SELECT column_name FROM information_schema.key_column_usage WHERE table_schema = '{database}'"),
         }
