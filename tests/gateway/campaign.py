@@ -34,6 +34,7 @@ PROTECTED = (("people", "name"), ("people", "salary"), ("owners", "name"), ("bad
 SETTINGS = {
     "innodb-stats-auto-recalc": "OFF",
     "innodb-flush-log-at-trx-commit": "0",
+    "sync-frm": "OFF",
 }
 
 
