@@ -78,7 +78,7 @@ impl Generator {
             "SHOW TABLES", "SHOW WARNINGS", "SHOW ERRORS", "SHOW COLUMNS FROM people", "SHOW FULL COLUMNS FROM notes",
             "SHOW INDEX FROM orders", "SHOW CREATE TABLE notes", "SHOW VARIABLES LIKE 'autocommit'", "SHOW COUNT(*) WARNINGS",
             "SHOW DATABASES LIKE 'other%'", "DESCRIBE people", "SHOW FULL TABLES",
-            "SHOW STATUS LIKE 'Threads_connected'", "SHOW COLLATION LIKE 'utf8mb4_bin'",
+            "SHOW STATUS LIKE 'Ssl_cipher'", "SHOW COLLATION LIKE 'utf8mb4_bin'",
             "SHOW CREATE TABLE people", "SHOW ENGINES",
         ];
         (*self.rng.pick(STATEMENTS)).into()
