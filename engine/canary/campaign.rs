@@ -31,8 +31,8 @@ pub struct Report {
     pub unrepeated: Vec<String>,
     pub finds: Vec<Find>,
     pub errors: Vec<String>,
-    /// The commonest refusals.
-    pub reasons: BTreeMap<String, u64>,
+    /// Why what should pass did not: how often, and such a statement.
+    pub reasons: BTreeMap<String, (u64, String)>,
 }
 
 /// A leak, as short as it could be made.
@@ -91,7 +91,7 @@ impl Campaign {
     }
 
     fn work(&self, number: u64, target: &TargetPlan) -> Result<(), String> {
-        let mut data = Data::make(&self.plan.servers[..target.gateways.len()], &target.database, self.plan.twins)?;
+        let mut data = Data::open(&self.plan.servers[..target.gateways.len()], &target.database, self.plan.twins)?;
         for episode in 0.. {
             if self.is_over(0) {
                 break;
@@ -118,7 +118,7 @@ impl Campaign {
             touch(data, &command);
             played.push(command);
             let outcome = session.play(&played[played.len() - 1]);
-            tally.count(origin, &outcome);
+            tally.count(origin, &outcome, &played[played.len() - 1]);
             if !matches!(outcome, Outcome::Answered | Outcome::Refused(_)) {
                 data.touched(State::Unknown);
             }
@@ -219,18 +219,19 @@ fn touch(data: &mut Data, command: &Command) {
 struct Tally {
     sent: BTreeMap<Origin, u64>,
     refused: BTreeMap<Origin, u64>,
-    reasons: BTreeMap<String, u64>,
+    reasons: BTreeMap<String, (u64, String)>,
     ended: u64,
 }
 
 impl Tally {
-    fn count(&mut self, origin: Origin, outcome: &Outcome) {
+    fn count(&mut self, origin: Origin, outcome: &Outcome, command: &Command) {
         *self.sent.entry(origin).or_default() += 1;
         match outcome {
             Outcome::Refused(why) => {
                 *self.refused.entry(origin).or_default() += 1;
                 if origin == Origin::Subset {
-                    *self.reasons.entry(shape(why)).or_default() += 1;
+                    let such = || (0, serde_json::to_string(command).expect("plain data"));
+                    self.reasons.entry(shape(why)).or_insert_with(such).0 += 1;
                 }
             }
             Outcome::Ended => self.ended += 1,
@@ -242,7 +243,9 @@ impl Tally {
         let name = |origin| format!("{target} {origin:?}");
         self.sent.into_iter().for_each(|(origin, count)| *report.sent.entry(name(origin)).or_default() += count);
         self.refused.into_iter().for_each(|(origin, count)| *report.refused.entry(name(origin)).or_default() += count);
-        self.reasons.into_iter().for_each(|(why, count)| *report.reasons.entry(why).or_default() += count);
+        for (why, (count, such)) in self.reasons {
+            report.reasons.entry(why).or_insert((0, such)).0 += count;
+        }
         report.ended += self.ended;
     }
 }

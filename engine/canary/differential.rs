@@ -8,6 +8,7 @@ use crate::grammar::{Generator, Predicates};
 use crate::rng::Rng;
 use crate::second_reader::{Shape, shape};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A printer: what is sent for a statement, or why nothing is.
 pub type Printer<'a> = dyn FnMut(&[u8]) -> Result<Vec<u8>, String> + 'a;
@@ -28,6 +29,8 @@ pub struct Report {
     /// Which the other parser has read.
     pub read_twice: u64,
     pub differences: Vec<String>,
+    /// Why nothing was printed, how often, and of what.
+    pub refused: BTreeMap<String, (u64, String)>,
 }
 
 /// Hold so many generated queries against a server.
@@ -41,10 +44,16 @@ pub fn run(server: &Login, database: &str, seed: u64, count: u64, print: &mut Pr
     while report.generated < count {
         report.generated += 1;
         let original = generator.query().into_bytes();
-        let Ok(printed) = print(&original) else { continue };
+        let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        let printed = match print(&original) {
+            Ok(printed) => printed,
+            Err(why) => {
+                report.refused.entry(why).or_insert_with(|| (0, shown(&original))).0 += 1;
+                continue;
+            }
+        };
         report.printed += 1;
         if let Some(why) = compare(&mut viewer, &original, &printed, print, &mut report)? {
-            let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
             report.differences.push(format!("{why}\n  original {}\n  printed  {}", shown(&original), shown(&printed)));
         }
     }
@@ -73,19 +82,69 @@ fn compare(
     // What the server cannot make a view of (two columns of one name) cannot be compared.
     let Ok(wanted) = viewer.body(original, "")? else { return Ok(None) };
     report.compared += 1;
-    for mode in MODES {
-        if *mode == ORACLE && has_functions_of_oracle(printed) {
+    // The texts that pass are few, and views are slow: each mode has its turn.
+    let turn = report.compared as usize % MODES.len();
+    for mode in [MODES[0], MODES[turn]] {
+        if mode == ORACLE && has_functions_of_oracle(printed) {
             continue;
         }
         match viewer.body(printed, mode)? {
             Err(why) => return Ok(Some(format!("the server does not read the print under '{mode}': {why}"))),
-            Ok(body) if body != wanted => {
+            // Backslashes are doubled, so that texts end at the same place even there; what they hold is another matter.
+            Ok(body) if mode == "NO_BACKSLASH_ESCAPES" && is_same(&without_pairs(&wanted), &without_pairs(&body)) => {}
+            Ok(body) if !is_same(&wanted, &body) => {
                 return Ok(Some(format!("another view under '{mode}':\n  wanted {wanted}\n  made   {body}")));
             }
             Ok(_) => {}
         }
     }
     Ok(None)
+}
+
+/// Where nobody sees their names, a print may give them to expressions; hints fall away, and names are as the server spells them.
+fn is_same(wanted: &str, made: &str) -> bool {
+    const NAME: &str = " AS `";
+    let (wanted, made) = (plain(wanted), plain(made));
+    let (mut wanted, mut made) = (wanted.as_bytes(), made.as_bytes());
+    loop {
+        let same = wanted.iter().zip(made).take_while(|(left, right)| left == right).count();
+        // The blank before it may be the one before what follows, too.
+        let starts = [same, same.saturating_sub(1)];
+        let Some(start) = starts.into_iter().find(|start| made[*start..].starts_with(NAME.as_bytes())) else {
+            return wanted == made;
+        };
+        let name = &made[start + NAME.len()..];
+        let Some(end) = name.iter().position(|byte| *byte == b'`') else { return false };
+        (wanted, made) = (&wanted[start..], &name[end + 1..]);
+    }
+}
+
+/// Without what does not matter: hints, the case of names, the character set of a text, and in a CTE, where the server keeps names
+/// as they were written, the tables before them.
+fn plain(body: &str) -> String {
+    let body = body.replace("sql_no_cache ", "").replace("_utf8mb4'", "'");
+    let has_cte = body.starts_with("with ");
+    let mut plain = String::new();
+    let mut parts = body.split('`').enumerate().peekable();
+    while let Some((place, part)) = parts.next() {
+        let is_name = place % 2 == 1;
+        let is_before_a_dot = is_name && parts.peek().is_some_and(|(_, next)| *next == ".");
+        if has_cte && is_before_a_dot {
+            parts.next();
+        } else if is_name {
+            plain.extend(["`", &part.to_lowercase(), "`"]);
+        } else {
+            plain.push_str(part);
+        }
+    }
+    plain
+}
+
+/// With each row of backslashes as one.
+fn without_pairs(body: &str) -> String {
+    let mut letters = Vec::from_iter(body.chars());
+    letters.dedup_by(|left, right| (*left, *right) == ('\\', '\\'));
+    letters.into_iter().collect()
 }
 
 fn has_functions_of_oracle(printed: &[u8]) -> bool {
@@ -112,14 +171,13 @@ impl Viewer {
         }
     }
 
-    /// The first row, in which bytes of lengths do not matter.
+    /// The first row, from the view's own text on.
     fn ask(&mut self, statement: &[u8]) -> Result<Result<String, String>, String> {
         let answer = self.0.ask(QUERY, statement).map_err(|lost| format!("{lost:?}"))?;
         let row = answer.payloads().find(|(kind, _)| *kind == Kind::TextRow);
-        Ok(match answer.error() {
-            Some(why) => Err(why),
-            None => Ok(row.map(|(_, payload)| String::from_utf8_lossy(payload).into_owned()).unwrap_or_default()),
-        })
+        let text = row.map(|(_, payload)| String::from_utf8_lossy(payload).into_owned()).unwrap_or_default();
+        let body = text.split_once(" AS ").map_or(String::new(), |(_, body)| body.into());
+        Ok(answer.error().map_or(Ok(body), Err))
     }
 }
 
@@ -139,4 +197,20 @@ pub fn named(name: &str) -> Option<fn(&[u8]) -> Result<Vec<u8>, String>> {
         "double-quotes" => |text| replaced(text, "'", "\""),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same;
+
+    #[test]
+    fn names_within_are_no_difference_and_all_else_is() {
+        let wanted = "VIEW `v` AS select `a`.`x` AS `x` from `a` where exists(select sql_no_cache 1 from `b` limit 1)";
+        let made = "VIEW `v` AS select `a`.`x` AS `x` from `a` where exists(select 1 AS `1` from `b` limit 1)";
+        assert!(is_same(wanted, made) && is_same(made, made));
+        assert!(!is_same(wanted, &made.replace("select 1", "select 2")));
+        assert!(!is_same(wanted, &made.replace("`x` from", "`y` from")));
+        assert!(!is_same(wanted, &made.replace(" limit 1", "")));
+        assert!(!is_same(made, wanted), "the print may not lose one");
+    }
 }

@@ -4,7 +4,8 @@
 //! has found (`campaign::Report`). Its exit status is 0 without a find, and 1 with one.
 //!
 //! `canary make DATABASE` makes one, which a gateway must find when it starts; `canary campaign` attacks, `canary replay FOLDER` plays earlier finds, `canary generate SEED COUNT` shows statements,
-//! `canary differential DATABASE COUNT PRINTER` holds what is printed of statements against the statements.
+//! `canary differential DATABASE COUNT PRINTER` holds what is printed of statements against the statements; the printer is a file
+//! of rules, for the gateway's own, or the name of a wrong one. `canary checks` names what of a gateway can be switched off.
 
 mod campaign;
 mod client;
@@ -13,6 +14,7 @@ mod differential;
 mod grammar;
 mod minimise;
 mod oracle;
+mod printer;
 mod reduce;
 mod rng;
 mod schema;
@@ -21,6 +23,7 @@ mod session;
 mod target;
 mod world;
 
+use costof_engine::gateway::sql::Check;
 use campaign::{Campaign, Find, Report};
 use grammar::{Generator, Predicates};
 use rng::Rng;
@@ -34,8 +37,12 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["campaign"] => plan().map(|plan| Campaign::new(plan).run()),
-        ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database, false)).map(|_| Report::default()),
+        ["make", database] => plan().and_then(|plan| Data::make(&plan.servers, database)).map(|()| Report::default()),
         ["replay", folder] => plan().and_then(|plan| replay(plan, Path::new(folder))),
+        ["checks"] => {
+            Check::ALL.iter().for_each(|(name, _)| println!("{name}"));
+            return ExitCode::SUCCESS;
+        }
         ["differential", database, count, printer] => return compare(database, count, printer),
         ["generate", seed, count] => generate(seed, count),
         _ => Err("usage: canary campaign | canary replay FOLDER | canary generate SEED COUNT".into()),
@@ -61,9 +68,13 @@ fn plan() -> Result<Plan, String> {
 /// Prints against originals; the report and the status are as a campaign's.
 fn compare(database: &str, count: &str, printer: &str) -> ExitCode {
     let outcome = plan().and_then(|plan| {
-        let mut print = differential::named(printer).ok_or_else(|| format!("there is no printer '{printer}'"))?;
         let count = count.parse().map_err(|_| format!("'{count}' is no number"))?;
-        differential::run(&plan.servers[0], database, plan.seed, count, &mut print)
+        let server = &plan.servers[0];
+        if let Some(mut print) = differential::named(printer) {
+            return differential::run(server, database, plan.seed, count, &mut print);
+        }
+        let printer = printer::Printer::new(Path::new(printer), server, database)?;
+        differential::run(server, database, plan.seed, count, &mut |statement| printer.print(statement))
     });
     match outcome {
         Ok(report) => {
@@ -86,7 +97,7 @@ fn replay(plan: Plan, folder: &Path) -> Result<Report, String> {
     let mut files: Vec<_> = std::fs::read_dir(folder).map_err(|error| error.to_string())?.flatten().collect();
     files.sort_by_key(std::fs::DirEntry::path);
     for target in &targets {
-        let mut data = Data::make(&servers[..target.gateways.len()], &target.database, false)?;
+        let mut data = Data::open(&servers[..target.gateways.len()], &target.database, false)?;
         for file in files.iter().filter(|file| file.path().extension().is_some_and(|end| end == "json")) {
             let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
             let find: Find = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.path().display()))?;

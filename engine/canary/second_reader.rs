@@ -12,8 +12,8 @@ pub struct Shape {
     tables: BTreeSet<String>,
     columns: BTreeSet<String>,
     functions: BTreeMap<String, usize>,
-    /// `*` is printed as the columns that it stands for.
-    has_star: bool,
+    /// `*`, USING and NATURAL are printed as the columns that they stand for.
+    gains_columns: bool,
 }
 
 impl Shape {
@@ -25,7 +25,7 @@ impl Shape {
         if before.functions != after.functions {
             return Some(format!("functions {:?} became {:?}", before.functions, after.functions));
         }
-        let is_same = before.columns == after.columns || before.has_star && before.columns.is_subset(&after.columns);
+        let is_same = before.columns == after.columns || before.gains_columns && before.columns.is_subset(&after.columns);
         (!is_same).then(|| format!("columns {:?} became {:?}", before.columns, after.columns))
     }
 }
@@ -37,7 +37,11 @@ pub fn shape(text: &[u8]) -> Option<Shape> {
     let [statement] = &statements[..] else { return None };
     let mut reader = Reader::default();
     let _ = statement.visit(&mut reader);
-    Some(reader.0)
+    let mut shape = reader.0;
+    shape.gains_columns |= ["USING", "NATURAL"].iter().any(|word| text.contains(word));
+    // It takes `b'1'` and `0b1` for columns.
+    shape.columns.retain(|column| column != "b" && !column.starts_with("b1"));
+    Some(shape)
 }
 
 #[derive(Default)]
@@ -56,7 +60,7 @@ impl Visitor for Reader {
     }
 
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        self.0.has_star |= holds_star(statement);
+        self.0.gains_columns |= holds_star(statement);
         ControlFlow::Continue(())
     }
 

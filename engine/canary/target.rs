@@ -64,25 +64,31 @@ struct Side {
 }
 
 impl Data {
-    /// Make the database.
+    /// Make the database anew, so that gateways find it when they start.
     ///
     /// # Errors
     /// In words.
-    pub fn make(servers: &[Login], database: &str, twins: bool) -> Result<Self, String> {
+    pub fn make(servers: &[Login], database: &str) -> Result<(), String> {
+        let mut data = Data::open(servers, database, false)?;
+        for statement in schema(database) {
+            data.sides.iter_mut().try_for_each(|side| side.run(&statement))?;
+        }
+        data.fill()?;
+        data.count_once()
+    }
+
+    /// Of a database that was made.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn open(servers: &[Login], database: &str, twins: bool) -> Result<Self, String> {
         let mut sides = Vec::new();
         for (number, login) in servers.iter().enumerate() {
             let client = Client::connect(login, "", false).map_err(|lost| format!("{}: {lost:?}", login.address))?;
             let fill = World::new(SEED_OF_THE_DATA, if twins { 0 } else { number as u64 }).fill(database);
-            let mut side = Side { client, fill };
-            for statement in schema(database) {
-                side.run(&statement)?;
-            }
-            sides.push(side);
+            sides.push(Side { client, fill });
         }
-        let mut data = Data { sides, database: database.into(), state: State::Unknown };
-        data.fill()?;
-        data.count_once()?;
-        Ok(data)
+        Ok(Data { sides, database: database.into(), state: State::Unknown })
     }
 
     /// As it was at first.

@@ -41,7 +41,9 @@ impl World {
             owners: texts(&mut rng, OWNERS),
             holders: texts(&mut rng, OWNERS),
         };
-        // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find.
+        // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find. So
+        // the order of these is the same on both sides, also among what statements add.
+        world.owners.iter_mut().for_each(|owner| owner[..2].copy_from_slice(b"zz"));
         world.owners.sort_by_key(|owner| owner.to_ascii_lowercase());
         // Order is another on the other side.
         world.names.sort_by_key(|name| name.to_ascii_lowercase());

@@ -34,6 +34,7 @@ PROTECTED = (("people", "name"), ("people", "salary"), ("owners", "name"), ("bad
 SETTINGS = {
     "innodb-stats-auto-recalc": "OFF",
     "innodb-flush-log-at-trx-commit": "0",
+    "sync-frm": "OFF",
 }
 
 
@@ -151,7 +152,7 @@ def make_databases(ground: Ground, targets: Sequence[Target] = TARGETS) -> None:
     """A gateway looks at what its rules name when it starts: the databases must be there."""
     plan = {"servers": ground.logins(), "targets": [], "seed": 0}
     for target in targets:
-        run("make", target.database, plan={**plan, "servers": plan["servers"][: target.sides]})
+        run("make", target.database, plan=plan)
 
 
 def program() -> list[str]:

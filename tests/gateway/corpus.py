@@ -189,7 +189,7 @@ NAMES_MADE_UP = _cases(
     (54, [r("SELECT DEFAULT(name) FROM people"), r("SELECT name FROM people PROCEDURE ANALYSE()")]),
     (56, [r("SELECT name FROM people FOR SYSTEM_TIME ALL"), r("SELECT id FROM people PARTITION (p0)")]),
     (57, [r("SELECT id a FROM people a WHERE EXISTS (SELECT 1 FROM notes a WHERE a.id=1)")]),
-    (58, [(p("USE other"), s("SELECT name FROM d.people"), r("SELECT name FROM people"))]),
+    (58, [(p("USE other"), s("SELECT name FROM d.people"), e(1054, "SELECT name FROM people"))]),
 )
 
 COPIES = _cases(

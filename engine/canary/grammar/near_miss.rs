@@ -54,6 +54,8 @@ const PLACES: &[&str] = &[
     "SELECT SPACE(salary DIV 1000000000000000) FROM people", "SELECT salary DIV 1000000000 FROM people", "SELECT id FROM people WHERE salary > 4000500000000000000",
     "SELECT SUM(salary) + 0 FROM people", "SELECT AVG(salary) > 1 FROM people", "SELECT id FROM people ORDER BY salary DESC", "SELECT MAX(id) FROM people HAVING MAX(name) > 'M'",
     "SELECT info FROM information_schema.processlist", "SELECT * FROM information_schema.innodb_trx", "SELECT name FROM mysql.innodb_index_stats", "SELECT max_value FROM mysql.column_stats",
+    "SHOW STATUS LIKE 'Handler%'", "SHOW SESSION STATUS LIKE 'Handler_read%'", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = 'ANSI_QUOTES'",
+    "SET NAMES latin1", "SHOW CREATE VIEW names_v", "SELECT info FROM information_schema.processlist WHERE info LIKE '%never%'", "SELECT 'a' 'b', MAKE_SET(3, 'a'), N'a', 3. FROM people",
     "SHOW PROCESSLIST", "SHOW ENGINE INNODB STATUS", "ANALYZE SELECT * FROM people WHERE $", "EXPLAIN SELECT * FROM people WHERE $", "GET DIAGNOSTICS CONDITION 1 @x = MESSAGE_TEXT",
     "SET @x = (SELECT name FROM people LIMIT 1)", "SELECT @x", "SET sql_mode = (SELECT name FROM people LIMIT 1)", "KILL (SELECT salary FROM people LIMIT 1)",
     "LOAD DATA INFILE 'x' INTO TABLE notes", "SELECT @ INTO OUTFILE 'x' FROM people", "LOCK TABLES people READ", "ALTER TABLE people RENAME COLUMN name TO n",

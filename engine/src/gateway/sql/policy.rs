@@ -64,6 +64,7 @@ pub enum Check {
     Distinct,
     Union,
     Window,
+    Aggregate,
     Stored,
     Output,
     Returning,
@@ -73,7 +74,7 @@ pub enum Check {
 
 impl Check {
     /// All of them, by the names that switch them off.
-    pub const ALL: [(&'static str, Check); 14] = [
+    pub const ALL: [(&'static str, Check); 15] = [
         ("comparison", Check::Comparison),
         ("compared-class", Check::ComparedClass),
         ("expression", Check::Expression),
@@ -83,6 +84,7 @@ impl Check {
         ("distinct", Check::Distinct),
         ("union", Check::Union),
         ("window", Check::Window),
+        ("aggregate", Check::Aggregate),
         ("stored", Check::Stored),
         ("output", Check::Output),
         ("returning", Check::Returning),

@@ -280,7 +280,11 @@ impl<'a> Resolver<'a> {
         match call.function.kind {
             // How many there are is counted of rows that were chosen without it.
             Kind::Count => Ok(Value::CLEAN),
-            Kind::Combine if is_plain => Ok(Value { taint: self.policy.aggregated(all), ..Value::CLEAN }),
+            Kind::Combine if is_plain => {
+                // Which value is the least, or how many digits a sum has, is seen by the ciphertext's length.
+                self.policy.may_use(Check::Aggregate, all, "MIN, MAX, SUM or AVG")?;
+                Ok(Value { taint: self.policy.aggregated(all), ..Value::CLEAN })
+            }
             Kind::Combine | Kind::Scalar | Kind::Aggregate | Kind::Window => self.computed(all),
         }
     }
