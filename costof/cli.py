@@ -193,7 +193,8 @@ def ask_as_ab(
 @click.option(
     "--limit", "limits", type=(str, click.IntRange(min=1)), multiple=True, metavar="NAME NUMBER",
     help="Another limit than the usual one: connections, connections_an_address, logins, login_seconds, "
-    "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements.",
+    "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements, "
+    "catalogue_seconds.",
 )  # fmt: skip
 @click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
 def gateway(

@@ -253,6 +253,31 @@ def test_a_table_is_known_once_the_server_was_asked_for_it(site: Site) -> None:
         site.server.ask(f"DROP TABLE {DATABASE}.later")
 
 
+def test_a_table_is_known_after_a_while(site: Site, lab: Lab) -> None:
+    """The server is asked again and again; a view that an account makes is read by then, too."""
+    rules_file = lab.folder / "watching.toml"
+    write_private(rules_file, (RULES + PEOPLE + check_of(CATALOGUE, site.server.password)).encode())
+    listener = GatewayListener(
+        "127.0.0.1", 0, rules_file, f"{site.server.address}:{site.server.port}", limits={"catalogue_seconds": 1}
+    )
+    with GatewayProcess() as process:
+        watching = Site(site.server, process, rules_file, process.begin([listener]).listeners[0])
+        with watching.connect() as connection, connection.cursor() as cursor:
+            assert refusal(connection, "SELECT town FROM late")[0] == 1146
+            site.server.ask(f"CREATE VIEW {DATABASE}.late AS SELECT name AS town FROM people")  # noqa: S608  # our own
+            try:
+
+                def is_known() -> bool:
+                    with contextlib.suppress(pymysql.MySQLError):
+                        return bool(cursor.execute("SELECT town FROM late"))
+                    return False
+
+                eventually("the view", is_known)
+                assert {type(row[0]) for row in cursor.fetchall()} == {bytes}
+            finally:
+                site.server.ask(f"DROP VIEW {DATABASE}.late")
+
+
 def test_every_type_comes_back_as_the_server_sent_it(site: Site) -> None:
     assert site.reload(RULES + EVERY) is None
     statement = "SELECT * FROM every_type ORDER BY id"

@@ -26,6 +26,8 @@ pub struct Limits {
     pub long_data_bytes: usize,
     /// Prepared statements of one session.
     pub prepared_statements: usize,
+    /// After which the server is asked again which tables it has: so long a new one may be unknown.
+    pub catalogue_seconds: u64,
 }
 
 impl Default for Limits {
@@ -42,6 +44,7 @@ impl Default for Limits {
             statement_bytes: 1 << 20,
             long_data_bytes: 16 << 20,
             prepared_statements: 1024,
+            catalogue_seconds: 60,
         }
     }
 }

@@ -46,7 +46,7 @@ fn serve() -> Result<()> {
     process::allow_many_connections();
     let gateway = Arc::new(Gateway::open(&plan)?);
     reload_on_hangup(gateway.clone())?;
-    site::watch(gateway.clone())?;
+    site::watch(&gateway)?;
     let (listeners, warnings) = (gateway.addresses().to_vec(), gateway.warnings());
     process::say(&Answer::Ready(Ready { listeners, warnings }));
     for line in lines {

@@ -18,9 +18,6 @@ use std::time::Duration;
 /// The port of a server that names none.
 const DEFAULT_PORT: u16 = 3306;
 
-/// How often a server is asked whether its tables are still the same.
-const CHECKED_EVERY: Duration = Duration::from_secs(60);
-
 /// All listeners on all threads.
 pub struct Gateway {
     listeners: Listeners<Counters>,
@@ -81,16 +78,20 @@ impl Gateway {
 ///
 /// # Errors
 /// `internal`.
-pub fn watch(gateway: Arc<Gateway>) -> Result<()> {
+pub fn watch(gateway: &Arc<Gateway>) -> Result<()> {
     let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot watch the server: {error}"));
-    let work = move || {
-        loop {
-            std::thread::sleep(CHECKED_EVERY);
-            let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-            gateway.places.iter().for_each(Place::look_again);
-        }
-    };
-    std::thread::Builder::new().name("catalogue".into()).stack_size(STACK).spawn(work).map_err(refused)?;
+    for number in 0..gateway.places.len() {
+        let gateway = gateway.clone();
+        let work = move || {
+            let place = &gateway.places[number];
+            loop {
+                std::thread::sleep(Duration::from_secs(place.asked.limits.catalogue_seconds));
+                let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+                place.look_again();
+            }
+        };
+        std::thread::Builder::new().name("catalogue".into()).stack_size(STACK).spawn(work).map_err(refused)?;
+    }
     Ok(())
 }
 

@@ -435,7 +435,8 @@ fn a_command_that_was_seen_before_allocates_nothing() {
 fn rules_of_one_column() -> Rules {
     let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
     let names = ["d", "people", "name"].map(str::to_owned);
-    let column = ColumnFacts { names, table_type: "BASE TABLE".into(), data_type: "varchar".into(), ..Default::default() };
+    let column =
+        ColumnFacts { names, table_type: "BASE TABLE".into(), data_type: "varchar".into(), ..Default::default() };
     let facts = Facts { names_have_case: true, columns: vec![column], ..Facts::default() };
     rules.catalogue = Catalogue::new(&facts, &rules).into();
     rules
