@@ -83,7 +83,7 @@ def distances(result: Result) -> Iterator[tuple[str, str, str]]:
     yield "connections a second under TLS, far", "-25 %", f"{loss.value - 1:+.1%}"
     assert result.cost_model is not None
     for each in result.cost_model.predictions:
-        if each.measured is not None and not each.local:
+        if each.measured is not None and not each.local and each.metric in ("wire.connect", "wire.query_1"):
             yield (
                 f"the model, {each.metric} {each.arm}",
                 f"{each.predicted.value:.2f} ms",
