@@ -1,8 +1,8 @@
 """What the gateway costs a command: beside HAProxy, which forwards bytes and looks at none, on one MariaDB on loopback.
 
-A command is sysbench's point select, prepared, or as text, of which each is another one to be read. `no rules`
-and `plaintext` pass bytes as they are, `nothing of it` reads statements and answers under rules that mean another column,
-`encrypted` encrypts the one column. Turns alternate; medians are told.
+A command is sysbench's point select, prepared, or as text, of which each is another one to be read. `no rules` and
+`plaintext` pass bytes as they are, `nothing of it` reads statements and answers under rules that mean another
+column, `encrypted` encrypts the one column. Turns alternate; medians are told.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Statements by a grammar against the gateway: nothing protected comes out, and two sides cannot be told apart.
 
-The seeds are fixed and it ends by count, so that what lands does not hang on chance or on the machine; `make fuzz` goes on.
+The seeds are fixed and it ends by count, so that what lands does not hang on chance or on the machine; `make fuzz` goes
+on.
 """
 
 from __future__ import annotations
