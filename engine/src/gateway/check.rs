@@ -71,7 +71,8 @@ fn ask(server: Address, transport: Transport, username: String, password: Secret
 
 async fn facts(mut inquiry: Inquiry) -> Result<Facts> {
     let server = inquiry.ask(SERVER).await?;
-    let [names, version] = server.into_iter().next().and_then(|row| <[String; 2]>::try_from(row).ok()).ok_or_else(odd)?;
+    let [names, version] =
+        server.into_iter().next().and_then(|row| <[String; 2]>::try_from(row).ok()).ok_or_else(odd)?;
     let checks = match version.contains("MariaDB") {
         true => inquiry.ask(CHECKS_OF_MARIADB).await?,
         // MySQL 5.7 has no CHECK and no table of them.

@@ -1,7 +1,7 @@
 //! What the gateway itself says to clients, and what it takes out of a server's short answers.
 
-use crate::gateway::sql::{Refusal, RefusalKind};
 use crate::error::{Class, Failure, Result};
+use crate::gateway::sql::{Refusal, RefusalKind};
 use crate::wire::mysql::bytes::Reader;
 use crate::wire::mysql::packet::{self, HEADER};
 

@@ -130,8 +130,7 @@ impl Catalogue {
     /// Of a server that says this, under these rules.
     pub fn new(facts: &Facts, rules: &Rules) -> Self {
         let names_have_case = facts.names_have_case;
-        let mut catalogue =
-            Catalogue { names_have_case, fingerprint: facts.fingerprint(), ..Catalogue::default() };
+        let mut catalogue = Catalogue { names_have_case, fingerprint: facts.fingerprint(), ..Catalogue::default() };
         for column in &facts.columns {
             catalogue.add(column, rules);
         }

@@ -100,7 +100,11 @@ fn understand(text: &str) -> Understood<Rules> {
             DefaultRole::Opaque => Role::Opaque,
             DefaultRole::Plaintext => Role::Plaintext,
         },
-        columns: file.columns.into_iter().map(|column| rule(column, algorithm, predicates)).collect::<Understood<_>>()?,
+        columns: file
+            .columns
+            .into_iter()
+            .map(|column| rule(column, algorithm, predicates))
+            .collect::<Understood<_>>()?,
     })
 }
 
@@ -152,7 +156,11 @@ fn role_of(
     }
 }
 
-fn rule(written: Spanned<Column>, of_the_file: Algorithm, predicates_of_the_file: Predicates) -> Understood<ColumnRule> {
+fn rule(
+    written: Spanned<Column>,
+    of_the_file: Algorithm,
+    predicates_of_the_file: Predicates,
+) -> Understood<ColumnRule> {
     let at = written.span();
     let Column { database, table, column, algorithm, predicates } = written.into_inner();
     let empty = || Fault::new(at.clone(), "database, table and column are names or patterns, '*' for any".into());

@@ -173,9 +173,9 @@ impl<'a> Lexer<'a> {
     /// A word right behind a token would be read as a part of it by one server and not by another.
     fn separate(&self, what: &'static str) -> Result<(), Refusal> {
         match self.rest().first() {
-            Some(b'\'' | b'"' | b'`' | b'@' | b'\\' | b'$' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | 0x80..) => {
-                Err(Refusal::between("word or quote right behind a", what))
-            }
+            Some(
+                b'\'' | b'"' | b'`' | b'@' | b'\\' | b'$' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | 0x80..,
+            ) => Err(Refusal::between("word or quote right behind a", what)),
             _ => Ok(()),
         }
     }

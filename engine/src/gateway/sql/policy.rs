@@ -251,7 +251,9 @@ impl<'c> Policy<'c> {
         let is_right = class.is_some_and(|class| column.class.takes(class));
         match is_right || !Check::ComparedClass.is_on() {
             true => Ok(None),
-            false => Err(Refusal::column("comparison with a value of another type or with an expression", &protection.name)),
+            false => {
+                Err(Refusal::column("comparison with a value of another type or with an expression", &protection.name))
+            }
         }
     }
 

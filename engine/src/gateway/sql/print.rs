@@ -7,8 +7,8 @@
 use super::lexer::Charset;
 use super::tree::{
     Argument, ArgumentValue, Assignment, Binary, Body, Bound, Call, Column, Delete, Expr, Insert, JoinCondition,
-    JoinKind, Joined, Limit, Lock, LockStrength, LockWait, Logic, Name, Order, Output, Over, Query, Select, SetOperator,
-    Statement, Table, Truth, Type, Unary, Update, Window,
+    JoinKind, Joined, Limit, Lock, LockStrength, LockWait, Logic, Name, Order, Output, Over, Query, Select,
+    SetOperator, Statement, Table, Truth, Type, Unary, Update, Window,
 };
 
 /// The statement's text.

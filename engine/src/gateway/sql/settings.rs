@@ -63,10 +63,19 @@ enum Setting {
 fn setting(name: &str) -> Option<Setting> {
     let name = name.to_ascii_lowercase();
     Some(match &name[..] {
-        "autocommit" | "foreign_key_checks" | "unique_checks" | "sql_safe_updates" | "transaction_read_only"
+        "autocommit"
+        | "foreign_key_checks"
+        | "unique_checks"
+        | "sql_safe_updates"
+        | "transaction_read_only"
         | "tx_read_only" => Setting::Switch,
-        "innodb_lock_wait_timeout" | "interactive_timeout" | "lock_wait_timeout" | "net_read_timeout"
-        | "net_write_timeout" | "wait_timeout" | "max_statement_time" => Setting::Number(LONGEST_TIMEOUT),
+        "innodb_lock_wait_timeout"
+        | "interactive_timeout"
+        | "lock_wait_timeout"
+        | "net_read_timeout"
+        | "net_write_timeout"
+        | "wait_timeout"
+        | "max_statement_time" => Setting::Number(LONGEST_TIMEOUT),
         "max_execution_time" => Setting::Number(u32::MAX.into()),
         "sql_select_limit" | "max_join_size" => Setting::Number(u64::MAX),
         "group_concat_max_len" => Setting::Number(LONGEST_GROUP),
@@ -76,8 +85,12 @@ fn setting(name: &str) -> Option<Setting> {
         "collation_connection" => Setting::Collation,
         "character_set_client" | "character_set_connection" | "character_set_results" => Setting::Charset,
         "sql_auto_is_null" | "profiling" => Setting::Off,
-        "session_track_schema" | "session_track_system_variables" | "session_track_transaction_info"
-        | "session_track_state_change" | "session_track_gtids" | "sql_notes" => Setting::Ignored,
+        "session_track_schema"
+        | "session_track_system_variables"
+        | "session_track_transaction_info"
+        | "session_track_state_change"
+        | "session_track_gtids"
+        | "sql_notes" => Setting::Ignored,
         _ => return None,
     })
 }
@@ -149,7 +162,8 @@ pub fn charset(name: &str) -> Result<(), Refusal> {
 /// A collation as it is printed; None for those of utf8mb3, which utf8mb4 has others for.
 fn collation(name: &str) -> Result<Option<String>, Refusal> {
     const LONGEST: usize = 64;
-    let is_word = |name: &str| name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_word =
+        |name: &str| name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = name.to_ascii_lowercase();
     match () {
         () if name.starts_with("utf8mb4_") && is_word(&name) => Ok(Some(name)),

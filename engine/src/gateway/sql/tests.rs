@@ -44,23 +44,20 @@ fn names_are_written_out() {
         ),
         ("SELECT CITY FROM people", "SELECT `people`.`city` AS `CITY` FROM `d`.`people` AS `people`"),
         ("SELECT * FROM notes", "SELECT `notes`.`id`, `notes`.`t` FROM `d`.`notes` AS `notes`"),
-        (
-            "SELECT n.*, 1 + 1 FROM notes n",
-            "SELECT `n`.`id`, `n`.`t`, (1 + 1) AS `1 + 1` FROM `d`.`notes` AS `n`",
-        ),
+        ("SELECT n.*, 1 + 1 FROM notes n", "SELECT `n`.`id`, `n`.`t`, (1 + 1) AS `1 + 1` FROM `d`.`notes` AS `n`"),
         (
             "SELECT * FROM notes JOIN orders USING (id)",
             "SELECT `notes`.`id`, `notes`.`t`, `orders`.`person_name` FROM (`d`.`notes` AS `notes` JOIN `d`.`orders` AS `orders` ON (`notes`.`id` = `orders`.`id`))",
         ),
-        (
-            "INSERT INTO notes VALUES (1, 'a\\'b\\\\')",
-            "INSERT INTO `d`.`notes` (`id`, `t`) VALUES (1, 'a''b\\\\')",
-        ),
+        ("INSERT INTO notes VALUES (1, 'a\\'b\\\\')", "INSERT INTO `d`.`notes` (`id`, `t`) VALUES (1, 'a''b\\\\')"),
         (
             "SELECT count(*) AS n FROM notes GROUP BY t HAVING n > 1 ORDER BY n DESC, t LIMIT 1, 2",
             "SELECT COUNT(*) AS `n` FROM `d`.`notes` AS `notes` GROUP BY `notes`.`t` HAVING (`n` > 1) ORDER BY `n` DESC, `notes`.`t` LIMIT 1, 2",
         ),
-        ("SELECT 'a' -- comment\n, x'00ff', .5 /* more */ # last", "SELECT 'a' AS `a`, X'00FF' AS `x'00ff'`, 0.5 AS `.5`"),
+        (
+            "SELECT 'a' -- comment\n, x'00ff', .5 /* more */ # last",
+            "SELECT 'a' AS `a`, X'00FF' AS `x'00ff'`, 0.5 AS `.5`",
+        ),
         ("delete n from notes n where n.id in (1,2)", "DELETE `n` FROM `d`.`notes` AS `n` WHERE (`n`.`id` IN (1, 2))"),
         ("DELETE FROM notes WHERE id=1", "DELETE FROM `d`.`notes` WHERE (`notes`.`id` = 1)"),
         (
@@ -78,7 +75,10 @@ fn names_are_written_out() {
             "set sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'),NAMES utf8mb4",
             "SET @@session.sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
         ),
-        ("SELECT 1 UNION ALL (SELECT 2 ORDER BY 1 LIMIT 1)", "SELECT 1 AS `1` UNION ALL (SELECT 2 AS `2` ORDER BY 1 LIMIT 1)"),
+        (
+            "SELECT 1 UNION ALL (SELECT 2 ORDER BY 1 LIMIT 1)",
+            "SELECT 1 AS `1` UNION ALL (SELECT 2 AS `2` ORDER BY 1 LIMIT 1)",
+        ),
         (
             "SELECT date_add(now(), interval 1 day), trim(leading 'a' from t), now() - INTERVAL 2 HOUR FROM notes",
             "SELECT DATE_ADD(NOW(), INTERVAL 1 DAY) AS `date_add(now(), interval 1 day)`, TRIM(LEADING 'a' FROM `notes`.`t`) AS `trim(leading 'a' from t)`, (NOW() - INTERVAL 2 HOUR) AS `now() - INTERVAL 2 HOUR` FROM `d`.`notes` AS `notes`",
@@ -141,7 +141,8 @@ fn fate(read: &Result<Plan, Refusal>) -> corpus::Fate {
 #[test]
 fn equality_needs_values_of_the_columns_own_kind() {
     let rules = rules("");
-    let plan = read_in(&rules, Some("d"), b"SELECT id FROM people WHERE name = ? AND salary IN (?, 2) AND id = ?", true);
+    let plan =
+        read_in(&rules, Some("d"), b"SELECT id FROM people WHERE name = ? AND salary IN (?, 2) AND id = ?", true);
     let parameters = plan.unwrap().parameters;
     assert!(parameters[0].unwrap().takes_parameter(0xFD) && !parameters[0].unwrap().takes_parameter(0x08));
     assert!(parameters[1].unwrap().takes_parameter(0x08) && !parameters[1].unwrap().takes_parameter(0xFD));
@@ -211,8 +212,51 @@ proptest! {
 }
 
 const WORDS: &[&str] = &[
-    "1", "'a'", "name", "city", "people.id", "*", "p.*", "(", ")", ",", "FROM people", "FROM people p", "FROM d.notes n",
-    "WHERE", "=", "<", "AND", "OR", "NOT", "IN (1)", "IS NULL", "+", "-", "|", "^", "DIV", "COUNT(*)", "MAX(", "UNION ALL SELECT", "ORDER BY",
-    "GROUP BY", "LIMIT 1", "AS x", "x", "LEFT JOIN notes ON", "USING (id)", "EXISTS (SELECT 1)", "BETWEEN", "LIKE", "CASE WHEN", "THEN", "END",
-    "HAVING", "DISTINCT", "INTERVAL 1 DAY", "COLLATE utf8mb4_bin", "id",
+    "1",
+    "'a'",
+    "name",
+    "city",
+    "people.id",
+    "*",
+    "p.*",
+    "(",
+    ")",
+    ",",
+    "FROM people",
+    "FROM people p",
+    "FROM d.notes n",
+    "WHERE",
+    "=",
+    "<",
+    "AND",
+    "OR",
+    "NOT",
+    "IN (1)",
+    "IS NULL",
+    "+",
+    "-",
+    "|",
+    "^",
+    "DIV",
+    "COUNT(*)",
+    "MAX(",
+    "UNION ALL SELECT",
+    "ORDER BY",
+    "GROUP BY",
+    "LIMIT 1",
+    "AS x",
+    "x",
+    "LEFT JOIN notes ON",
+    "USING (id)",
+    "EXISTS (SELECT 1)",
+    "BETWEEN",
+    "LIKE",
+    "CASE WHEN",
+    "THEN",
+    "END",
+    "HAVING",
+    "DISTINCT",
+    "INTERVAL 1 DAY",
+    "COLLATE utf8mb4_bin",
+    "id",
 ];

@@ -99,8 +99,17 @@ pub enum Output<'a> {
 pub enum Joined<'a> {
     Table(Table<'a>),
     /// `(query) [AS] alias [(columns)]`
-    Derived { query: Box<Query<'a>>, alias: Name<'a>, columns: Vec<Name<'a>> },
-    Join { kind: JoinKind, left: Box<Joined<'a>>, right: Box<Joined<'a>>, on: JoinCondition<'a> },
+    Derived {
+        query: Box<Query<'a>>,
+        alias: Name<'a>,
+        columns: Vec<Name<'a>>,
+    },
+    Join {
+        kind: JoinKind,
+        left: Box<Joined<'a>>,
+        right: Box<Joined<'a>>,
+        on: JoinCondition<'a>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,9 +239,15 @@ pub enum Expr<'a> {
     Boolean(bool),
     Number(&'a str),
     Text(Cow<'a, str>),
-    Bytes { charset: Option<Charset>, bytes: Cow<'a, [u8]> },
+    Bytes {
+        charset: Option<Charset>,
+        bytes: Cow<'a, [u8]>,
+    },
     /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`
-    Temporal { kind: &'static str, text: Cow<'a, str> },
+    Temporal {
+        kind: &'static str,
+        text: Cow<'a, str>,
+    },
     /// The number of its question mark, from 0.
     Parameter(u16),
     Column(Column<'a>),
@@ -242,30 +257,89 @@ pub enum Expr<'a> {
     Default,
     /// `VALUES(column)`
     Inserted(Column<'a>),
-    Unary { operator: Unary, operand: Box<Expr<'a>> },
-    Binary { operator: Binary, left: Box<Expr<'a>>, right: Box<Expr<'a>> },
+    Unary {
+        operator: Unary,
+        operand: Box<Expr<'a>>,
+    },
+    Binary {
+        operator: Binary,
+        left: Box<Expr<'a>>,
+        right: Box<Expr<'a>>,
+    },
     /// Two or more joined by AND, or by OR: as a list, since there may be thousands of them.
-    Chain { operator: Logic, operands: Vec<Expr<'a>> },
+    Chain {
+        operator: Logic,
+        operands: Vec<Expr<'a>>,
+    },
     /// `IS [NOT] {NULL | TRUE | FALSE | UNKNOWN}`
-    Is { operand: Box<Expr<'a>>, is_not: bool, what: Truth },
-    Between { operand: Box<Expr<'a>>, is_not: bool, low: Box<Expr<'a>>, high: Box<Expr<'a>> },
-    In { operand: Box<Expr<'a>>, is_not: bool, list: Vec<Expr<'a>> },
-    InQuery { operand: Box<Expr<'a>>, is_not: bool, query: Box<Query<'a>> },
-    Like { operand: Box<Expr<'a>>, is_not: bool, pattern: Box<Expr<'a>>, escape: Option<Box<Expr<'a>>> },
+    Is {
+        operand: Box<Expr<'a>>,
+        is_not: bool,
+        what: Truth,
+    },
+    Between {
+        operand: Box<Expr<'a>>,
+        is_not: bool,
+        low: Box<Expr<'a>>,
+        high: Box<Expr<'a>>,
+    },
+    In {
+        operand: Box<Expr<'a>>,
+        is_not: bool,
+        list: Vec<Expr<'a>>,
+    },
+    InQuery {
+        operand: Box<Expr<'a>>,
+        is_not: bool,
+        query: Box<Query<'a>>,
+    },
+    Like {
+        operand: Box<Expr<'a>>,
+        is_not: bool,
+        pattern: Box<Expr<'a>>,
+        escape: Option<Box<Expr<'a>>>,
+    },
     Row(Vec<Expr<'a>>),
-    Case { operand: Option<Box<Expr<'a>>>, branches: Vec<(Expr<'a>, Expr<'a>)>, otherwise: Option<Box<Expr<'a>>> },
-    Cast { operand: Box<Expr<'a>>, to: Type },
+    Case {
+        operand: Option<Box<Expr<'a>>>,
+        branches: Vec<(Expr<'a>, Expr<'a>)>,
+        otherwise: Option<Box<Expr<'a>>>,
+    },
+    Cast {
+        operand: Box<Expr<'a>>,
+        to: Type,
+    },
     /// `CONVERT(… USING utf8mb4)`
-    Convert { operand: Box<Expr<'a>>, charset: &'static str },
-    Collate { operand: Box<Expr<'a>>, collation: &'a str },
+    Convert {
+        operand: Box<Expr<'a>>,
+        charset: &'static str,
+    },
+    Collate {
+        operand: Box<Expr<'a>>,
+        collation: &'a str,
+    },
     Call(Call<'a>),
     /// `left ± INTERVAL amount unit`
-    AddInterval { operand: Box<Expr<'a>>, is_minus: bool, amount: Box<Expr<'a>>, unit: Unit },
-    Match { columns: Vec<Expr<'a>>, against: Box<Expr<'a>>, mode: &'static str },
+    AddInterval {
+        operand: Box<Expr<'a>>,
+        is_minus: bool,
+        amount: Box<Expr<'a>>,
+        unit: Unit,
+    },
+    Match {
+        columns: Vec<Expr<'a>>,
+        against: Box<Expr<'a>>,
+        mode: &'static str,
+    },
     Query(Box<Query<'a>>),
     Exists(Box<Query<'a>>),
     /// `operator {ALL | ANY} (query)`
-    Quantified { operand: Box<Expr<'a>>, operator: Binary, is_all: bool, query: Box<Query<'a>> },
+    Quantified {
+        operand: Box<Expr<'a>>,
+        operator: Binary,
+        is_all: bool,
+        query: Box<Query<'a>>,
+    },
 }
 
 /// A function, an aggregate or a window function.

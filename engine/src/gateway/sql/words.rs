@@ -49,7 +49,12 @@ pub fn unit(word: &str) -> Option<Unit> {
 
 /// The server's variable of this name, where it may be read.
 pub fn variable(name: &str) -> Option<&'static str> {
-    VARIABLES.binary_search_by(|known| known.as_bytes().iter().copied().cmp(name.bytes().map(|byte| byte.to_ascii_lowercase()))).ok().map(|at| VARIABLES[at])
+    VARIABLES
+        .binary_search_by(|known| {
+            known.as_bytes().iter().copied().cmp(name.bytes().map(|byte| byte.to_ascii_lowercase()))
+        })
+        .ok()
+        .map(|at| VARIABLES[at])
 }
 
 /// The server's variables that tell which id a new row was given.

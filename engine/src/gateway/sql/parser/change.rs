@@ -27,7 +27,8 @@ impl<'a> Parser<'a> {
         let rows = match () {
             () if self.take_word("VALUES")? || self.take_word("VALUE")? => self.list(Self::row)?,
             () if columns.is_empty() && self.take_word("SET")? => {
-                let (names, row) = self.list(Self::assignment)?.into_iter().map(|set| (set.column.name, set.value)).unzip();
+                let (names, row) =
+                    self.list(Self::assignment)?.into_iter().map(|set| (set.column.name, set.value)).unzip();
                 columns = names;
                 vec![row]
             }
@@ -71,8 +72,9 @@ impl<'a> Parser<'a> {
         loop {
             match () {
                 () if self.take_word("IGNORE")? => ignores = true,
-                () if self.take_word("LOW_PRIORITY")? || self.take_word("HIGH_PRIORITY")? || self.take_word("QUICK")? => {
-                }
+                () if self.take_word("LOW_PRIORITY")?
+                    || self.take_word("HIGH_PRIORITY")?
+                    || self.take_word("QUICK")? => {}
                 () => return Ok(ignores),
             }
         }

@@ -113,12 +113,9 @@ impl<'a> Parser<'a> {
     }
 
     fn truth(&mut self) -> Result<Truth, Refusal> {
-        for (word, truth) in [
-            ("NULL", Truth::Null),
-            ("TRUE", Truth::True),
-            ("FALSE", Truth::False),
-            ("UNKNOWN", Truth::Unknown),
-        ] {
+        for (word, truth) in
+            [("NULL", Truth::Null), ("TRUE", Truth::True), ("FALSE", Truth::False), ("UNKNOWN", Truth::Unknown)]
+        {
             if self.take_word(word)? {
                 return Ok(truth);
             }
@@ -407,7 +404,8 @@ impl<'a> Parser<'a> {
             }
             self.expect(Sign::Close)?;
         }
-        if matches!(name, "CHAR" | "VARCHAR") && (self.take_words(&["CHARACTER", "SET"])? || self.take_word("CHARSET")?)
+        if matches!(name, "CHAR" | "VARCHAR")
+            && (self.take_words(&["CHARACTER", "SET"])? || self.take_word("CHARSET")?)
         {
             charset = Some(self.charset()?);
         }

@@ -195,10 +195,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `(…, …)`
-    fn list_in_parentheses<T>(
-        &mut self,
-        one: impl FnMut(&mut Self) -> Result<T, Refusal>,
-    ) -> Result<Vec<T>, Refusal> {
+    fn list_in_parentheses<T>(&mut self, one: impl FnMut(&mut Self) -> Result<T, Refusal>) -> Result<Vec<T>, Refusal> {
         self.expect(Sign::Open)?;
         let all = self.list(one)?;
         self.expect(Sign::Close)?;

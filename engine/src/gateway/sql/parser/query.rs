@@ -111,8 +111,9 @@ impl<'a> Parser<'a> {
             match () {
                 () if self.take_word("DISTINCT")? || self.take_word("DISTINCTROW")? => is_distinct = true,
                 () if self.take_word("STRAIGHT_JOIN")? => is_straight = true,
-                () if self.take_word("ALL")? || self.take_word("SQL_NO_CACHE")? || self.take_word("HIGH_PRIORITY")? => {
-                }
+                () if self.take_word("ALL")?
+                    || self.take_word("SQL_NO_CACHE")?
+                    || self.take_word("HIGH_PRIORITY")? => {}
                 () => break,
             }
         }
@@ -206,9 +207,7 @@ impl<'a> Parser<'a> {
                 let on = match () {
                     () if is_natural => JoinCondition::Natural,
                     () if parser.take_word("ON")? => JoinCondition::On(parser.expr()?),
-                    () if parser.take_word("USING")? => {
-                        JoinCondition::Using(parser.list_in_parentheses(Self::name)?)
-                    }
+                    () if parser.take_word("USING")? => JoinCondition::Using(parser.list_in_parentheses(Self::name)?),
                     // Without, an outer join would take the condition of the next one.
                     () if matches!(kind, JoinKind::Inner | JoinKind::Straight) => JoinCondition::None,
                     () => return Err(parser.unexpected()),

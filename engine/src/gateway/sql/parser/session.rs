@@ -37,7 +37,8 @@ const ERRORS_COUNTED: &str = "SELECT 0 AS `@@session.error_count`";
 const HIDDEN_VARIABLES: &str =
     "(`Variable_name` NOT IN ('identity', 'insert_id', 'last_insert_id', 'rand_seed1', 'rand_seed2'))";
 /// Of SHOW STATUS; the rest counts what statements did with rows.
-const STATUS: [&str; 6] = ["Ssl_cipher", "Ssl_cipher_list", "Ssl_version", "Threads_connected", "Uptime", "Compression"];
+const STATUS: [&str; 6] =
+    ["Ssl_cipher", "Ssl_cipher_list", "Ssl_version", "Threads_connected", "Uptime", "Compression"];
 
 impl<'a> Parser<'a> {
     /// Behind `SET STATEMENT`, which is MariaDB's: by it drivers limit one statement.

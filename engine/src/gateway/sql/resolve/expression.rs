@@ -4,9 +4,7 @@ use super::Resolver;
 use super::scope::Scope;
 use crate::gateway::sql::Refusal;
 use crate::gateway::sql::policy::{Check, Taint, Value};
-use crate::gateway::sql::tree::{
-    Argument, ArgumentValue, Binary, Call, Expr, Order, Over, Query, Truth, Unary,
-};
+use crate::gateway::sql::tree::{Argument, ArgumentValue, Binary, Call, Expr, Order, Over, Query, Truth, Unary};
 use crate::gateway::sql::words::{self, Kind};
 
 /// Whether a value could differ from row to row: it has a column, or a function's value.
@@ -60,9 +58,7 @@ impl<'a> Resolver<'a> {
             Expr::Binary { operator: Binary::Equal | Binary::NullSafeEqual | Binary::NotEqual, left, right } => {
                 self.equality(left, right, scope)
             }
-            Expr::In { operand, list, .. } => {
-                list.iter_mut().try_for_each(|item| self.equality(operand, item, scope))
-            }
+            Expr::In { operand, list, .. } => list.iter_mut().try_for_each(|item| self.equality(operand, item, scope)),
             Expr::InQuery { operand, query, .. }
             | Expr::Quantified { operand, operator: Binary::Equal | Binary::NotEqual, query, .. } => {
                 self.equality_with_query(operand, query, scope)
@@ -163,7 +159,9 @@ impl<'a> Resolver<'a> {
             }
             Expr::Binary { left, right, .. } => self.computed_of([&mut **left, &mut **right], scope),
             Expr::Chain { operands, .. } => self.computed_of(operands, scope),
-            Expr::Between { operand, low, high, .. } => self.computed_of([&mut **operand, &mut **low, &mut **high], scope),
+            Expr::Between { operand, low, high, .. } => {
+                self.computed_of([&mut **operand, &mut **low, &mut **high], scope)
+            }
             Expr::In { operand, list, .. } => {
                 let operand = self.value(operand, scope)?.taint;
                 let list = self.computed_of(list, scope)?.taint;
@@ -182,9 +180,7 @@ impl<'a> Resolver<'a> {
                 parts.extend(escape.as_deref_mut());
                 self.computed_of(parts, scope)
             }
-            Expr::AddInterval { operand, amount, .. } => {
-                self.computed_of([&mut **operand, &mut **amount], scope)
-            }
+            Expr::AddInterval { operand, amount, .. } => self.computed_of([&mut **operand, &mut **amount], scope),
             Expr::Row(values) => self.computed_of(values, scope),
             Expr::Case { operand, branches, otherwise } => {
                 let mut parts: Vec<_> = operand.as_deref_mut().into_iter().collect();
@@ -192,9 +188,7 @@ impl<'a> Resolver<'a> {
                 parts.extend(otherwise.as_deref_mut());
                 self.computed_of(parts, scope)
             }
-            Expr::Match { columns, against, .. } => {
-                self.computed_of(columns.iter_mut().chain([&mut **against]), scope)
-            }
+            Expr::Match { columns, against, .. } => self.computed_of(columns.iter_mut().chain([&mut **against]), scope),
             Expr::Call(call) => self.call(call, scope),
             Expr::Query(query) => {
                 let outputs = self.query(query, Some(scope))?;

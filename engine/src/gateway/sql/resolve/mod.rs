@@ -236,7 +236,9 @@ impl<'a> Resolver<'a> {
                 let place = digits.parse::<usize>().ok().and_then(|place| outputs.get(place.checked_sub(1)?));
                 place.ok_or(Refusal::of("place of an output that there is none at"))?.value.taint
             }
-            expr if !expression::depends_on_rows(expr) => return Err(Refusal::of("order by a value that is the same in all rows")),
+            expr if !expression::depends_on_rows(expr) => {
+                return Err(Refusal::of("order by a value that is the same in all rows"));
+            }
             expr => self.value(expr, scope)?.taint,
         };
         self.policy.may_use(check, taint, what)
@@ -322,7 +324,8 @@ impl<'a> Resolver<'a> {
         let names: Vec<Name<'a>> = match on {
             JoinCondition::Using(names) => names.clone(),
             JoinCondition::Natural => {
-                let common = |column: &&Visible<'a>| right.iter().any(|other| other.name.eq_ignore_ascii_case(&column.name));
+                let common =
+                    |column: &&Visible<'a>| right.iter().any(|other| other.name.eq_ignore_ascii_case(&column.name));
                 left.iter().filter(common).map(|column| column.name.clone()).collect()
             }
             JoinCondition::None | JoinCondition::On(_) => Vec::new(),

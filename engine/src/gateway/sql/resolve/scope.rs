@@ -90,7 +90,8 @@ impl<'a, 'p> Scope<'a, 'p> {
 
     /// What `alias.*` means.
     pub fn of_relation(&self, relation: usize) -> Vec<Visible<'a>> {
-        let of_table = |column: &'a TableColumn| Visible { relation, name: (&column.name[..]).into(), value: column.value };
+        let of_table =
+            |column: &'a TableColumn| Visible { relation, name: (&column.name[..]).into(), value: column.value };
         match &self.relations[relation].columns {
             Columns::Table(table) => table.columns.iter().filter(|column| column.is_visible).map(of_table).collect(),
             Columns::Made(made) => {
@@ -126,7 +127,8 @@ impl<'a, 'p> Scope<'a, 'p> {
         while let Some(here) = scope {
             if let Some(at) = here.relation(column.database.as_deref(), table) {
                 // A server would look further out: there is to be nothing of this name.
-                let (name, value) = here.column(at, &column.name).ok_or_else(|| Refusal::unknown_column(&column.name))?;
+                let (name, value) =
+                    here.column(at, &column.name).ok_or_else(|| Refusal::unknown_column(&column.name))?;
                 *column = here.printed(at, name);
                 return Ok(value);
             }
