@@ -191,8 +191,11 @@ impl Viewer {
     }
 }
 
+/// What makes a printed text of a statement, or says why not.
+pub type Reader = fn(&[u8]) -> Result<Vec<u8>, String>;
+
 /// Printers that are wrong in ways in which printers have been wrong, and one that changes nothing.
-pub fn named(name: &str) -> Option<fn(&[u8]) -> Result<Vec<u8>, String>> {
+pub fn named(name: &str) -> Option<Reader> {
     fn replaced(text: &[u8], from: &str, to: &str) -> Result<Vec<u8>, String> {
         Ok(String::from_utf8_lossy(text).replace(from, to).into_bytes())
     }

@@ -253,7 +253,7 @@ impl Generator {
             "YEAR('2024-01-02')",
         ];
         self.hit("number function");
-        fill(*self.rng.pick::<&str>(SHAPES), &text, &other, &number)
+        fill(self.rng.pick::<&str>(SHAPES), &text, &other, &number)
     }
 
     fn date(&mut self, scope: &Scope, deep: usize) -> String {
@@ -270,7 +270,7 @@ impl Generator {
             "STR_TO_DATE('2024-01-09', '%Y-%m-%d')",
         ];
         self.hit("date function");
-        fill(*self.rng.pick::<&str>(SHAPES), &date, &date, "1")
+        fill(self.rng.pick::<&str>(SHAPES), &date, &date, "1")
     }
 
     /// IF, CASE and the like.

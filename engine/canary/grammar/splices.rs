@@ -271,7 +271,7 @@ fn appended(mut bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
         b"\xff",
         b" \\G",
     ];
-    bytes.extend_from_slice(*rng.pick::<&[u8]>(TAILS));
+    bytes.extend_from_slice(rng.pick::<&[u8]>(TAILS));
     bytes
 }
 

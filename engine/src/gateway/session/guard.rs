@@ -19,13 +19,16 @@ use std::rc::Rc;
 /// A prepared statement's text that is kept, to be read again under other rules.
 const LONGEST_KEPT: usize = 64 * 1024;
 
+/// A statement as it came, and the database that it was of.
+type Asked = (Box<[u8]>, Option<Box<str>>);
+
 /// A statement that was prepared.
 #[derive(Debug)]
 pub struct Prepared {
     /// What it is.
     pub plan: Rc<Plan>,
     /// As it came, with the database that it was of. Long ones are not kept.
-    asked: Option<(Box<[u8]>, Option<Box<str>>)>,
+    asked: Option<Asked>,
     /// That it was read under.
     rules: u64,
     /// An execution has told its parameters' types, and they were right.
@@ -41,7 +44,7 @@ pub struct Guard {
     /// Of the present command's statement; None, where it has none.
     plan: Option<Rc<Plan>>,
     /// It is being prepared: as it came, and the database that it is of.
-    preparing: Option<(Box<[u8]>, Option<Box<str>>)>,
+    preparing: Option<Asked>,
     format: RowFormat,
     /// Of the present result set.
     columns: Vec<Rc<Column>>,

@@ -142,10 +142,8 @@ pub fn printed(name: &str, value: &Value<'_>) -> Result<Option<String>, Refusal>
 /// # Errors
 /// A collation of another character set.
 pub fn names(asked: Option<&str>) -> Result<Option<String>, Refusal> {
-    Ok(match asked.map(collation).transpose()?.flatten() {
-        Some(collation) => Some(format!("@@session.collation_connection = {collation}")),
-        None => None,
-    })
+    let printed = |collation| format!("@@session.collation_connection = {collation}");
+    Ok(asked.map(collation).transpose()?.flatten().map(printed))
 }
 
 /// Only utf8mb4, and what is a part of it, may be said to be a client's.

@@ -394,7 +394,9 @@ impl<'a> Parser<'a> {
         ];
         let name = known.into_iter().find(|name| self.is(name)).ok_or_else(|| self.unexpected())?;
         self.take()?;
-        if matches!(name, "SIGNED" | "UNSIGNED") && (self.take_word("INTEGER")? || self.take_word("INT")?) {}
+        if matches!(name, "SIGNED" | "UNSIGNED") && !self.take_word("INTEGER")? {
+            self.take_word("INT")?;
+        }
         let small = |number: u64| u32::try_from(number).map_err(|_| Refusal::of("type of this size"));
         let (mut length, mut decimals, mut charset) = (None, None, None);
         if self.take_if(Sign::Open)? {

@@ -25,7 +25,7 @@ pub enum Parsed<'a> {
     Tree {
         /// `SET STATEMENT … FOR `, as it is printed, or nothing.
         before: String,
-        statement: Statement<'a>,
+        statement: Box<Statement<'a>>,
     },
     /// It is about the session, or shows what the server says of itself.
     Session(Session<'a>),
@@ -54,8 +54,11 @@ pub fn parse(sql: &[u8], is_prepared: bool) -> Result<(Parsed<'_>, u16), Refusal
 /// What is not of the language that passes.
 pub fn parse_view(sql: &str) -> Result<super::tree::Query<'_>, Refusal> {
     match parse(sql.as_bytes(), false)? {
-        (Parsed::Tree { statement: Statement::Query(query), .. }, _) => Ok(query),
-        _ => Err(Refusal::of("view of this form")),
+        (Parsed::Tree { statement, .. }, _) => match *statement {
+            Statement::Query(query) => Ok(query),
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => Err(Refusal::of("view of this form")),
+        },
+        (Parsed::Session(_), _) => Err(Refusal::of("view of this form")),
     }
 }
 
@@ -80,7 +83,7 @@ impl<'a> Parser<'a> {
 
     fn statement(&mut self) -> Result<Parsed<'a>, Refusal> {
         if let Some(statement) = self.tree()? {
-            return Ok(Parsed::Tree { before: String::new(), statement });
+            return Ok(Parsed::Tree { before: String::new(), statement: statement.into() });
         }
         let Token::Word(word) = self.next else {
             return Err(if self.next == Token::End { Refusal::of("empty statement") } else { self.unexpected() });
@@ -89,7 +92,7 @@ impl<'a> Parser<'a> {
         if word.eq_ignore_ascii_case("SET") && self.take_word("STATEMENT")? {
             let before = self.settings_of_statement()?;
             let statement = self.tree()?.ok_or_else(|| self.unexpected())?;
-            return Ok(Parsed::Tree { before, statement });
+            return Ok(Parsed::Tree { before, statement: statement.into() });
         }
         self.session(word).map(Parsed::Session)
     }

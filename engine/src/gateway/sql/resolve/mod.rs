@@ -150,13 +150,12 @@ impl<'a> Resolver<'a> {
         order: &mut [Order<'a>],
         parent: Option<&Scope<'a, '_>>,
     ) -> Result<Vec<Named<'a>>, Refusal> {
-        let outputs;
         let mut scope = Scope::new(parent);
         self.tables(&mut select.from, &mut scope)?;
         if let Some(condition) = &mut select.condition {
             self.condition(condition, &scope)?;
         }
-        outputs = self.outputs(&mut select.outputs, &scope)?;
+        let outputs = self.outputs(&mut select.outputs, &scope)?;
         if select.is_distinct {
             for output in &outputs {
                 self.policy.may_use(Check::Distinct, output.value.taint, "comparison by DISTINCT")?;
