@@ -143,7 +143,7 @@ mod tests {
                 text.to_ascii_lowercase()[3..9].to_vec(),
                 text.iter().rev().copied().collect(),
                 hex(text).into_bytes(),
-                hex(text).to_lowercase()[4..16].as_bytes().to_vec(),
+                hex(text).to_lowercase().as_bytes()[4..16].to_vec(),
                 little,
                 big,
                 four,
