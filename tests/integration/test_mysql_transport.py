@@ -19,6 +19,7 @@ from costof.plan import Options, resolve
 from costof.result import Result
 from costof.services import open_service
 from costof.study import load_study
+from tests.lab_programs import SHORTER_MS
 
 from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices
 
@@ -69,7 +70,7 @@ def test_far_away_a_connection_takes_its_round_trips(finished: Path, result: Res
     assert (trips["plain@20"], trips["tls@20"]) == (crossing["plain@20"], crossing["tls@20"])
     for arm, expected in crossing.items():
         quickest = quickest_ms(Ledger.open(finished), "connect", arm)
-        assert expected * FAR_MS <= quickest < (expected + 1) * FAR_MS, arm
+        assert expected * (FAR_MS - SHORTER_MS) <= quickest < (expected + 1) * FAR_MS, arm
 
 
 def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
@@ -83,8 +84,8 @@ def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
 
 def test_the_links_and_tunnels_are_proved(result: Result) -> None:
     (measured,) = [link for link in result.links if link.asked_ms == FAR_MS and link.method == "TCP_INFO"]
-    # A busy machine makes packets later and never earlier. What two clocks of one machine may differ by.
-    assert measured.median_ms >= FAR_MS - 0.05
+    # A busy machine makes packets later and never earlier.
+    assert measured.median_ms >= FAR_MS - SHORTER_MS
     tunnel = next(arm for arm in result.arms if arm.name == "ssh-aes256-ctr@20")
     assert next(e for e in tunnel.evidence if e.view == "service").facts["tunnel cipher"] == "aes256-ctr"
 
