@@ -72,15 +72,22 @@ impl Campaign {
     /// To its end, a thread for each target.
     pub fn run(self) -> Report {
         let campaign = Arc::new(self);
-        let workers: Vec<_> = campaign.plan.targets.iter().cloned().enumerate().map(|(number, target)| {
-            let campaign = campaign.clone();
-            std::thread::spawn(move || {
-                if let Err(error) = campaign.work(number as u64, &target) {
-                    campaign.say(|report| report.errors.push(format!("{}: {error}", target.name)));
-                    campaign.over.store(true, Ordering::Relaxed);
-                }
+        let workers: Vec<_> = campaign
+            .plan
+            .targets
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(number, target)| {
+                let campaign = campaign.clone();
+                std::thread::spawn(move || {
+                    if let Err(error) = campaign.work(number as u64, &target) {
+                        campaign.say(|report| report.errors.push(format!("{}: {error}", target.name)));
+                        campaign.over.store(true, Ordering::Relaxed);
+                    }
+                })
             })
-        }).collect();
+            .collect();
         for worker in workers {
             worker.join().expect("a worker that does not panic");
         }

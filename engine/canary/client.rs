@@ -154,7 +154,9 @@ impl Client {
                 _ => row,
             })?;
             match kind {
-                Kind::Eof => return Ok(last(answer).get(3..5).map_or(0, |status| u16::from_le_bytes([status[0], status[1]]))),
+                Kind::Eof => {
+                    return Ok(last(answer).get(3..5).map_or(0, |status| u16::from_le_bytes([status[0], status[1]])));
+                }
                 Kind::Error => return Ok(0),
                 _ => {}
             }

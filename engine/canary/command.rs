@@ -125,12 +125,23 @@ impl Command {
 
     /// It cannot change data.
     pub fn only_reads(&self) -> bool {
-        const READERS: &[&[u8]] =
-            &[b"SELECT", b"(SELECT", b"WITH", b"SHOW", b"SET", b"USE", b"BEGIN", b"START", b"ROLLBACK", b"COMMIT", b"SAVEPOINT"];
+        const READERS: &[&[u8]] = &[
+            b"SELECT",
+            b"(SELECT",
+            b"WITH",
+            b"SHOW",
+            b"SET",
+            b"USE",
+            b"BEGIN",
+            b"START",
+            b"ROLLBACK",
+            b"COMMIT",
+            b"SAVEPOINT",
+        ];
         match self {
-            Command::Query(text) => {
-                READERS.iter().any(|reader| text.len() > reader.len() && text[..reader.len()].eq_ignore_ascii_case(reader))
-            }
+            Command::Query(text) => READERS
+                .iter()
+                .any(|reader| text.len() > reader.len() && text[..reader.len()].eq_ignore_ascii_case(reader)),
             // What it prepares may be executed.
             Command::Prepare { statement, .. } => Command::Query(statement.clone()).only_reads(),
             _ => true,
@@ -172,7 +183,11 @@ mod tests {
     fn any_bytes_are_kept() {
         let commands = vec![
             Command::Query((0..=255).collect()),
-            Command::Execute { slot: 1, parameters: vec![Parameter::Text(vec![0xFF]), Parameter::Null], sends_types: true },
+            Command::Execute {
+                slot: 1,
+                parameters: vec![Parameter::Text(vec![0xFF]), Parameter::Null],
+                sends_types: true,
+            },
         ];
         let written = serde_json::to_string(&commands).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Command>>(&written).unwrap(), commands);
@@ -180,7 +195,8 @@ mod tests {
 
     #[test]
     fn parameters_as_the_manual_has_them() {
-        let command = Command::Execute { slot: 0, parameters: vec![Parameter::Text(b"foo".to_vec())], sends_types: true };
+        let command =
+            Command::Execute { slot: 0, parameters: vec![Parameter::Text(b"foo".to_vec())], sends_types: true };
         // MySQL Internals, "COM_STMT_EXECUTE".
         assert_eq!(command.body(Some((1, 1))), b"\x01\0\0\0\0\x01\0\0\0\0\x01\xfd\0\x03foo");
         assert_eq!(command.body(Some((1, 0))), b"\x01\0\0\0\0\x01\0\0\0");

@@ -14,11 +14,20 @@ use std::collections::BTreeMap;
 pub type Printer<'a> = dyn FnMut(&[u8]) -> Result<Vec<u8>, String> + 'a;
 
 /// Under which a text may be read differently.
-const MODES: &[&str] =
-    &["", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "HIGH_NOT_PRECEDENCE", "IGNORE_SPACE", "MSSQL", "ORACLE"];
+const MODES: &[&str] = &[
+    "",
+    "ANSI_QUOTES",
+    "NO_BACKSLASH_ESCAPES",
+    "PIPES_AS_CONCAT",
+    "HIGH_NOT_PRECEDENCE",
+    "IGNORE_SPACE",
+    "MSSQL",
+    "ORACLE",
+];
 /// Which have other functions in the place of these.
 const ORACLE: &str = "ORACLE";
-const OF_ORACLE: &[&str] = &["SUBSTR", "TRIM", "LPAD", "RPAD", "REPLACE", "CONCAT", "LENGTH", "DECODE", "CHR", "REGEXP", "NVL"];
+const OF_ORACLE: &[&str] =
+    &["SUBSTR", "TRIM", "LPAD", "RPAD", "REPLACE", "CONCAT", "LENGTH", "DECODE", "CHR", "REGEXP", "NVL"];
 
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
@@ -156,7 +165,8 @@ struct Viewer(Client);
 
 impl Viewer {
     fn connect(server: &Login, database: &str) -> Result<Self, String> {
-        let client = Client::connect(server, database, false).map_err(|lost| format!("{}: {lost:?}", server.address))?;
+        let client =
+            Client::connect(server, database, false).map_err(|lost| format!("{}: {lost:?}", server.address))?;
         Ok(Viewer(client))
     }
 
@@ -181,8 +191,10 @@ impl Viewer {
     }
 }
 
+type WrongPrinter = fn(&[u8]) -> Result<Vec<u8>, String>;
+
 /// Printers that are wrong in ways in which printers have been wrong, and one that changes nothing.
-pub fn named(name: &str) -> Option<fn(&[u8]) -> Result<Vec<u8>, String>> {
+pub fn named(name: &str) -> Option<WrongPrinter> {
     fn replaced(text: &[u8], from: &str, to: &str) -> Result<Vec<u8>, String> {
         Ok(String::from_utf8_lossy(text).replace(from, to).into_bytes())
     }

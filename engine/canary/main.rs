@@ -23,8 +23,8 @@ mod session;
 mod target;
 mod world;
 
-use costof_engine::gateway::sql::Check;
 use campaign::{Campaign, Find, Report};
+use costof_engine::gateway::sql::Check;
 use grammar::{Generator, Predicates};
 use rng::Rng;
 use std::io::Read;
@@ -100,7 +100,8 @@ fn replay(plan: Plan, folder: &Path) -> Result<Report, String> {
         let mut data = Data::open(&servers[..target.gateways.len()], &target.database, false)?;
         for file in files.iter().filter(|file| file.path().extension().is_some_and(|end| end == "json")) {
             let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
-            let find: Find = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.path().display()))?;
+            let find: Find =
+                serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.path().display()))?;
             report.statements += find.commands.len() as u64;
             for decrypts in [false, true] {
                 if let Some((_, what)) = campaign.replay(target, decrypts, &mut data, &find.commands)? {

@@ -54,10 +54,7 @@ pub fn minimise(
 }
 
 /// Leave out stretches, long ones first.
-fn shorten<T: Clone>(
-    items: &mut Vec<T>,
-    still: &mut dyn FnMut(&[T]) -> Result<bool, String>,
-) -> Result<(), String> {
+fn shorten<T: Clone>(items: &mut Vec<T>, still: &mut dyn FnMut(&[T]) -> Result<bool, String>) -> Result<(), String> {
     let mut size = items.len() / 2;
     while size > 0 {
         let mut at = 0;

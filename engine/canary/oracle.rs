@@ -56,7 +56,10 @@ fn text_forms(text: &[u8], forms: &mut Forms) {
     for piece in text.windows(PIECE) {
         for (kind, turned) in [
             ("a piece", piece.to_vec()),
-            ("a piece in other case", piece.iter().map(|byte| byte ^ 0x20 * u8::from(byte.is_ascii_alphabetic())).collect()),
+            (
+                "a piece in other case",
+                piece.iter().map(|byte| byte ^ (0x20 * u8::from(byte.is_ascii_alphabetic()))).collect(),
+            ),
             ("a piece in capitals", piece.to_ascii_uppercase()),
             ("a piece in small letters", piece.to_ascii_lowercase()),
         ] {

@@ -31,7 +31,8 @@ impl Printer {
 
 /// Columns and views: nothing else decides what is printed.
 fn facts(server: &Login, database: &str) -> Result<Facts, String> {
-    let mut client = Client::connect(server, database, false).map_err(|lost| format!("{}: {lost:?}", server.address))?;
+    let mut client =
+        Client::connect(server, database, false).map_err(|lost| format!("{}: {lost:?}", server.address))?;
     let columns = rows(
         &mut client,
         "SELECT c.table_schema, c.table_name, c.column_name, t.table_type, c.data_type, COALESCE(c.collation_name, ''), c.extra, \
@@ -39,13 +40,8 @@ fn facts(server: &Login, database: &str) -> Result<Facts, String> {
          ON t.table_schema = c.table_schema AND t.table_name = c.table_name \
          ORDER BY c.table_schema, c.table_name, c.ordinal_position",
     )?;
-    let column = |[database, table, column, table_type, data_type, collation, extra, generation]: [String; 8]| ColumnFacts {
-        names: [database, table, column],
-        table_type,
-        data_type,
-        collation,
-        extra,
-        generation,
+    let column = |[database, table, column, table_type, data_type, collation, extra, generation]: [String; 8]| {
+        ColumnFacts { names: [database, table, column], table_type, data_type, collation, extra, generation }
     };
     let views = "SELECT table_schema, table_name, view_definition FROM information_schema.views";
     Ok(Facts {
@@ -62,7 +58,8 @@ fn rows<const WIDTH: usize>(client: &mut Client, statement: &str) -> Result<Vec<
         return Err(format!("{statement}: {why}"));
     }
     let rows = answer.payloads().filter(|(kind, _)| *kind == Kind::TextRow);
-    rows.map(|(_, payload)| texts(payload).try_into().map_err(|_| format!("{statement}: rows of another width"))).collect()
+    rows.map(|(_, payload)| texts(payload).try_into().map_err(|_| format!("{statement}: rows of another width")))
+        .collect()
 }
 
 /// Of a row without NULL, whose texts are short.

@@ -47,10 +47,14 @@ impl Definition {
     fn read(payload: &[u8]) -> (Self, usize) {
         let mut at = 0;
         for _ in 0..6 {
-            let Some((size, after)) = length_at(payload, at) else { return (Definition { charset: 0, kind: 0 }, payload.len()) };
+            let Some((size, after)) = length_at(payload, at) else {
+                return (Definition { charset: 0, kind: 0 }, payload.len());
+            };
             at = after + size;
         }
-        let Some(fixed) = payload.get(at + 1..at + 13) else { return (Definition { charset: 0, kind: 0 }, payload.len()) };
+        let Some(fixed) = payload.get(at + 1..at + 13) else {
+            return (Definition { charset: 0, kind: 0 }, payload.len());
+        };
         (Definition { charset: u16::from_le_bytes([fixed[0], fixed[1]]), kind: fixed[6] }, at + 13)
     }
 
@@ -155,7 +159,8 @@ mod tests {
     }
 
     fn definition(kind: u8, charset: u8, envelope: &[u8]) -> Vec<u8> {
-        [b"\x03def\x01d\x01t\x01t\x04name\x04name\x0c", &[charset, 0, 0, 1, 0, 0, kind, 0x90, 0, 0, 0, 0][..], envelope].concat()
+        [b"\x03def\x01d\x01t\x01t\x04name\x04name\x0c", &[charset, 0, 0, 1, 0, 0, kind, 0x90, 0, 0, 0, 0][..], envelope]
+            .concat()
     }
 
     fn text(value: &[u8]) -> Vec<u8> {
@@ -195,8 +200,12 @@ mod tests {
         let of = |fill: u8, number: u8| {
             let (sealed, long) = (definition(BLOB, 63, b""), definition(3, 63, b""));
             let row = [&[0, 0][..], &text(&[&[GCM][..], &[fill; 44]].concat()), &[number, 0, 0, 0]].concat();
-            let packets: [(Kind, &[u8]); 4] =
-                [(Kind::Count, b"\x02"), (Kind::Definition, &sealed), (Kind::Definition, &long), (Kind::BinaryRow, &row)];
+            let packets: [(Kind, &[u8]); 4] = [
+                (Kind::Count, b"\x02"),
+                (Kind::Definition, &sealed),
+                (Kind::Definition, &long),
+                (Kind::BinaryRow, &row),
+            ];
             answer(&packets)
         };
         assert_eq!(difference(&of(1, 7), &of(2, 7)), None);

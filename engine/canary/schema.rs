@@ -36,7 +36,10 @@ pub struct Table {
 
 impl Table {
     pub fn columns(&self) -> Vec<Column> {
-        self.columns.iter().map(|(name, kind, guard)| Column { name: (*name).into(), kind: *kind, guard: *guard }).collect()
+        self.columns
+            .iter()
+            .map(|(name, kind, guard)| Column { name: (*name).into(), kind: *kind, guard: *guard })
+            .collect()
     }
 }
 
@@ -80,7 +83,12 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "badges",
         is_view: false,
-        columns: &[("id", Int, Clean), ("holder", Text, Protected), ("badge", Text, Protected), ("colour", Text, Clean)],
+        columns: &[
+            ("id", Int, Clean),
+            ("holder", Text, Protected),
+            ("badge", Text, Protected),
+            ("colour", Text, Clean),
+        ],
         insertable: &["id", "colour"],
     },
     Table {

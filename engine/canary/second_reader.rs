@@ -25,7 +25,8 @@ impl Shape {
         if before.functions != after.functions {
             return Some(format!("functions {:?} became {:?}", before.functions, after.functions));
         }
-        let is_same = before.columns == after.columns || before.gains_columns && before.columns.is_subset(&after.columns);
+        let is_same =
+            before.columns == after.columns || before.gains_columns && before.columns.is_subset(&after.columns);
         (!is_same).then(|| format!("columns {:?} became {:?}", before.columns, after.columns))
     }
 }
@@ -69,7 +70,9 @@ impl Visitor for Reader {
             Expr::Identifier(name) => {
                 self.0.columns.insert(name.value.to_ascii_lowercase());
             }
-            Expr::CompoundIdentifier(names) => self.0.columns.extend(names.last().map(|name| name.value.to_ascii_lowercase())),
+            Expr::CompoundIdentifier(names) => {
+                self.0.columns.extend(names.last().map(|name| name.value.to_ascii_lowercase()))
+            }
             Expr::Function(function) => {
                 if let Some(name) = last(&function.name) {
                     *self.0.functions.entry(name).or_default() += 1;
@@ -92,7 +95,8 @@ fn holds_star(statement: &Statement) -> bool {
     impl Visitor for Stars {
         type Break = ();
         fn pre_visit_select(&mut self, select: &sqlparser::ast::Select) -> ControlFlow<()> {
-            let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+            let is_star =
+                |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
             self.0 |= select.projection.iter().any(is_star);
             ControlFlow::Continue(())
         }

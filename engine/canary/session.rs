@@ -59,7 +59,8 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// On one side, or on two whose answers must be alike.
     pub fn begin(logins: &[Login], database: &str, decrypts: bool, oracle: &'a Oracle) -> Result<Self, Lost> {
-        let side = |login| Client::connect(login, database, decrypts).map(|client| Side { client, prepared: HashMap::new() });
+        let side =
+            |login| Client::connect(login, database, decrypts).map(|client| Side { client, prepared: HashMap::new() });
         Ok(Session { sides: logins.iter().map(side).collect::<Result<_, _>>()?, oracle })
     }
 

@@ -84,7 +84,8 @@ impl World {
             people.push(person(10 + place, &quoted(guess.as_bytes()), &salary.to_string()));
         }
         insert(database, "people (id, name, salary, city, born, rate)", &people, &mut fill);
-        let owners: Vec<_> = self.owners.iter().enumerate().map(|(id, name)| format!("({}, {})", id + 1, quoted(name))).collect();
+        let owners: Vec<_> =
+            self.owners.iter().enumerate().map(|(id, name)| format!("({}, {})", id + 1, quoted(name))).collect();
         insert(database, "owners (id, name)", &owners, &mut fill);
         let orders = (1..=6).map(|id| {
             let owner = quoted(&self.owners[id % OWNERS]);
@@ -96,8 +97,11 @@ impl World {
             format!("({}, {holder}, {holder}, 'colour-{id}')", id + 1)
         });
         insert(database, "badges (id, holder, badge, colour)", &badges.collect::<Vec<_>>(), &mut fill);
-        let guesses: Vec<_> =
-            GUESSES.iter().enumerate().map(|(id, word)| format!("({id}, {}, {})", quoted(word.as_bytes()), id * 7)).collect();
+        let guesses: Vec<_> = GUESSES
+            .iter()
+            .enumerate()
+            .map(|(id, word)| format!("({id}, {}, {})", quoted(word.as_bytes()), id * 7))
+            .collect();
         insert(database, "guesses (id, word, n)", &guesses, &mut fill);
         let notes: Vec<_> = (1..=5).map(|id| format!("({id}, 'note {id}', {})", id * 3)).collect();
         insert(database, "notes (id, t, n)", &notes, &mut fill);
@@ -153,7 +157,9 @@ pub fn schema(database: &str) -> Vec<String> {
         format!("CREATE VIEW {d}.deep_v AS SELECT x AS y FROM {d}.names_v"),
         format!("CREATE VIEW {d}.cities_v AS SELECT id, city FROM {d}.people"),
         format!("CREATE VIEW {d}.sums_v AS SELECT city, COUNT(*) AS c, MAX(name) AS m FROM {d}.people GROUP BY city"),
-        format!("CREATE VIEW {d}.joined_v AS SELECT p.id, p.name AS city, n.t FROM {d}.people p JOIN {d}.notes n ON n.id = p.id"),
+        format!(
+            "CREATE VIEW {d}.joined_v AS SELECT p.id, p.name AS city, n.t FROM {d}.people p JOIN {d}.notes n ON n.id = p.id"
+        ),
         format!("CREATE FUNCTION {d}.f(word TEXT) RETURNS TEXT DETERMINISTIC RETURN CONCAT(word, '')"),
         format!("CREATE PROCEDURE {d}.p() SELECT CONCAT(name, '') FROM {d}.people"),
         format!("CREATE SEQUENCE {d}.numbers"),

@@ -1,7 +1,7 @@
 """The canary campaign: servers and gateways for `engine/canary`, which attacks them.
 
-`python -m tests.gateway.campaign [--seconds N]` attacks without end, or so long (`make fuzz`); what it finds is written to
-tests/gateway/finds, from where every later test plays it.
+`python -m tests.gateway.campaign [--seconds N]` attacks without end, or so long (`make fuzz`); what it finds is written
+to tests/gateway/finds, from where every later test plays it.
 """
 
 from __future__ import annotations

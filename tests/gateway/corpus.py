@@ -8,9 +8,8 @@ A `Case` is played in one session, its steps in order. What a step must end as:
 - `E`: the server's own error of this number, in words that quote no value;
 - `RS`: either R or S.
 
-In no step may a byte of a protected value reach the client. Statements are bytes, since some are no text in any character
-set. Alternatives of one attack
-share a number.
+In no step may a byte of a protected value reach the client. Statements are bytes, since some are no text in any
+character set. Alternatives of one attack share a number.
 """
 
 from __future__ import annotations
@@ -278,11 +277,23 @@ COPIES = _cases(
 )
 
 _SCHEMA_TABLES = (
-    "INNODB_TRX INNODB_FT_INDEX_TABLE INNODB_BUFFER_PAGE COLUMN_STATISTICS PARTITIONS VIEWS TRIGGERS OPTIMIZER_TRACE PROFILING"
-).split()
+    "INNODB_TRX",
+    "INNODB_FT_INDEX_TABLE",
+    "INNODB_BUFFER_PAGE",
+    "COLUMN_STATISTICS",
+    "PARTITIONS",
+    "VIEWS",
+    "TRIGGERS",
+    "OPTIMIZER_TRACE",
+    "PROFILING",
+)
 _OTHER_TABLES = (
-    "performance_schema.events_statements_history mysql.column_stats mysql.general_log sys.processlist sys.session"
-).split()
+    "performance_schema.events_statements_history",
+    "mysql.column_stats",
+    "mysql.general_log",
+    "sys.processlist",
+    "sys.session",
+)
 
 SERVER = _cases(
     "server",

@@ -1,7 +1,8 @@
 """A MySQL client for attacks: it sends any bytes, and keeps every byte that it receives.
 
-Drivers repair, refuse or hide what a test of the gateway wants to send and see. This one has the protocol's words and no
-more (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, text, and prepared statements without parameters.
+Drivers repair, refuse or hide what a test of the gateway wants to send and see. This one has the protocol's words and
+no more (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, text, and prepared statements without
+parameters.
 """
 
 from __future__ import annotations

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from costof.lab.certificates import write_private
 from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.certificates import write_private
 from tests.gateway import site as sites
 from tests.gateway.canaries import Canaries
 from tests.gateway.corpus import NAMES, ROWS, SALARIES
 from tests.gateway.site import ACCOUNTS, SHOP, Site
-from tests.gateway.wire import INIT_DB, QUERY, RESET_CONNECTION, Client, HungUp
+from tests.gateway.wire import INIT_DB, RESET_CONNECTION, Client
 from tests.lab_programs import running_mariadb
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]

@@ -22,8 +22,8 @@ STRICT = 'predicates = "refuse"\n'
 SETTINGS = [("", ""), ("open", OPEN), ("strict", STRICT)]
 CANARIES = Canaries(NAMES, SALARIES)
 
-# What no server of this kind knows ends there as a syntax error, and what it cannot prepare as a refusal of its own. A name
-# in another case is another name to some servers.
+# What no server of this kind knows ends there as a syntax error, and what it cannot prepare as a refusal of its own. A
+# name in another case is another name to some servers.
 SYNTAX_ERROR, NOT_PREPARED, NO_SUCH_TABLE, NO_SUCH_COLUMN, NO_SUCH_FUNCTION = 1064, 1295, 1146, 1054, 1305
 DATA_THAT_STAYS = (b"SELECT", b"SHOW", b"SET", b"USE", b"WITH", b"(")
 

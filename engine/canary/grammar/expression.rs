@@ -56,8 +56,13 @@ impl Generator {
             return None;
         }
         let (alias, column) = *self.rng.pick(&found);
-        let is_unique = scope.iter().flat_map(|source| &source.columns).filter(|other| other.name == column.name).count() == 1;
-        let shown = if is_unique && self.rng.percent(30) { self.name(&column.name) } else { self.qualified(alias, &column.name) };
+        let is_unique =
+            scope.iter().flat_map(|source| &source.columns).filter(|other| other.name == column.name).count() == 1;
+        let shown = if is_unique && self.rng.percent(30) {
+            self.name(&column.name)
+        } else {
+            self.qualified(alias, &column.name)
+        };
         Some((shown, column.clone()))
     }
 
@@ -97,7 +102,9 @@ impl Generator {
         }
         match kind {
             Kind::Text => self.text_literal(),
-            Kind::Int => (*self.rng.pick(&["0", "1", "2", "3", "7", "5000", "-1", "12", "0x10", "NULL", "TRUE"])).into(),
+            Kind::Int => {
+                (*self.rng.pick(&["0", "1", "2", "3", "7", "5000", "-1", "12", "0x10", "NULL", "TRUE"])).into()
+            }
             Kind::Decimal => (*self.rng.pick(&["1.5", "0.25", "20.50", ".5", "1e3", "-2.75"])).into(),
             Kind::Date => {
                 self.hit("literal: date");
@@ -127,7 +134,8 @@ impl Generator {
             }
             3 => {
                 self.hit("literal: introducer");
-                (*self.rng.pick(&["_utf8mb4'M'", "_utf8mb4 x'4d'", "_latin1 'x'", "_binary'M'", "_binary X'4d'"])).into()
+                (*self.rng.pick(&["_utf8mb4'M'", "_utf8mb4 x'4d'", "_latin1 'x'", "_binary'M'", "_binary X'4d'"]))
+                    .into()
             }
             5 => "'Zoë'".into(),
             _ => format!("'{word}'"),
@@ -142,12 +150,43 @@ impl Generator {
         let two = self.value(Kind::Text, scope, deep);
         let number = self.value(Kind::Int, scope, deep);
         const SHAPES: &[&str] = &[
-            "CONCAT(1, 2)", "CONCAT_WS('-', 1, 2, 1)", "UPPER(1)", "LOWER(1)", "LEFT(1, #)", "RIGHT(1, #)", "SUBSTR(1, 2)",
-            "SUBSTRING(1 FROM 2 FOR 3)", "SUBSTRING(1, #, 4)", "TRIM(1)", "TRIM(LEADING 'a' FROM 1)", "REPLACE(1, 'a', 2)",
-            "REPEAT('x', 3)", "LPAD(1, 9, '-')", "RPAD(1, 9, 2)", "REVERSE(1)", "INSERT(1, 1, 1, 2)", "HEX(1)", "MD5(1)",
-            "CAST(1 AS CHAR)", "CAST(# AS CHAR(5))", "CONVERT(1, CHAR)", "QUOTE(1)", "ELT(#, 1, 2)", "LTRIM(1)",
-            "SUBSTRING_INDEX(1, '-', 1)", "FORMAT(#, 1)", "CONV(#, 10, 16)", "SHA1(1)", "TO_BASE64(1)", "SOUNDEX(1)",
-            "JSON_QUOTE(1)", "JSON_OBJECT('k', 1)", "CHAR(65, #)", "SPACE(2)", "BIN(#)", "UCASE(1)",
+            "CONCAT(1, 2)",
+            "CONCAT_WS('-', 1, 2, 1)",
+            "UPPER(1)",
+            "LOWER(1)",
+            "LEFT(1, #)",
+            "RIGHT(1, #)",
+            "SUBSTR(1, 2)",
+            "SUBSTRING(1 FROM 2 FOR 3)",
+            "SUBSTRING(1, #, 4)",
+            "TRIM(1)",
+            "TRIM(LEADING 'a' FROM 1)",
+            "REPLACE(1, 'a', 2)",
+            "REPEAT('x', 3)",
+            "LPAD(1, 9, '-')",
+            "RPAD(1, 9, 2)",
+            "REVERSE(1)",
+            "INSERT(1, 1, 1, 2)",
+            "HEX(1)",
+            "MD5(1)",
+            "CAST(1 AS CHAR)",
+            "CAST(# AS CHAR(5))",
+            "CONVERT(1, CHAR)",
+            "QUOTE(1)",
+            "ELT(#, 1, 2)",
+            "LTRIM(1)",
+            "SUBSTRING_INDEX(1, '-', 1)",
+            "FORMAT(#, 1)",
+            "CONV(#, 10, 16)",
+            "SHA1(1)",
+            "TO_BASE64(1)",
+            "SOUNDEX(1)",
+            "JSON_QUOTE(1)",
+            "JSON_OBJECT('k', 1)",
+            "CHAR(65, #)",
+            "SPACE(2)",
+            "BIN(#)",
+            "UCASE(1)",
         ];
         self.hit("text function");
         let shape = *self.rng.pick(SHAPES);
@@ -178,24 +217,60 @@ impl Generator {
             return if self.rng.percent(60) { format!("({shown})") } else { shown };
         }
         const SHAPES: &[&str] = &[
-            "LENGTH(1)", "CHAR_LENGTH(1)", "ORD(1)", "ASCII(1)", "INSTR(1, 2)", "LOCATE(1, 2)", "POSITION(1 IN 2)", "ABS(#)",
-            "FLOOR(#)", "CEIL(# / 3)", "ROUND(# / 7, 2)", "SIGN(#)", "STRCMP(1, 2)", "FIELD(1, 2, 'x')", "CRC32(1)", "-#", "~#",
-            "CAST(1 AS SIGNED)", "CAST(# AS DECIMAL(10,2))", "CAST(# AS UNSIGNED)", "MOD(#, 3)", "POW(#, 2)", "SQRT(4)",
-            "GREATEST(#, 3)", "LEAST(#, 3)", "BIT_COUNT(#)", "FIND_IN_SET(1, 2)", "TRUNCATE(#, 1)", "NULLIF(#, 1)", "ISNULL(1)",
-            "BIT_LENGTH(1)", "LOG(#)", "EXTRACT(YEAR FROM '2024-01-02')", "YEAR('2024-01-02')",
+            "LENGTH(1)",
+            "CHAR_LENGTH(1)",
+            "ORD(1)",
+            "ASCII(1)",
+            "INSTR(1, 2)",
+            "LOCATE(1, 2)",
+            "POSITION(1 IN 2)",
+            "ABS(#)",
+            "FLOOR(#)",
+            "CEIL(# / 3)",
+            "ROUND(# / 7, 2)",
+            "SIGN(#)",
+            "STRCMP(1, 2)",
+            "FIELD(1, 2, 'x')",
+            "CRC32(1)",
+            "-#",
+            "~#",
+            "CAST(1 AS SIGNED)",
+            "CAST(# AS DECIMAL(10,2))",
+            "CAST(# AS UNSIGNED)",
+            "MOD(#, 3)",
+            "POW(#, 2)",
+            "SQRT(4)",
+            "GREATEST(#, 3)",
+            "LEAST(#, 3)",
+            "BIT_COUNT(#)",
+            "FIND_IN_SET(1, 2)",
+            "TRUNCATE(#, 1)",
+            "NULLIF(#, 1)",
+            "ISNULL(1)",
+            "BIT_LENGTH(1)",
+            "LOG(#)",
+            "EXTRACT(YEAR FROM '2024-01-02')",
+            "YEAR('2024-01-02')",
         ];
         self.hit("number function");
-        fill(*self.rng.pick::<&str>(SHAPES), &text, &other, &number)
+        fill(self.rng.pick::<&str>(SHAPES), &text, &other, &number)
     }
 
     fn date(&mut self, scope: &Scope, deep: usize) -> String {
         let date = self.value(Kind::Date, scope, deep);
         const SHAPES: &[&str] = &[
-            "DATE_ADD(1, INTERVAL 3 DAY)", "1 + INTERVAL 1 MONTH", "DATE_SUB(1, INTERVAL '1 2' DAY_HOUR)", "LAST_DAY(1)",
-            "CAST(1 AS DATE)", "DATE(1)", "ADDDATE(1, 3)", "MAKEDATE(2024, 5)", "STR_TO_DATE('2024-01-09', '%Y-%m-%d')",
+            "DATE_ADD(1, INTERVAL 3 DAY)",
+            "1 + INTERVAL 1 MONTH",
+            "DATE_SUB(1, INTERVAL '1 2' DAY_HOUR)",
+            "LAST_DAY(1)",
+            "CAST(1 AS DATE)",
+            "DATE(1)",
+            "ADDDATE(1, 3)",
+            "MAKEDATE(2024, 5)",
+            "STR_TO_DATE('2024-01-09', '%Y-%m-%d')",
         ];
         self.hit("date function");
-        fill(*self.rng.pick::<&str>(SHAPES), &date, &date, "1")
+        fill(self.rng.pick::<&str>(SHAPES), &date, &date, "1")
     }
 
     /// IF, CASE and the like.

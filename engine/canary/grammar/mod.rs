@@ -255,7 +255,8 @@ mod tests {
             .filter_map(|rest| rest.split_once('"').map(|(name, _)| name))
             .collect();
         let (generator, _) = commands(40_000);
-        let rare: Vec<_> = written.iter().filter(|name| generator.coverage.get(**name).is_none_or(|count| *count < 5)).collect();
+        let rare: Vec<_> =
+            written.iter().filter(|name| generator.coverage.get(**name).is_none_or(|count| *count < 5)).collect();
         assert!(written.len() > 80 && rare.is_empty(), "{} productions, hardly used: {rare:?}", written.len());
         let spliced = splices::NAMES.iter().filter(|name| !generator.coverage.contains_key(**name));
         assert_eq!(spliced.collect::<Vec<_>>(), Vec::<&&str>::new());

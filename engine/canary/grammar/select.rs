@@ -34,7 +34,15 @@ impl Generator {
     fn constants(&mut self) -> String {
         self.hit("constants");
         let (one, two) = (self.literal(Kind::Text), self.value(Kind::Int, &Scope::new(), 1));
-        let more = *self.rng.pick(&["", ", DATABASE()", ", @@autocommit", ", @@sql_mode", ", NULL", ", VERSION()", ", FOUND_ROWS()"]);
+        let more = *self.rng.pick(&[
+            "",
+            ", DATABASE()",
+            ", @@autocommit",
+            ", @@sql_mode",
+            ", NULL",
+            ", VERSION()",
+            ", FOUND_ROWS()",
+        ]);
         format!("SELECT {one}, {two} AS n{more}")
     }
 
@@ -91,13 +99,17 @@ impl Generator {
         let outputs: Vec<_> = (0..width).map(|_| self.output(&scope)).collect();
         let condition = self.where_clause(&scope);
         let list: Vec<_> = outputs.iter().map(|(text, column)| format!("{text} AS {}", column.name)).collect();
-        (format!("SELECT {}{from}{condition}", list.join(", ")), outputs.into_iter().map(|(_, column)| column).collect())
+        (
+            format!("SELECT {}{from}{condition}", list.join(", ")),
+            outputs.into_iter().map(|(_, column)| column).collect(),
+        )
     }
 
     /// One that stands in another.
     pub(super) fn subquery(&mut self) -> Query {
         self.depth += 1;
-        let query = if self.depth < DEEPEST && self.rng.percent(12) { self.union() } else { self.select(&Scope::new(), false) };
+        let query =
+            if self.depth < DEEPEST && self.rng.percent(12) { self.union() } else { self.select(&Scope::new(), false) };
         self.depth -= 1;
         query
     }
@@ -175,7 +187,8 @@ impl Generator {
                 return (format!("COUNT({name})"), Kind::Int, Guard::Clean);
             }
             self.hit("aggregate: of a protected column");
-            let functions: &[&str] = if column.kind == Kind::Int { &["MIN", "MAX", "SUM", "AVG"] } else { &["MIN", "MAX"] };
+            let functions: &[&str] =
+                if column.kind == Kind::Int { &["MIN", "MAX", "SUM", "AVG"] } else { &["MIN", "MAX"] };
             return (format!("{}({name})", self.rng.pick(functions)), column.kind, Guard::Computed);
         }
         let number = self.value(Kind::Int, scope, 1);
@@ -273,7 +286,16 @@ impl Generator {
         };
         let value = self.value(Kind::Int, scope, 2);
         self.hit("window");
-        let function = *self.rng.pick(&["ROW_NUMBER()", "RANK()", "DENSE_RANK()", "SUM(#)", "LAG(#)", "MAX(#)", "NTILE(2)", "COUNT(*)"]);
+        let function = *self.rng.pick(&[
+            "ROW_NUMBER()",
+            "RANK()",
+            "DENSE_RANK()",
+            "SUM(#)",
+            "LAG(#)",
+            "MAX(#)",
+            "NTILE(2)",
+            "COUNT(*)",
+        ]);
         let frame = if matches!(function, "SUM(#)" | "MAX(#)" | "COUNT(*)") && self.rng.percent(30) {
             self.hit("window: frame");
             *self.rng.pick(&[" ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS UNBOUNDED PRECEDING"])
@@ -324,7 +346,8 @@ impl Generator {
         if has_id(first) && has_id(last) && self.rng.percent(75) {
             let on = format!("{}.id = {}.id", first.alias, last.alias);
             self.hit("JOIN ON");
-            let kind = *self.rng.pick(&["JOIN", "INNER JOIN", "LEFT JOIN", "RIGHT OUTER JOIN", "CROSS JOIN", "STRAIGHT_JOIN"]);
+            let kind =
+                *self.rng.pick(&["JOIN", "INNER JOIN", "LEFT JOIN", "RIGHT OUTER JOIN", "CROSS JOIN", "STRAIGHT_JOIN"]);
             return format!("{left} {kind} {right} ON {on}");
         }
         let condition = self.condition(scope, 2);

@@ -52,9 +52,21 @@ impl Generator {
     fn transaction(&mut self) -> String {
         self.hit("transaction");
         const STATEMENTS: &[&str] = &[
-            "BEGIN", "START TRANSACTION", "ROLLBACK", "ROLLBACK", "COMMIT", "SAVEPOINT s1", "SAVEPOINT s1", "ROLLBACK TO SAVEPOINT s1", "START TRANSACTION READ WRITE",
-            "RELEASE SAVEPOINT s1", "SET autocommit = 0", "SET autocommit = 1",
-            "START TRANSACTION WITH CONSISTENT SNAPSHOT", "ROLLBACK WORK", "COMMIT AND NO CHAIN",
+            "BEGIN",
+            "START TRANSACTION",
+            "ROLLBACK",
+            "ROLLBACK",
+            "COMMIT",
+            "SAVEPOINT s1",
+            "SAVEPOINT s1",
+            "ROLLBACK TO SAVEPOINT s1",
+            "START TRANSACTION READ WRITE",
+            "RELEASE SAVEPOINT s1",
+            "SET autocommit = 0",
+            "SET autocommit = 1",
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            "ROLLBACK WORK",
+            "COMMIT AND NO CHAIN",
         ];
         (*self.rng.pick(STATEMENTS)).into()
     }
@@ -62,12 +74,22 @@ impl Generator {
     fn setting(&mut self) -> String {
         self.hit("SET");
         const STATEMENTS: &[&str] = &[
-            "SET NAMES utf8mb4", "SET NAMES utf8", "SET sql_mode = 'STRICT_TRANS_TABLES'", "SET SESSION sql_mode = ''",
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET @@session.group_concat_max_len = 2048",
-            "SET time_zone = '+00:00'", "SET SESSION sql_select_limit = DEFAULT", "SET character_set_results = utf8mb4",
-            "SET sql_mode = 'ONLY_FULL_GROUP_BY'", "SET SESSION wait_timeout = 600", "SET lock_wait_timeout = 5",
+            "SET NAMES utf8mb4",
+            "SET NAMES utf8",
+            "SET sql_mode = 'STRICT_TRANS_TABLES'",
+            "SET SESSION sql_mode = ''",
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET @@session.group_concat_max_len = 2048",
+            "SET time_zone = '+00:00'",
+            "SET SESSION sql_select_limit = DEFAULT",
+            "SET character_set_results = utf8mb4",
+            "SET sql_mode = 'ONLY_FULL_GROUP_BY'",
+            "SET SESSION wait_timeout = 600",
+            "SET lock_wait_timeout = 5",
             "SET sql_safe_updates = 0",
-            "SET collation_connection = utf8mb4_bin", "SET foreign_key_checks = 1", "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+            "SET collation_connection = utf8mb4_bin",
+            "SET foreign_key_checks = 1",
+            "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
         ];
         (*self.rng.pick(STATEMENTS)).into()
     }
@@ -75,11 +97,22 @@ impl Generator {
     fn show(&mut self) -> String {
         self.hit("SHOW");
         const STATEMENTS: &[&str] = &[
-            "SHOW TABLES", "SHOW WARNINGS", "SHOW ERRORS", "SHOW COLUMNS FROM people", "SHOW FULL COLUMNS FROM notes",
-            "SHOW INDEX FROM orders", "SHOW CREATE TABLE notes", "SHOW VARIABLES LIKE 'autocommit'", "SHOW COUNT(*) WARNINGS",
-            "SHOW DATABASES LIKE 'other%'", "DESCRIBE people", "SHOW FULL TABLES",
-            "SHOW STATUS LIKE 'Ssl_cipher'", "SHOW COLLATION LIKE 'utf8mb4_bin'",
-            "SHOW CREATE TABLE people", "SHOW ENGINES",
+            "SHOW TABLES",
+            "SHOW WARNINGS",
+            "SHOW ERRORS",
+            "SHOW COLUMNS FROM people",
+            "SHOW FULL COLUMNS FROM notes",
+            "SHOW INDEX FROM orders",
+            "SHOW CREATE TABLE notes",
+            "SHOW VARIABLES LIKE 'autocommit'",
+            "SHOW COUNT(*) WARNINGS",
+            "SHOW DATABASES LIKE 'other%'",
+            "DESCRIBE people",
+            "SHOW FULL TABLES",
+            "SHOW STATUS LIKE 'Ssl_cipher'",
+            "SHOW COLLATION LIKE 'utf8mb4_bin'",
+            "SHOW CREATE TABLE people",
+            "SHOW ENGINES",
         ];
         (*self.rng.pick(STATEMENTS)).into()
     }
@@ -102,7 +135,9 @@ impl Generator {
             ),
             2 => "SELECT schema_name FROM information_schema.schemata ORDER BY schema_name".into(),
             3 => "SELECT COUNT(*) FROM information_schema.keywords".into(),
-            _ => format!("SELECT column_name FROM information_schema.key_column_usage WHERE table_schema = '{database}'"),
+            _ => {
+                format!("SELECT column_name FROM information_schema.key_column_usage WHERE table_schema = '{database}'")
+            }
         }
     }
 }

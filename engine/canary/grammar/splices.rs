@@ -22,26 +22,132 @@ pub const NAMES: &[&str] = &[
 
 /// Behind which FROM needs no blank, to some lexers.
 const GLUED: &[&[u8]] = &[
-    b", 1e1", b", \\N", b", .5", b", 1.", b", 0x41", b", 0b1", b", @x", b", 'a'", b", 1 AS `x`", b", \"a\"", b", 1e+1", b", x'41'", b", 1.e1",
-    b", @@version_comment", b", NULL", b", 1.5e", b", N'a'", b", @`x`", b", (1)", b", -1", b", 1.e", b", 0xg", b", TRUE", b", _utf8mb4'a'",
+    b", 1e1",
+    b", \\N",
+    b", .5",
+    b", 1.",
+    b", 0x41",
+    b", 0b1",
+    b", @x",
+    b", 'a'",
+    b", 1 AS `x`",
+    b", \"a\"",
+    b", 1e+1",
+    b", x'41'",
+    b", 1.e1",
+    b", @@version_comment",
+    b", NULL",
+    b", 1.5e",
+    b", N'a'",
+    b", @`x`",
+    b", (1)",
+    b", -1",
+    b", 1.e",
+    b", 0xg",
+    b", TRUE",
+    b", _utf8mb4'a'",
 ];
 const BLANKS: &[&[u8]] = &[
-    b"\x0b", b"\x0c", b"\xa0", b"\xc2\xa0", b"\xe3\x80\x80", b"\t", b"\r", b"\n", b"\0", b"\x1a", b"\x1f", b"\xe2\x80\x8b", b"\xef\xbb\xbf", b"",
+    b"\x0b",
+    b"\x0c",
+    b"\xa0",
+    b"\xc2\xa0",
+    b"\xe3\x80\x80",
+    b"\t",
+    b"\r",
+    b"\n",
+    b"\0",
+    b"\x1a",
+    b"\x1f",
+    b"\xe2\x80\x8b",
+    b"\xef\xbb\xbf",
+    b"",
 ];
-const COMMENTS: &[&[u8]] = &[b"/**/", b"/* x */", b"/*\xbf*/", b"/*'*/", b"/*--*/", b"/*\0*/", b"/*/**/", b"/*!*/", b"/*M!*/", b"/*+ x */", b"/*!99999 x*/"];
-const EXECUTABLE: &[&[u8]] = &[b"/*!", b"/*!40101 ", b"/*!50701 ", b"/*!99997 ", b"/*M! ", b"/*M!100100 ", b"/*!050000 ", b"/*!5070 1 ", b"/*!100000"];
-const TO_THE_END: &[&[u8]] = &[b"-- x\n", b"#x\n", b"--\x01\n", b"--\n", b"-- '\n", b"# `\n", b"--x\n", b"#\0, CONCAT(name)\n", b"--\t\n", b"/*", b"-- ", b"#"];
+const COMMENTS: &[&[u8]] = &[
+    b"/**/",
+    b"/* x */",
+    b"/*\xbf*/",
+    b"/*'*/",
+    b"/*--*/",
+    b"/*\0*/",
+    b"/*/**/",
+    b"/*!*/",
+    b"/*M!*/",
+    b"/*+ x */",
+    b"/*!99999 x*/",
+];
+const EXECUTABLE: &[&[u8]] = &[
+    b"/*!",
+    b"/*!40101 ",
+    b"/*!50701 ",
+    b"/*!99997 ",
+    b"/*M! ",
+    b"/*M!100100 ",
+    b"/*!050000 ",
+    b"/*!5070 1 ",
+    b"/*!100000",
+];
+const TO_THE_END: &[&[u8]] = &[
+    b"-- x\n",
+    b"#x\n",
+    b"--\x01\n",
+    b"--\n",
+    b"-- '\n",
+    b"# `\n",
+    b"--x\n",
+    b"#\0, CONCAT(name)\n",
+    b"--\t\n",
+    b"/*",
+    b"-- ",
+    b"#",
+];
 const QUOTED: &[&[u8]] = &[
-    b"'a\\\\'", b"'a\\'", b"'a''b'", b"\"a\\\"b\"", b"`a\\`", b"`a``b`", b"'", b"\"", b"`", b"'\\\\\\''", b"'a\\\\', ', CONCAT(name) FROM people -- '",
-    b"'a\\', CONCAT(name) FROM people -- '", b"\"name\"", b"'\xbf\\' , CONCAT(name) FROM people -- '", b"'\\0'", b"'a\0b'", b"'\xff'", b"q'[a]'", b"[name]", b"$$a$$",
+    b"'a\\\\'",
+    b"'a\\'",
+    b"'a''b'",
+    b"\"a\\\"b\"",
+    b"`a\\`",
+    b"`a``b`",
+    b"'",
+    b"\"",
+    b"`",
+    b"'\\\\\\''",
+    b"'a\\\\', ', CONCAT(name) FROM people -- '",
+    b"'a\\', CONCAT(name) FROM people -- '",
+    b"\"name\"",
+    b"'\xbf\\' , CONCAT(name) FROM people -- '",
+    b"'\\0'",
+    b"'a\0b'",
+    b"'\xff'",
+    b"q'[a]'",
+    b"[name]",
+    b"$$a$$",
 ];
 const INTRODUCED: &[&[u8]] = &[
-    b"_utf8mb4'a'", b"_gbk'\xbf\\'", b"_sjis'\x95\\'", b"_utf16'ab'", b"_ucs2 x'0061'", b"_binary'a'", b"N'a'", b"n'a'", b"_big5'a\\'", b"_utf8mb4 0x61",
-    b"_latin1 b'1'", b"_utf8 'a' COLLATE utf8_bin", b"X'6'", b"x'zz'", b"0x", b"b'2'", b"_nothing'a'", b"_utf32 x'00000061'",
+    b"_utf8mb4'a'",
+    b"_gbk'\xbf\\'",
+    b"_sjis'\x95\\'",
+    b"_utf16'ab'",
+    b"_ucs2 x'0061'",
+    b"_binary'a'",
+    b"N'a'",
+    b"n'a'",
+    b"_big5'a\\'",
+    b"_utf8mb4 0x61",
+    b"_latin1 b'1'",
+    b"_utf8 'a' COLLATE utf8_bin",
+    b"X'6'",
+    b"x'zz'",
+    b"0x",
+    b"b'2'",
+    b"_nothing'a'",
+    b"_utf32 x'00000061'",
 ];
-const BRACES: &[(&[u8], &[u8])] = &[(b"{fn ", b"}"), (b"{d ", b"}"), (b"{oj ", b"}"), (b"{any ", b"}"), (b"{", b"}"), (b"[", b"]"), (b"(((", b")))")];
+const BRACES: &[(&[u8], &[u8])] =
+    &[(b"{fn ", b"}"), (b"{d ", b"}"), (b"{oj ", b"}"), (b"{any ", b"}"), (b"{", b"}"), (b"[", b"]"), (b"(((", b")))")];
 const OPERATORS: &[&[u8]] = &[
-    b"||", b":=", b"!", b"<=>", b"->", b"->>", b"&&", b"<>", b"!=", b"~", b"^", b"%", b"@", b"@@", b"?", b"*", b"**", b"=", b"==", b"<<", b":", b"$", b"\\", b"..",
+    b"||", b":=", b"!", b"<=>", b"->", b"->>", b"&&", b"<>", b"!=", b"~", b"^", b"%", b"@", b"@@", b"?", b"*", b"**",
+    b"=", b"==", b"<<", b":", b"$", b"\\", b"..",
 ];
 
 /// Its name, and the changed bytes.
@@ -150,16 +256,30 @@ fn before_a_word(bytes: &[u8], rng: &mut Rng, inserted: &[u8]) -> Vec<u8> {
 
 fn appended(mut bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     const TAILS: &[&[u8]] = &[
-        b"; SELECT CONCAT(name) FROM people", b";", b" ;\0", b"\0; SELECT 1", b" -- ", b" #", b" /*", b" LIMIT 1 PROCEDURE ANALYSE()", b" INTO @x",
-        b"; DELETE FROM notes", b" UNION ALL SELECT CONCAT(name) FROM people", b"\n--\nUNION SELECT name FROM people", b"\xff", b" \\G",
+        b"; SELECT CONCAT(name) FROM people",
+        b";",
+        b" ;\0",
+        b"\0; SELECT 1",
+        b" -- ",
+        b" #",
+        b" /*",
+        b" LIMIT 1 PROCEDURE ANALYSE()",
+        b" INTO @x",
+        b"; DELETE FROM notes",
+        b" UNION ALL SELECT CONCAT(name) FROM people",
+        b"\n--\nUNION SELECT name FROM people",
+        b"\xff",
+        b" \\G",
     ];
-    bytes.extend_from_slice(*rng.pick::<&[u8]>(TAILS));
+    bytes.extend_from_slice(rng.pick::<&[u8]>(TAILS));
     bytes
 }
 
 fn any_byte(mut bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     let at = rng.below(bytes.len() + 1);
-    let byte = *rng.pick(&[0, 1, 9, 0x1a, b'\'', b'"', b'`', b'\\', b'/', b'*', b'-', b'#', b';', b'(', b')', 0x7f, 0x80, 0xbf, 0xff]);
+    let byte = *rng.pick(&[
+        0, 1, 9, 0x1a, b'\'', b'"', b'`', b'\\', b'/', b'*', b'-', b'#', b';', b'(', b')', 0x7f, 0x80, 0xbf, 0xff,
+    ]);
     if rng.percent(30) && at < bytes.len() {
         bytes[at] = byte;
     } else {
@@ -187,7 +307,8 @@ mod tests {
         let statement = b"SELECT CONCAT(name), 'a' FROM people WHERE id = 'b'".to_vec();
         let mut rng = Rng::new(1, 1);
         let mut changed: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut known = [&b"1e1FROM"[..], b"\\NFROM", b"/*!40101", b"\xbf'", b"--\x01\n", b"{fn ", b"\0"].map(|part| (part, 0));
+        let mut known =
+            [&b"1e1FROM"[..], b"\\NFROM", b"/*!40101", b"\xbf'", b"--\x01\n", b"{fn ", b"\0"].map(|part| (part, 0));
         for _ in 0..20_000 {
             let (name, bytes) = splice(statement.clone(), &mut rng);
             *changed.entry(name).or_default() += usize::from(bytes != statement);

@@ -13,7 +13,8 @@ impl Generator {
         let verb = if replaces { "REPLACE" } else { *self.rng.pick(&["INSERT", "INSERT", "INSERT IGNORE"]) };
         let body = if self.rng.percent(20) {
             self.hit("INSERT SET");
-            let pairs: Vec<_> = columns.iter().map(|column| format!("{} = {}", column.name, self.stored(column))).collect();
+            let pairs: Vec<_> =
+                columns.iter().map(|column| format!("{} = {}", column.name, self.stored(column))).collect();
             format!("SET {}", pairs.join(", "))
         } else {
             let rows: Vec<_> = (0..1 + self.rng.below(2)).map(|_| self.row(&columns)).collect();
@@ -105,7 +106,8 @@ impl Generator {
     /// `column = value`.
     fn assignment(&mut self, table: &Table, scope: &Scope) -> String {
         let columns = table.columns();
-        let settable: Vec<&Column> = columns.iter().filter(|column| table.insertable.contains(&column.name.as_str())).collect();
+        let settable: Vec<&Column> =
+            columns.iter().filter(|column| table.insertable.contains(&column.name.as_str())).collect();
         let column = *self.rng.pick(&settable);
         let value = match column.guard {
             Guard::Clean => {
