@@ -191,11 +191,10 @@ impl Viewer {
     }
 }
 
-/// What makes a printed text of a statement, or says why not.
-pub type Reader = fn(&[u8]) -> Result<Vec<u8>, String>;
+type WrongPrinter = fn(&[u8]) -> Result<Vec<u8>, String>;
 
 /// Printers that are wrong in ways in which printers have been wrong, and one that changes nothing.
-pub fn named(name: &str) -> Option<Reader> {
+pub fn named(name: &str) -> Option<WrongPrinter> {
     fn replaced(text: &[u8], from: &str, to: &str) -> Result<Vec<u8>, String> {
         Ok(String::from_utf8_lossy(text).replace(from, to).into_bytes())
     }

@@ -276,7 +276,7 @@ COPIES = _cases(
     ),
 )
 
-_SCHEMA_TABLES = [
+_SCHEMA_TABLES = (
     "INNODB_TRX",
     "INNODB_FT_INDEX_TABLE",
     "INNODB_BUFFER_PAGE",
@@ -286,14 +286,14 @@ _SCHEMA_TABLES = [
     "TRIGGERS",
     "OPTIMIZER_TRACE",
     "PROFILING",
-]
-_OTHER_TABLES = [
+)
+_OTHER_TABLES = (
     "performance_schema.events_statements_history",
     "mysql.column_stats",
     "mysql.general_log",
     "sys.processlist",
     "sys.session",
-]
+)
 
 SERVER = _cases(
     "server",

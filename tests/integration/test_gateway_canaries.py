@@ -1,7 +1,7 @@
 """Statements by a grammar against the gateway: nothing protected comes out, and two sides cannot be told apart.
 
-The seeds are fixed and it ends by count, so that what lands does not hang on chance or on the machine; `make fuzz` goes
-on.
+The seeds are fixed and it ends by count, so that what lands does not hang on chance or on the machine; `make fuzz`
+goes on.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.campaign import EQUALITY, FINDS, TARGETS, Ground, attack, ground, make_databases, run
+from costof.lab.certificates import write_private
+from tests.gateway.campaign import EQUALITY, FINDS, OPEN, TARGETS, Ground, attack, ground, make_databases, run
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 STATEMENTS = 12_000
 # Noise comes rarely, and is the same for all rules.
 STATEMENTS_OF_TWINS = 4_000
+PRINTED = 1500
 # Of what the generator takes for the subset that passes. More, and the attack would be hollow.
 MOST_REFUSED = 0.35
 
@@ -63,3 +65,31 @@ def test_without_a_gateway_it_is_found_at_once(standing: Ground) -> None:
     report = run("campaign", plan={**plan, "seed": 3, "statements": 500})
     assert len(report["finds"]) == 1
     assert report["finds"][0]["after"] < 100
+
+
+# Of vitess and others: see engine/canary/differential.rs.
+WRONG_PRINTERS = ["without-parentheses", "without-escapes", "without-distinct", "swapped", "double-quotes"]
+
+
+def test_what_is_printed_of_a_statement_is_the_statement(standing: Ground) -> None:
+    """To the server, which keeps a view of either, and to another parser."""
+    make_databases(standing, [OPEN])
+    rules_file = standing.lab.folder / "printed.toml"
+    write_private(rules_file, standing.rules(OPEN).encode())
+    report = run("differential", OPEN.database, str(PRINTED), str(rules_file), plan=differential_plan(standing))
+    assert report["differences"] == []
+    assert report["printed"] >= 0.9 * PRINTED, report["refused"]
+    assert min(report["compared"], report["read_twice"]) >= 0.7 * PRINTED
+
+
+@pytest.mark.parametrize("printer", WRONG_PRINTERS)
+def test_wrong_printers_are_told(standing: Ground, printer: str) -> None:
+    make_databases(standing, [OPEN])
+    right = run("differential", OPEN.database, "200", "same", plan=differential_plan(standing))
+    wrong = run("differential", OPEN.database, "200", printer, plan=differential_plan(standing))
+    # What is not printed anew is itself read in another way under some modes.
+    assert len(wrong["differences"]) > len(right["differences"]) + 3
+
+
+def differential_plan(standing: Ground) -> dict[str, Any]:
+    return {"servers": standing.logins(), "targets": [], "seed": 4}

@@ -82,7 +82,7 @@ fn an_output_is_encrypted_by_the_tree_or_by_its_original_names() {
         ("SELECT x FROM (SELECT name AS x FROM people) t", PLAIN),
         ("SELECT x FROM (SELECT name AS x FROM people) t", COMPUTED),
         ("SELECT x FROM names_v AS t", Column { database: "d", table: "t", column: "x" }),
-        ("SELECT MAX(name) FROM people", PLAIN),
+        ("SELECT name FROM people UNION ALL SELECT city FROM people", PLAIN),
         ("SELECT initial FROM people", COMPUTED),
         ("SELECT city FROM people", SECRET),
         ("SELECT city FROM people", of_rule_alone),
