@@ -14,7 +14,7 @@ from tests.clients.programs import Absent
 
 # Where one answer ends and the next begins.
 SUBJECTS = ("columns", "visit", "summary", "updated", "residents", "person", "found", "left")
-SECONDS = 30
+SECONDS = 300
 SCRIPT = """
 use {database};
 select 'columns'; show columns from cities;

@@ -12,8 +12,8 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 FETCH_SECONDS = 300
-BUILD_SECONDS = 240
-RUN_SECONDS = 120
+BUILD_SECONDS = 600
+RUN_SECONDS = 300
 OLDEST_JAVA = 17
 HERE = Path(__file__).parent
 

@@ -24,7 +24,7 @@ from tests.lab_programs import ADMIN, eventually, running_mariadb, user_of_many_
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 
 
 @dataclass

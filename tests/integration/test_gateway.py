@@ -28,7 +28,7 @@ from tests.integration.conftest import COSTOF, costof, eventually
 from tests.lab_programs import check_of, running_mariadb
 from tests.taps import Tap
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
 SHOP, ANALYST, STRANGER, CATALOGUE = "shop", "analyst", "stranger", "catalogue"
@@ -112,7 +112,7 @@ class Site:
     def _login(self, user: str, port: int | None) -> dict[str, Any]:
         host, own = self.address.split(":")
         login = {"host": host, "port": port or int(own), "user": user, "password": self.server.password}
-        return {**login, "database": DATABASE, "autocommit": True, "ssl_disabled": True, "read_timeout": 20}
+        return {**login, "database": DATABASE, "autocommit": True, "ssl_disabled": True, "read_timeout": 300}
 
 
 @pytest.fixture(scope="module")
@@ -590,7 +590,7 @@ def test_a_server_that_is_not_there_or_ends_a_session(site: Site, lab: Lab) -> N
     with site.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET wait_timeout = 1")
         # The server ends the idle connection, and so the gateway the client's.
-        connection._sock.settimeout(20)
+        connection._sock.settimeout(300)
         assert connection._rfile.read(1) == b""
         connection._force_close()
     before = int(site.server.status("Threads_connected")["Threads_connected"])
@@ -633,7 +633,7 @@ def test_the_command(lab: Lab, server: MariadbServer, tmp_path: Path) -> None:
         process.send_signal(signal.SIGHUP)
         assert "unknown field `colour`" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
         assert (process.returncode, out, err) == (0, "", "")
     finally:
         process.kill()

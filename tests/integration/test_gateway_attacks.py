@@ -17,7 +17,7 @@ from tests.gateway.site import ACCOUNTS, SHOP, Site
 from tests.gateway.wire import INIT_DB, RESET_CONNECTION, Client
 from tests.lab_programs import running_mariadb
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 
 CANARIES = Canaries(NAMES, SALARIES)
 LAST_PREPARED = 0xFFFF_FFFF

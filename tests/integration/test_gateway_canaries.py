@@ -14,7 +14,7 @@ import pytest
 from costof.lab.certificates import write_private
 from tests.gateway.campaign import EQUALITY, FINDS, OPEN, TARGETS, Ground, attack, ground, make_databases, run
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 STATEMENTS = 12_000
 # Noise comes rarely, and is the same for all rules.

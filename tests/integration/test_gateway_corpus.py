@@ -15,7 +15,7 @@ from tests.gateway.site import Site
 from tests.gateway.wire import Answer, Client
 from tests.lab_programs import running_mariadb
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.servers
 
 OPEN = 'predicates = "allow"\nexpressions = "encrypt"\n'
 STRICT = 'predicates = "refuse"\n'

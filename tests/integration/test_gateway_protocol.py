@@ -18,7 +18,7 @@ from tests.integration.conftest import eventually
 from tests.lab_programs import check_of, running_mariadb
 from tests.raw_mysql import EVERYTHING, NO_SCHEMA, USUAL, RawClient, RefusedError
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
 SHOP, LONG, CATALOGUE, ELSEWHERE = "shop", "long-" * 16, "catalogue", "elsewhere"
@@ -62,7 +62,7 @@ class Site:
         host, port = self.address.split(":")
         return encrypted.connect(
             master_keys={"app": KEY}, host=host, port=int(port), user=SHOP, password=self.server.password,
-            database=DATABASE, ssl_disabled=True, read_timeout=20,
+            database=DATABASE, ssl_disabled=True, read_timeout=300,
         )  # fmt: skip
 
     def refusal(self, user: str | bytes, **settings: Any) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from costof.ledger import Ledger
 from tests.integration.test_http_run import ask
 from tests.lab_programs import RunningBalancer, running_balancer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.servers
 
 
 class OldNginx(Nginx):

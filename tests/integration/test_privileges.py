@@ -27,7 +27,7 @@ from tests.lab_programs import running_mariadb
 
 from .conftest import PASSWORD, Standalone, costof
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 USER = "bench-user"
 STUDIES = {"mysql-transport": MysqlTarget, "mysql-column-encryption": GatewayTarget}
 LACKING = [(study, name) for study, target in STUDIES.items() for name in target.PRIVILEGES]

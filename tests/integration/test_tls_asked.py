@@ -16,7 +16,7 @@ from tests.taps import Tap
 
 from .conftest import PASSWORD, SMALL, Outcome, Standalone, costof
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.servers
 Start = Callable[..., Standalone]
 HANDSHAKE = b"\x16\x03"
 #: Of MySQL's request for TLS (protocol::SSLRequest), with its header: 32 bytes, the packet after the greeting.
