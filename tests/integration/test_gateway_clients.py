@@ -28,7 +28,8 @@ from tests.clients.programs import Absent
 from tests.lab_programs import running_mariadb
 
 # The first build of a client fetches its libraries.
-pytestmark = pytest.mark.servers
+# The first run of a machine fetches and builds the clients.
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
 
 KEY = "00112233445566778899aabbccddeeff"
 # Accounts, by what they are to see.
