@@ -16,9 +16,9 @@ from tests.gateway.campaign import EQUALITY, FINDS, OPEN, TARGETS, Ground, attac
 
 pytestmark = pytest.mark.servers
 
-STATEMENTS = 12_000
+STATEMENTS = 30_000
 # Noise comes rarely, and is the same for all rules.
-STATEMENTS_OF_TWINS = 4_000
+STATEMENTS_OF_TWINS = 8_000
 PRINTED = 1500
 # Of what the generator takes for the subset that passes. More, and the attack would be hollow.
 MOST_REFUSED = 0.35
