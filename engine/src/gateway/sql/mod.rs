@@ -125,6 +125,10 @@ impl Refusal {
         Self::new(RefusalKind::Denied, format!("{what} of the protected column {}", shortened(column)))
     }
 
+    fn made_of_columns(what: &str) -> Self {
+        Self::new(RefusalKind::Denied, format!("{what} of what is made of protected columns"))
+    }
+
     fn unknown_column(name: &str) -> Self {
         Self::new(RefusalKind::UnknownColumn, format!("Unknown column '{}'", shortened(name)))
     }

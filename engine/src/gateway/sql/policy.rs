@@ -225,7 +225,7 @@ impl<'c> Policy<'c> {
         }
         Err(match taint {
             Taint::Bare(number) => Refusal::column(what, &self.catalogue.protection(number).name),
-            Taint::Clean | Taint::Mixed { .. } => Refusal::column(what, "a protected column"),
+            Taint::Clean | Taint::Mixed { .. } => Refusal::made_of_columns(what),
         })
     }
 
@@ -284,7 +284,7 @@ impl<'c> Policy<'c> {
             Taint::Clean => Ok(()),
             _ if !Check::Stored.is_on() => Ok(()),
             Taint::Bare(number) => Err(Refusal::column("copy", &self.catalogue.protection(number).name)),
-            Taint::Mixed { .. } => Err(Refusal::column("copy", "a protected column")),
+            Taint::Mixed { .. } => Err(Refusal::made_of_columns("copy")),
         }
     }
 
@@ -294,24 +294,19 @@ impl<'c> Policy<'c> {
             return left;
         }
         let class = if left.class == right.class { left.class } else { Class::Other };
-        Value { taint: self.joined(left.taint, right.taint, false), class }
+        Value { taint: self.joined(left.taint, right.taint), class }
     }
 
-    /// What is made of two values.
-    pub fn joined(&self, left: Taint, right: Taint, by_expression: bool) -> Taint {
+    /// What holds one of two values, or the least or the sum of some.
+    pub fn joined(&self, left: Taint, right: Taint) -> Taint {
         if left == Taint::Clean && right == Taint::Clean {
             return Taint::Clean;
         }
         let is_expression = |taint| matches!(taint, Taint::Mixed { is_expression: true, .. });
         Taint::Mixed {
-            is_expression: by_expression || is_expression(left) || is_expression(right),
+            is_expression: is_expression(left) || is_expression(right),
             is_free: self.is_free(left) && self.is_free(right),
         }
-    }
-
-    /// MIN, MAX, SUM and AVG of a value.
-    pub fn aggregated(&self, taint: Taint) -> Taint {
-        self.joined(taint, Taint::Clean, false)
     }
 }
 

@@ -260,7 +260,12 @@ impl<'a> Resolver<'a> {
                 ArgumentValue::Unit(_) | ArgumentValue::Word(_) => Taint::Clean,
             };
             all = match call.function.kind {
-                Kind::Count | Kind::Combine if is_plain => self.policy.joined(all, taint, false),
+                Kind::Count if is_plain => Taint::Clean,
+                Kind::Combine if is_plain => {
+                    // Which value is the least, or how many digits a sum has, is seen by the ciphertext's length.
+                    self.policy.may_use(Check::Aggregate, taint, "MIN, MAX, SUM or AVG")?;
+                    self.policy.joined(all, taint)
+                }
                 _ => self.computed_both(all, taint)?.taint,
             };
         }
@@ -274,11 +279,7 @@ impl<'a> Resolver<'a> {
         match call.function.kind {
             // How many there are is counted of rows that were chosen without it.
             Kind::Count => Ok(Value::CLEAN),
-            Kind::Combine if is_plain => {
-                // Which value is the least, or how many digits a sum has, is seen by the ciphertext's length.
-                self.policy.may_use(Check::Aggregate, all, "MIN, MAX, SUM or AVG")?;
-                Ok(Value { taint: self.policy.aggregated(all), ..Value::CLEAN })
-            }
+            Kind::Combine if is_plain => Ok(Value { taint: all, ..Value::CLEAN }),
             Kind::Combine | Kind::Scalar | Kind::Aggregate | Kind::Window => self.computed(all),
         }
     }
