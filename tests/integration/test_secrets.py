@@ -211,12 +211,12 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
         )
         try:
             listening.settimeout(300)
-            listening.accept()[0].close()
-            for pid in (process.pid, *descendants(process.pid)):
-                with contextlib.suppress(OSError):
-                    for name in ("cmdline", "environ"):
-                        assert_hidden(HEAD, Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace"))
-            with contextlib.suppress(OSError):
+            # While it stands the command waits for an answer, and is there to be looked at.
+            with listening.accept()[0]:
+                for pid in (process.pid, *descendants(process.pid)):
+                    with contextlib.suppress(OSError):
+                        for name in ("cmdline", "environ"):
+                            assert_hidden(HEAD, Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace"))
                 shown = Path(f"/proc/{process.pid}/cmdline").read_bytes().rstrip(b"\0").decode()
                 assert shown.startswith(f"costof {words[0]}")
         finally:
