@@ -1,6 +1,7 @@
 //! From tokens to a tree, by recursive descent without backtracking, after the servers' own grammar (`sql_yacc.yy`) and its
 //! precedences, as far as statements of that kind may pass. All else is refused.
 
+mod call;
 mod change;
 mod expression;
 mod query;
