@@ -88,6 +88,11 @@ fn compare(
             return Ok(Some(format!("another parser: {why}")));
         }
     }
+    // In a CTE the server keeps USING and stars as they were written.
+    let holds = |word: &str| original.windows(word.len()).any(|window| window == word.as_bytes());
+    if original.starts_with(b"WITH") && ["USING", ".*", " * "].into_iter().any(holds) {
+        return Ok(None);
+    }
     // What the server cannot make a view of (two columns of one name) cannot be compared.
     let Ok(wanted) = viewer.body(original, "")? else { return Ok(None) };
     report.compared += 1;

@@ -41,7 +41,7 @@ pub fn shape(text: &[u8]) -> Option<Shape> {
     let mut shape = reader.0;
     shape.gains_columns |= ["USING", "NATURAL"].iter().any(|word| text.contains(word));
     // It takes `b'1'` and `0b1` for columns.
-    shape.columns.retain(|column| column != "b" && !column.starts_with("b1"));
+    shape.columns.retain(|column| column != "b" && !column.starts_with("b1") && !column.starts_with("0b"));
     Some(shape)
 }
 

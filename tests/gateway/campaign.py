@@ -30,8 +30,7 @@ FINDS = Path(__file__).with_name("finds")
 SHOP, CATALOGUE, ADMIN = "shop", "catalogue", "admin"
 PROTECTED = (("people", "name"), ("people", "salary"), ("owners", "name"), ("badges", "holder"))
 
-# What both servers must do alike: plans follow counts, which are not renewed. Nothing is waited for until it is on the
-# disk.
+# What both servers must do alike: plans follow counts, which are not renewed. Nothing waits for the disk.
 SETTINGS = {
     "innodb-stats-auto-recalc": "OFF",
     "innodb-flush-log-at-trx-commit": "0",

@@ -398,7 +398,16 @@ INFERENCE = _cases(
             r("SELECT COUNT(NULLIF(name,'x')) FROM people"),
         ],
     ),
-    (97, [p("SELECT id FROM people WHERE name = 'guess'", [])]),
+    (
+        97,
+        [
+            p("SELECT id FROM people WHERE name = 'guess'", []),
+            r("SELECT id FROM people WHERE initial = 'k'"),
+            r("SELECT MIN(name) FROM people"),
+            r("SELECT SUM(salary) FROM people"),
+            r("SELECT salary FROM people UNION ALL SELECT 1e3"),
+        ],
+    ),
 )
 
 CASES = [*LEXERS, *NAMES_MADE_UP, *COPIES, *SERVER, *INFERENCE]
