@@ -1,7 +1,7 @@
 //! What databases, tables and columns a server has, and which of their columns are protected: those that a rule means, and
 //! those that hold the same values or are made of them.
 
-use super::Rules;
+use super::{Predicates, Rules};
 use crate::encryption::Algorithm;
 use crate::gateway::sql::{self, Class, Taint, Value};
 use std::collections::{HashMap, HashSet};
@@ -79,7 +79,7 @@ pub struct Protection {
     /// Of what goes to a client.
     pub algorithm: Algorithm,
     /// Where it may stand in a statement.
-    pub predicates: super::Predicates,
+    pub predicates: Predicates,
     /// Whose it is, for an error to name it.
     pub name: String,
 }
@@ -251,14 +251,18 @@ impl Catalogue {
             facts.columns.iter().filter(|column| gives_ids(&column.extra)).map(|column| &column.names).collect();
         loop {
             let mut found: Vec<(&[String; 3], Protection)> = Vec::new();
-            let first = |columns: &[[String; 3]]| {
-                columns.iter().find_map(|[database, table, column]| self.protected(database, table, column)).cloned()
+            let strictest = |columns: &[[String; 3]]| {
+                let found =
+                    columns.iter().filter_map(|[database, table, column]| self.protected(database, table, column));
+                found.min_by_key(|protection| protection.predicates).cloned()
             };
             for group in &groups {
-                let by = first(group);
+                let by = strictest(group);
                 found.extend(by.into_iter().flat_map(|by| group.iter().map(move |names| (names, by.clone()))));
             }
-            found.extend(generated.iter().filter_map(|(names, sources)| Some((names, first(sources)?))));
+            found.extend(
+                generated.iter().filter_map(|(names, sources)| Some((names, generated_from(strictest(sources)?)))),
+            );
             let mut has_changed = false;
             for (names, by) in found {
                 let [database, table, column] = names;
@@ -315,6 +319,12 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// What is made of a column may be equal where the column is not: to compare it tells a part of the value.
+fn generated_from(source: Protection) -> Protection {
+    let predicates = if source.predicates == Predicates::Allow { Predicates::Allow } else { Predicates::Refuse };
+    Protection { predicates, ..source }
 }
 
 impl Rules {

@@ -39,8 +39,8 @@ pub enum Expressions {
     Encrypt,
 }
 
-/// Where a protected column may stand in a statement, beside its outputs, IS NULL and being stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// Where a protected column may stand in a statement, beside its outputs, IS NULL and being stored; the strictest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Predicates {
     /// Nowhere.

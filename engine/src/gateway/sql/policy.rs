@@ -145,7 +145,7 @@ impl Class {
     }
 
     /// Of a value that the client gives; None for what is not one.
-    fn of_literal(expr: &Expr<'_>) -> Option<Self> {
+    pub fn of_literal(expr: &Expr<'_>) -> Option<Self> {
         Some(match expr {
             Expr::Null => Class::Null,
             Expr::Number(digits) if digits.contains(['e', 'E']) => Class::Float,
@@ -288,13 +288,23 @@ impl<'c> Policy<'c> {
         }
     }
 
-    /// Several values of one column of a set.
-    pub fn united(&self, left: Value, right: Value) -> Value {
+    /// Two values of one column of a set.
+    ///
+    /// # Errors
+    /// Where the set's type would be another than a protected number's: how long it is then depends on its value.
+    pub fn united(&self, left: Value, right: Value) -> Result<Value, Refusal> {
         if !Check::Union.is_on() {
-            return left;
+            return Ok(left);
+        }
+        let is_alike = left.class == right.class || [left.class, right.class].contains(&Class::Null);
+        for value in [left, right] {
+            let is_number = matches!(value.class, Class::Integer | Class::Decimal | Class::Float | Class::Other);
+            if is_number && !is_alike {
+                self.may_use(Check::Union, value.taint, "union with another type")?;
+            }
         }
         let class = if left.class == right.class { left.class } else { Class::Other };
-        Value { taint: self.joined(left.taint, right.taint), class }
+        Ok(Value { taint: self.joined(left.taint, right.taint), class })
     }
 
     /// What holds one of two values, or the least or the sum of some.

@@ -3,7 +3,7 @@
 use super::Resolver;
 use super::scope::Scope;
 use crate::gateway::sql::Refusal;
-use crate::gateway::sql::policy::{Check, Taint, Value};
+use crate::gateway::sql::policy::{Check, Class, Taint, Value};
 use crate::gateway::sql::tree::{Argument, ArgumentValue, Binary, Call, Expr, Order, Over, Query, Truth, Unary};
 use crate::gateway::sql::words::{self, Kind};
 
@@ -125,7 +125,9 @@ impl<'a> Resolver<'a> {
             | Expr::Text(_)
             | Expr::Bytes { .. }
             | Expr::Temporal { .. }
-            | Expr::Parameter(_) => Ok(Value::CLEAN),
+            | Expr::Parameter(_) => {
+                Ok(Value { class: Class::of_literal(expr).unwrap_or(Class::Other), ..Value::CLEAN })
+            }
             Expr::Variable(name) => match words::tells_id(name) && self.catalogue.hides_ids {
                 true => Err(Refusal::of("last id while a protected column has AUTO_INCREMENT")),
                 false => Ok(Value::CLEAN),

@@ -135,7 +135,7 @@ impl<'a> Resolver<'a> {
                             self.policy.may_use(Check::Distinct, taint, "comparison by UNION, EXCEPT or INTERSECT")?;
                         }
                     }
-                    left.value = self.policy.united(left.value, right.value);
+                    left.value = self.policy.united(left.value, right.value)?;
                     left.column = None;
                     Ok(left)
                 };
