@@ -45,6 +45,8 @@ impl World {
         // the order of these is the same on both sides, also among what statements add.
         world.owners.iter_mut().for_each(|owner| owner[..2].copy_from_slice(b"zz"));
         world.owners.sort_by_key(|owner| owner.to_ascii_lowercase());
+        // As a number each is another one, so that a comparison with a number tells them apart.
+        world.names[0][..2].copy_from_slice(if side == 0 { b"1q" } else { b"5q" });
         // Order is another on the other side.
         world.names.sort_by_key(|name| name.to_ascii_lowercase());
         world.salaries.sort_unstable();

@@ -118,6 +118,13 @@ const TURNS: &[&str] = &[
 
 /// `$` is what a protected value was turned into, `@` a protected text itself.
 const PLACES: &[&str] = &[
+    "SELECT id FROM people WHERE @ = id",
+    "SELECT p.id FROM people p JOIN notes n ON p.name = n.id",
+    "SELECT id FROM people WHERE id IN (2, @)",
+    "SELECT id FROM people WHERE @ <=> rate - 0.25",
+    "SELECT COUNT(*) FROM people WHERE id = ANY (SELECT name FROM people)",
+    "SELECT hushed FROM people UNION SELECT t FROM notes",
+    "SELECT city FROM people UNION SELECT initial FROM people",
     "SELECT id FROM people WHERE @",
     "SELECT id FROM people WHERE NOT @",
     "SELECT COUNT(*) FROM people WHERE @ AND id < 9",
