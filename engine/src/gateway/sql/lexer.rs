@@ -23,6 +23,8 @@ pub enum Token<'a> {
     Bytes {
         /// Of an introducer.
         charset: Option<Charset>,
+        /// `0x…`, `0b…` and `b'…'`, which are numbers among numbers; `X'…'` is not to every server.
+        is_number: bool,
         /// What it stands for.
         bytes: Cow<'a, [u8]>,
     },
@@ -227,7 +229,7 @@ impl<'a> Lexer<'a> {
         let digits = self.take_while(|byte| belongs(&byte));
         self.separate("number")?;
         let bytes = read(digits).filter(|bytes| !bytes.is_empty()).ok_or(Refusal::of("number without digits"))?;
-        Ok(Token::Bytes { charset: None, bytes: bytes.into() })
+        Ok(Token::Bytes { charset: None, is_number: true, bytes: bytes.into() })
     }
 
     /// Between two of these quotes; two of them within stand for one, and a backslash changes what is behind it.
@@ -304,13 +306,15 @@ impl<'a> Lexer<'a> {
             return match self.rest() {
                 [quote @ (b'\'' | b'"'), ..] => self.introduced(word, *quote),
                 [b'0', b'x', ..] => match self.number()? {
-                    Token::Bytes { bytes, .. } => Ok(Token::Bytes { charset: Some(charset), bytes }),
+                    Token::Bytes { bytes, .. } => Ok(Token::Bytes { charset: Some(charset), is_number: false, bytes }),
                     _ => Err(Refusal::of("introducer without a text")),
                 },
                 [b'x' | b'X', quote @ b'\'', ..] => {
                     self.at += 1;
                     match self.introduced("x", *quote)? {
-                        Token::Bytes { bytes, .. } => Ok(Token::Bytes { charset: Some(charset), bytes }),
+                        Token::Bytes { bytes, .. } => {
+                            Ok(Token::Bytes { charset: Some(charset), is_number: false, bytes })
+                        }
                         _ => Err(Refusal::of("introducer without a text")),
                     }
                 }
@@ -340,7 +344,8 @@ impl<'a> Lexer<'a> {
         if charset == Some(Charset::Utf8mb4) && str::from_utf8(&bytes).is_err() {
             return Err(Refusal::of("text that is not UTF-8"));
         }
-        Ok(Token::Bytes { charset, bytes })
+        let is_number = matches!(word, "b" | "B") && !bytes.is_empty();
+        Ok(Token::Bytes { charset, is_number, bytes })
     }
 
     fn sign(&mut self) -> Result<Token<'a>, Refusal> {

@@ -241,6 +241,8 @@ pub enum Expr<'a> {
     Text(Cow<'a, str>),
     Bytes {
         charset: Option<Charset>,
+        /// It is a number among numbers.
+        is_number: bool,
         bytes: Cow<'a, [u8]>,
     },
     /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`

@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
         Ok(match self.take()? {
             Token::Number(digits) => Expr::Number(digits),
             Token::Text(text) => Expr::Text(text),
-            Token::Bytes { charset, bytes } => Expr::Bytes { charset, bytes },
+            Token::Bytes { charset, is_number, bytes } => Expr::Bytes { charset, is_number, bytes },
             _ => return Err(Refusal::of("statement without a value where one must be")),
         })
     }

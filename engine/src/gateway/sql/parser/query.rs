@@ -262,15 +262,34 @@ impl<'a> Parser<'a> {
         Ok(joined)
     }
 
-    /// Parentheses only, and behind them a query's first word.
+    /// Parentheses, behind them a query's first word, and behind the second one's end what goes on with a query: anything
+    /// else makes a derived table of it, which others are joined to.
     fn opens_nested_query(&self) -> bool {
         let mut ahead = self.lexer;
-        loop {
+        let mut first = ahead.token();
+        let mut depth = 0_u32;
+        while let Ok(Token::Sign(Sign::Open)) = first {
+            depth += 1;
+            first = ahead.token();
+        }
+        if !matches!(first, Ok(Token::Word(word)) if ["SELECT", "WITH"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        {
+            return false;
+        }
+        while depth > 0 {
             match ahead.token() {
-                Ok(Token::Sign(Sign::Open)) => {}
-                Ok(Token::Word(word)) => return word.eq_ignore_ascii_case("SELECT"),
-                _ => return false,
+                Ok(Token::Sign(Sign::Open)) => depth += 1,
+                Ok(Token::Sign(Sign::Close)) => depth -= 1,
+                Ok(Token::End) | Err(_) => return false,
+                Ok(_) => {}
             }
+        }
+        match ahead.token() {
+            Ok(Token::Sign(Sign::Close)) => true,
+            Ok(Token::Word(word)) => {
+                ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT"].iter().any(|known| word.eq_ignore_ascii_case(known))
+            }
+            _ => false,
         }
     }
 

@@ -21,7 +21,7 @@ impl Printer {
             Expr::Boolean(false) => self.say("FALSE"),
             Expr::Number(digits) => self.number(digits),
             Expr::Text(text) => append_text(&mut self.out, text),
-            Expr::Bytes { charset, bytes } => append_bytes(&mut self.out, *charset, bytes),
+            Expr::Bytes { charset, is_number, bytes } => append_bytes(&mut self.out, *charset, *is_number, bytes),
             Expr::Temporal { kind, text } => {
                 self.say(kind);
                 self.say(" ");
@@ -298,7 +298,8 @@ fn sign(operator: Binary) -> &'static str {
         Binary::Multiply => " * ",
         Binary::Divide => " / ",
         Binary::IntegerDivide => " DIV ",
-        Binary::Modulo => " % ",
+        // A percent sign is none to MariaDB in ORACLE mode.
+        Binary::Modulo => " MOD ",
         Binary::BitXor => " ^ ",
     }
 }

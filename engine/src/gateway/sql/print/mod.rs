@@ -40,7 +40,7 @@ pub fn append_name(out: &mut String, name: &str) {
 /// hexadecimal.
 pub fn append_text(out: &mut String, text: &str) {
     if text.contains('\0') {
-        return append_bytes(out, Some(Charset::Utf8mb4), text.as_bytes());
+        return append_bytes(out, Some(Charset::Utf8mb4), false, text.as_bytes());
     }
     out.push('\'');
     let mut rest = text;
@@ -54,7 +54,7 @@ pub fn append_text(out: &mut String, text: &str) {
     out.push('\'');
 }
 
-fn append_bytes(out: &mut String, charset: Option<Charset>, bytes: &[u8]) {
+fn append_bytes(out: &mut String, charset: Option<Charset>, is_number: bool, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.push_str(match charset {
         Some(Charset::Utf8mb4) => "_utf8mb4 ",
@@ -62,12 +62,12 @@ fn append_bytes(out: &mut String, charset: Option<Charset>, bytes: &[u8]) {
         Some(Charset::Latin1) => "_latin1 ",
         None => "",
     });
-    out.push_str("X'");
+    out.push_str(if is_number { "0x" } else { "X'" });
     for byte in bytes {
         out.push(DIGITS[usize::from(byte >> 4)].into());
         out.push(DIGITS[usize::from(byte & 15)].into());
     }
-    out.push('\'');
+    out.push_str(if is_number { "" } else { "'" });
 }
 
 struct Printer {

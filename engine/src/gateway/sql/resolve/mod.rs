@@ -456,10 +456,20 @@ fn made_table<'a>(outputs: Vec<Named<'a>>, names: &[Name<'a>]) -> Result<Rc<[Nam
     Ok(made.into())
 }
 
+/// A text with an introducer, which is no number.
+fn is_quoted(source: &[u8]) -> bool {
+    let behind =
+        source.iter().position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_')).unwrap_or(source.len());
+    matches!(source[behind..].trim_ascii_start().first(), Some(b'\'' | b'"'))
+}
+
 /// As servers name an output: a text by its content, all else by what was written. None, where that is no name.
 fn name_of<'a>(expr: &Expr<'a>, source: &'a [u8]) -> Option<Name<'a>> {
     let name = match expr {
         Expr::Text(text) => text.clone(),
+        Expr::Bytes { charset: Some(_), bytes, .. } if is_quoted(source) => {
+            str::from_utf8(bytes).ok()?.to_owned().into()
+        }
         _ => str::from_utf8(source).ok()?.into(),
     };
     let fits = name.chars().count() <= LONGEST_ALIAS && super::lexer::check_name(&name).is_ok();
