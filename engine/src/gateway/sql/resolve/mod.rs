@@ -470,6 +470,8 @@ fn name_of<'a>(expr: &Expr<'a>, source: &'a [u8]) -> Option<Name<'a>> {
         Expr::Bytes { charset: Some(_), bytes, .. } if is_quoted(source) => {
             str::from_utf8(bytes).ok()?.to_owned().into()
         }
+        // It is printed so where a text has what no alias can have.
+        Expr::Bytes { charset: Some(_), .. } => return None,
         _ => str::from_utf8(source).ok()?.into(),
     };
     let fits = name.chars().count() <= LONGEST_ALIAS && super::lexer::check_name(&name).is_ok();
