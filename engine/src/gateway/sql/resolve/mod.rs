@@ -190,6 +190,10 @@ impl<'a> Resolver<'a> {
                 Expr::Column(column) => Some(column.name.clone()),
                 _ => None,
             };
+            // Its name would hold a NUL, and is printed in no way that a server takes for the same one.
+            if alias.is_none() && matches!(expr, Expr::Text(text) if text.contains('\0')) {
+                return Err(Refusal::of("text with a NUL as an output without an alias"));
+            }
             let value = self.value(expr, scope)?;
             let column = match expr {
                 Expr::Column(column) => Some(column.clone()),
