@@ -16,8 +16,6 @@ pub use session::Session;
 
 /// How deep parentheses, subqueries and operators may be nested.
 const DEEPEST: u16 = 64;
-/// Question marks of one statement, by the protocol's number.
-const MOST_PARAMETERS: u16 = u16::MAX;
 
 /// What a statement is.
 #[derive(Debug)]
