@@ -184,7 +184,7 @@ pub fn read(sql: &[u8], surroundings: &Surroundings<'_>) -> Result<Plan, Refusal
             Answer::Rows(outputs.iter().map(of).collect::<Result<_, _>>()?)
         }
     };
-    let text = before + &print::print(&statement);
+    let text = print::print(before, &statement);
     if text.len() > LONGEST_PRINTED {
         return Err(Refusal::of("statement that is so long when its stars are written out"));
     }

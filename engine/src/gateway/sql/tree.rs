@@ -320,7 +320,7 @@ pub enum Expr<'a> {
         operand: Box<Expr<'a>>,
         collation: &'a str,
     },
-    Call(Call<'a>),
+    Call(Box<Call<'a>>),
     /// `left ± INTERVAL amount unit`
     AddInterval {
         operand: Box<Expr<'a>>,

@@ -34,12 +34,13 @@ pub struct Unit(pub &'static str);
 pub fn function_named(word: &str) -> Option<&'static Function> {
     let mut capitals = [0; LONGEST];
     let capitals = in_capitals(word, &mut capitals)?;
-    FUNCTIONS.binary_search_by(|function| function.name.as_bytes().cmp(capitals)).ok().map(|at| &FUNCTIONS[at])
+    FUNCTIONS.binary_search_by(|function| function.name.cmp(capitals)).ok().map(|at| &FUNCTIONS[at])
 }
 
 /// Whether a name of this kind must be quoted.
 pub fn is_reserved(word: &str) -> bool {
-    find(word, RESERVED).is_some()
+    let mut capitals = [0; LONGEST];
+    in_capitals(word, &mut capitals).is_some_and(|capitals| RESERVED.contains(capitals))
 }
 
 /// The unit of this name.
@@ -67,14 +68,14 @@ const LONGEST: usize = 32;
 fn find(word: &str, words: &'static [&'static str]) -> Option<&'static str> {
     let mut capitals = [0; LONGEST];
     let capitals = in_capitals(word, &mut capitals)?;
-    words.binary_search_by(|known| known.as_bytes().cmp(capitals)).ok().map(|at| words[at])
+    words.binary_search_by(|known| (*known).cmp(capitals)).ok().map(|at| words[at])
 }
 
-fn in_capitals<'a>(word: &str, place: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
+fn in_capitals<'a>(word: &str, place: &'a mut [u8; LONGEST]) -> Option<&'a str> {
     let capitals = place.get_mut(..word.len())?;
     capitals.copy_from_slice(word.as_bytes());
     capitals.make_ascii_uppercase();
-    Some(capitals)
+    std::str::from_utf8(capitals).ok()
 }
 
 const fn function(name: &'static str, kind: Kind) -> Function {
@@ -298,7 +299,7 @@ static FUNCTIONS: &[Function] = &[
 
 /// What both servers reserve, and what one does that stands where a name could.
 #[rustfmt::skip]
-const RESERVED: &[&str] = &[
+static RESERVED: phf::Set<&str> = phf::phf_set! {
     "ALL", "ALTER", "ANALYZE", "AND", "AS", "ASC", "BEFORE", "BETWEEN", "BOTH", "BY", "CALL", "CASCADE", "CASE",
     "CHANGE", "CHECK", "COLLATE", "COLUMN", "CONDITION", "CONSTRAINT", "CONTINUE", "CONVERT", "CREATE", "CROSS",
     "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "CURSOR", "DATABASE", "DATABASES",
@@ -315,7 +316,7 @@ const RESERVED: &[&str] = &[
     "STARTING", "STRAIGHT_JOIN", "TABLE", "TERMINATED", "THEN", "TO", "TRAILING", "TRIGGER", "TRUE", "UNDO", "UNION",
     "UNIQUE", "UNLOCK", "UPDATE", "USAGE", "USE", "USING", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "VALUES", "WHEN",
     "WHERE", "WHILE", "WINDOW", "WITH", "WRITE", "XOR",
-];
+};
 
 #[rustfmt::skip]
 const UNITS: &[&str] = &[
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn lists_are_in_order() {
-        for list in [RESERVED, UNITS, VARIABLES] {
+        for list in [UNITS, VARIABLES] {
             assert!(list.is_sorted_by(|one, other| one < other), "{list:?}");
         }
         assert!(FUNCTIONS.is_sorted_by(|one, other| one.name < other.name));

@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         if is_misused {
             return Err(Refusal::word("such use of the function", function.name));
         }
-        Ok(Expr::Call(call))
+        Ok(Expr::Call(call.into()))
     }
 
     fn arguments(&mut self, call: &mut Call<'a>) -> Result<(), Refusal> {

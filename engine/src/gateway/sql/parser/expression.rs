@@ -51,13 +51,25 @@ fn comparison(token: &Token<'_>) -> Option<Binary> {
 impl<'a> Parser<'a> {
     /// Any value.
     pub(super) fn expr(&mut self) -> Result<Expr<'a>, Refusal> {
-        self.nested(|parser| {
-            let mut operands = vec![parser.exclusive()?];
-            while parser.take_word("OR")? {
-                operands.push(parser.exclusive()?);
-            }
-            Ok(chain(Logic::Or, operands))
-        })
+        self.nested(|parser| parser.chain(Logic::Or, Self::exclusive, |parser| parser.take_word("OR")))
+    }
+
+    /// One operand, or as many as `and` finds behind one another.
+    fn chain(
+        &mut self,
+        operator: Logic,
+        operand: fn(&mut Self) -> Result<Expr<'a>, Refusal>,
+        and: fn(&mut Self) -> Result<bool, Refusal>,
+    ) -> Result<Expr<'a>, Refusal> {
+        let first = operand(self)?;
+        if !and(self)? {
+            return Ok(first);
+        }
+        let mut operands = vec![first, operand(self)?];
+        while and(self)? {
+            operands.push(operand(self)?);
+        }
+        Ok(Expr::Chain { operator, operands })
     }
 
     fn exclusive(&mut self) -> Result<Expr<'a>, Refusal> {
@@ -71,11 +83,7 @@ impl<'a> Parser<'a> {
     }
 
     fn conjunction(&mut self) -> Result<Expr<'a>, Refusal> {
-        let mut operands = vec![self.negation()?];
-        while self.take_word("AND")? || self.take_if(Sign::And)? {
-            operands.push(self.negation()?);
-        }
-        Ok(chain(Logic::And, operands))
+        self.chain(Logic::And, Self::negation, |parser| Ok(parser.take_word("AND")? || parser.take_if(Sign::And)?))
     }
 
     fn negation(&mut self) -> Result<Expr<'a>, Refusal> {
@@ -318,7 +326,7 @@ impl<'a> Parser<'a> {
                 Some(name) => {
                     self.take()?;
                     let function = words::function_named(name).ok_or(Refusal::of("function"))?;
-                    Ok(Expr::Call(bare(function)))
+                    Ok(Expr::Call(bare(function).into()))
                 }
                 None => self.named(word),
             },
@@ -366,10 +374,6 @@ const WITHOUT_PARENTHESES: [&str; 9] = [
     "UTC_TIME",
     "UTC_TIMESTAMP",
 ];
-
-fn chain(operator: Logic, mut operands: Vec<Expr<'_>>) -> Expr<'_> {
-    if operands.len() == 1 { operands.remove(0) } else { Expr::Chain { operator, operands } }
-}
 
 fn of_two<'a>(operator: Binary, left: Expr<'a>, right: Expr<'a>) -> Expr<'a> {
     Expr::Binary { operator, left: left.into(), right: right.into() }

@@ -12,9 +12,10 @@ use super::tree::{
     Order, Output, Query, Select, SetOperator, Statement, Table, Update,
 };
 
-/// The statement's text.
-pub fn print(statement: &Statement<'_>) -> String {
-    let mut printer = Printer { out: String::with_capacity(512) };
+/// The statement's text behind what goes before it.
+pub fn print(before: String, statement: &Statement<'_>) -> String {
+    let mut printer = Printer { out: before };
+    printer.out.reserve(512);
     match statement {
         Statement::Query(query) => printer.query(query),
         Statement::Insert(insert) => printer.insert(insert),
