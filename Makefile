@@ -8,7 +8,7 @@ ENGINE_SOURCES := $(shell find engine/src engine/Cargo.toml engine/Cargo.lock -t
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
-	@$(BIN)/python -m costof.lab.mongod_binary
+	@$(BIN)/python -m costof.programs.mongod.binary
 
 # Distribution packages first, since OpenSSL's headers are needed to build the engine; each time, for their updates.
 packages:
@@ -43,7 +43,7 @@ fuzz-self-test: setup
 
 lint: setup
 	@cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 
 bench: setup
 	@scripts/system-packages bench

@@ -18,13 +18,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from costof.column_encryption import Envelope, KeyRing, RowFormat, session_salt
-from costof.effects import ratio
-from costof.instrument import Instrument, border_plan, engine, engine_path
-from costof.lab.mysql import MysqlLab
-from costof.panel import LOAD
-from costof.plan import Options, PlannedArm, resolve
-from costof.study import load_study
+from costof.encrypted.ciphertext import Envelope, KeyRing, RowFormat, session_salt
+from costof.ipc.process import Instrument, border_plan, engine, engine_path
+from costof.run.instruments import LOAD
+from costof.services.mysql.lab import MysqlLab
+from costof.statistics.effects import ratio
+from costof.study.plan import Options, PlannedArm, resolve
+from costof.study.schema import load_study
 
 VECTORS = Path(__file__).parent.parent / "tests" / "vectors" / "column-encryption.json"
 RECORDS = 1000

@@ -17,14 +17,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from costof.datasets.sysbench import TABLE
 from costof.errors import CostofError
-from costof.instrument import Instrument, border_plan, engine
+from costof.ipc.process import Instrument, border_plan, engine, process_cpu_seconds
 from costof.lab.certificates import Authority, write_private
-from costof.lab.gateway_process import NO_LIMITS, GatewayListener, GatewayProcess
-from costof.lab.haproxy import find_haproxy
-from costof.lab.lab import Lab, process_cpu_seconds
-from costof.lab.mariadb import DATABASE, USER, MariadbServer, greets
-from costof.sbtest import TABLE
+from costof.lab.lab import Lab
+from costof.programs.gateway import NO_LIMITS, GatewayListener, GatewayProcess
+from costof.programs.haproxy import find_haproxy
+from costof.programs.mariadb.server import DATABASE, USER, MariadbServer, greets
 
 RECORDS = 10_000
 TURNS = 5

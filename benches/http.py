@@ -27,10 +27,9 @@ from typing import Any
 from benches import oha
 from benches.table import OURS, Turn, alternate, print_table
 from costof.errors import CostofError
-from costof.instrument import Instrument, border_plan, engine
+from costof.ipc.process import Instrument, border_plan, engine, process_cpu_seconds
 from costof.lab.certificates import Authority
-from costof.lab.lab import process_cpu_seconds
-from costof.lab.programs import find_program
+from costof.lab.program import find_program
 
 TURNS = 5
 SECONDS = 2

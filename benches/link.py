@@ -18,8 +18,8 @@ from pathlib import Path
 
 from costof.lab.host import Link
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_evidence import measure_link
 from costof.lab.network import Network
+from costof.lab.round_trips import measure_link
 
 ROUND_TRIPS_MS = (0.1, 1.0, 5.0, 44.648, 170.126, 400.0)
 TRANSFER_SECONDS = 3.0

@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 from benches.table import OURS, Turn, alternate, print_table
-from costof.application.mongodb import PymongoDriver
-from costof.instrument import Instrument, border_plan, engine
-from costof.lab.mongodb import service
-from costof.plan import Options, PlannedArm, resolve
-from costof.service import Service
-from costof.study import load_study
+from costof.drivers.mongodb import PymongoDriver
+from costof.ipc.process import Instrument, border_plan, engine
+from costof.services import Service
+from costof.services.mongodb.lab import service
+from costof.study.plan import Options, PlannedArm, resolve
+from costof.study.schema import load_study
 
 RECORDS = 10_000
 TURNS = 5

@@ -29,13 +29,13 @@ from bson.binary import Binary
 
 from benches.go_program import GO_YCSB
 from benches.table import OURS, Turn, alternate, print_table
-from costof.instrument import Instrument, border_plan, engine
-from costof.lab.mongodb import service
-from costof.panel import LOAD, LOAD_WORKERS, load_workload
-from costof.plan import Options, resolve
-from costof.service import Service
-from costof.study import load_study
-from costof.ycsb import key_name
+from costof.datasets.ycsb import key_name
+from costof.ipc.process import Instrument, border_plan, engine
+from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
+from costof.services import Service
+from costof.services.mongodb.lab import service
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 
 TURNS = 9
 SECONDS = 1.0

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from benches.table import OURS, Measured, Turn, alternate, print_table
-from costof.instrument import Instrument, border_plan, engine
+from costof.ipc.process import Instrument, border_plan, engine
 from costof.lab.certificates import write_private
-from costof.lab.mysql import MysqlLab
-from costof.panel import LOAD
-from costof.plan import Options, PlannedArm, resolve
-from costof.study import load_study
+from costof.run.instruments import LOAD
+from costof.services.mysql.lab import MysqlLab
+from costof.study.plan import Options, PlannedArm, resolve
+from costof.study.schema import load_study
 
 RECORDS = 10_000
 TURNS = 5

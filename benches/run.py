@@ -13,7 +13,7 @@ import click
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benches import encryption, gateway, http, mongodb_find, mongodb_insert, mysql, tpcc, truth
-from costof.awake import cores_awake
+from costof.run.awake import cores_awake
 
 BENCHES = {
     bench.__name__.rpartition(".")[2]: bench

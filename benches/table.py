@@ -10,8 +10,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from costof.effects import ratio
-from costof.instrument import SliceAnswer
+from costof.ipc.process import SliceAnswer
+from costof.statistics.effects import ratio
 
 OURS = "costof-engine"
 

@@ -21,11 +21,11 @@ import pymysql
 
 from benches.go_program import GO_TPC
 from benches.table import OURS, Turn, alternate, print_table
-from costof import tpcc
-from costof.instrument import Instrument, border_plan, engine
+from costof.datasets import tpcc
+from costof.ipc.process import Instrument, border_plan, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, USER, MariadbServer
+from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 
 TURNS = 5
 SECONDS = 10

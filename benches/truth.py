@@ -17,16 +17,16 @@ from rich.console import Console
 from rich.table import Table
 
 from costof.analysis import analyse
-from costof.experiment import run
+from costof.analysis.result import Result
 from costof.lab.lab import is_root
-from costof.lab.mysql import MysqlLab
-from costof.lab.replication import ReplicationLab
-from costof.ledger import Ledger
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.result import Result
-from costof.service import Service
-from costof.services import open_service
-from costof.study import load_study
+from costof.ledger.ledger import Ledger
+from costof.run.experiment import run
+from costof.services import Service
+from costof.services.mysql.lab import MysqlLab
+from costof.services.open import open_service
+from costof.services.replication.lab import ReplicationLab
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 
 STUDY = "mysql-transport"
 ROUNDS = "8"

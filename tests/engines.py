@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
-from costof.instrument import Instrument, ReadyArm, SliceAnswer, border_plan, engine
-from costof.panel import LOAD, load_workload
-from costof.plan import Plan, PlannedArm
-from costof.service import Service
-from costof.tpcc import load_operations
+from costof.datasets.tpcc import load_operations
+from costof.ipc.process import Instrument, ReadyArm, SliceAnswer, border_plan, engine
+from costof.run.instruments import LOAD, load_workload
+from costof.services import Service
+from costof.study.plan import Plan, PlannedArm
 from tests.lab_programs import HANGS_SECONDS
 
 WORKLOADS = (

@@ -23,18 +23,18 @@ import pymongo
 import pymysql
 from pymysql.cursors import Cursor
 
-from costof.lab.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.lab.certificates import Authority
-from costof.lab.haproxy import Haproxy
 from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
-from costof.lab.mariadb import DATABASE, DEFAULT_KEY, USER, MariadbServer, greets
-from costof.lab.mongodb import MongodbLab
-from costof.lab.nginx import Nginx
-from costof.lab.openssh import CIPHERS, SshServer
-from costof.lab.origin import Listener, OriginProcess
-from costof.plan import Options, resolve
-from costof.study import load_study
+from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
+from costof.programs.haproxy import Haproxy
+from costof.programs.mariadb.server import DATABASE, DEFAULT_KEY, USER, MariadbServer, greets
+from costof.programs.nginx import Nginx
+from costof.programs.openssh import CIPHERS, SshServer
+from costof.programs.origin import Listener, OriginProcess
+from costof.services.mongodb.lab import MongodbLab
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 
 #: What has not come by then never will: no machine is that slow, and pytest's own limit is twice as long.
 HANGS_SECONDS = 300

@@ -6,8 +6,8 @@ import tomllib
 from importlib import resources
 from typing import Any
 
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.study import Study
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import Study
 
 STUDY = "mongodb-chained-replication"
 

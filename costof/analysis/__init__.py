@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from costof import answer as words
 from costof.analysis.arms import arm_result, cpu_of
 from costof.analysis.cautions import errors_of, warnings_of
 from costof.analysis.cost_model import cost_model
 from costof.analysis.cures import candidates, cures_of
 from costof.analysis.figures import ab_of, break_evens, compared, effects_of, metric_result, noise_floors, values_of
+from costof.analysis.result import Result
 from costof.analysis.run_record import Run, read_run
 from costof.analysis.sizing import sizing_of
 from costof.analysis.split import split_of
 from costof.analysis.trees import trees_of
-from costof.effects import Comparisons
 from costof.errors import CostofError, Problem
-from costof.ledger import Ledger
+from costof.ledger.ledger import Ledger
 from costof.report import advice, along
-from costof.result import Result
-from costof.tables import study_tables
+from costof.report import answer as words
+from costof.report.tables import study_tables
+from costof.statistics.effects import Comparisons
 
 __all__ = ["analyse", "read_run"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from costof.analysis.cures import cure_label
+from costof.analysis.result import Arm, Cpu, Evidence, Factor
 from costof.analysis.run_record import Run, cpu_seconds
-from costof.ledger import SliceRecord
-from costof.plan import PlannedArm
-from costof.report.format import listed
-from costof.result import Arm, Cpu, Evidence, Factor
+from costof.document.format import listed
+from costof.ledger.ledger import SliceRecord
+from costof.study.plan import PlannedArm
 
 NEAR_ONE_CORE = 0.8
 

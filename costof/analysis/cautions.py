@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from costof.analysis.result import ErrorCount
 from costof.analysis.run_record import Run
-from costof.effects import FEWEST_ROUNDS, Comparison, verdict
 from costof.errors import Caution
-from costof.result import ErrorCount, Verdict
+from costof.statistics.effects import FEWEST_ROUNDS, Comparison, verdict
+from costof.statistics.estimate import Verdict
 
 STEAL_WORTH_A_WORD = 0.02
 FALSE_ALARMS = 0.01

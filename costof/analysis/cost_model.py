@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from costof.analysis.result import CostModel, ExtraCost, OperationCost, Prediction
 from costof.analysis.run_record import Run, cpu_seconds
-from costof.effects import difference, estimate
-from costof.ledger import SliceRecord
-from costof.plan import PlannedArm
-from costof.result import CostModel, Estimate, ExtraCost, OperationCost, Prediction
-from costof.study import Operation
-from costof.transport import tunnel_of
+from costof.ledger.ledger import SliceRecord
+from costof.statistics.effects import difference, estimate
+from costof.statistics.estimate import Estimate
+from costof.study.plan import PlannedArm
+from costof.study.schema import Operation
+from costof.study.transport import tunnel_of
 
 
 def cost_model(run: Run) -> CostModel | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from costof.analysis.result import Cure, Effect, NoiseFloor
 from costof.analysis.run_record import Run
-from costof.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, Comparisons, estimate, ratio, verdict
-from costof.plan import Plan, PlannedArm
-from costof.result import Cure, Effect, Estimate, NoiseFloor, Verdict
-from costof.study import Cures, Study
+from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, Comparisons, estimate, ratio, verdict
+from costof.statistics.estimate import Estimate, Verdict
+from costof.study.plan import Plan, PlannedArm
+from costof.study.schema import Cures, Study
 
 #: No cure is asked for more than this many times the loss, either way.
 FARTHEST = 1e4

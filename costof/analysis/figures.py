@@ -6,16 +6,17 @@ import math
 
 import numpy as np
 
-from costof.ab import ab_figures
+from costof.analysis.ab import ab_figures
+from costof.analysis.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value
 from costof.analysis.run_record import Run
-from costof.break_even import Rounds, break_even
-from costof.effects import FEWEST_ROUNDS, Comparisons, difference, estimate, needed_rounds, ratio, verdict
-from costof.histogram import merged
-from costof.plan import PlannedArm
-from costof.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value, Verdict
-from costof.rounds import in_unit
-from costof.study import OF_CPU, OF_SERVERS, WHOLE_SLICE
-from costof.study import Metric as StudyMetric
+from costof.ledger.samples import in_unit
+from costof.statistics.break_even import Rounds, break_even
+from costof.statistics.effects import FEWEST_ROUNDS, Comparisons, difference, estimate, needed_rounds, ratio, verdict
+from costof.statistics.estimate import Verdict
+from costof.statistics.histogram import merged
+from costof.study.plan import PlannedArm
+from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
+from costof.study.schema import Metric as StudyMetric
 
 SHARES = (0.05, 0.01)
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}

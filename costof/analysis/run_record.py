@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from costof.effects import ROUNDS_OF_AN_INTERVAL
-from costof.ledger import (
+from costof.lab.round_trips import LinkEvidence
+from costof.ledger.ledger import (
     CautionRecord,
     EndRecord,
     EnvironmentRecord,
@@ -17,9 +17,9 @@ from costof.ledger import (
     ReadyRecord,
     SliceRecord,
 )
-from costof.plan import Plan, PlannedArm
-from costof.result import LinkEvidence
-from costof.rounds import Samples, ServersSide, Turn, add_samples
+from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
+from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
+from costof.study.plan import Plan, PlannedArm
 
 
 @dataclass

@@ -8,11 +8,12 @@ any other: a burst is predicted as the control's on as many cores, plus clients 
 
 from __future__ import annotations
 
+from costof.analysis.result import BurstCheck, CoresFor, Sizing
 from costof.analysis.run_record import Run
-from costof.effects import ROUNDS_OF_AN_INTERVAL, difference, estimate
-from costof.plan import PlannedArm
-from costof.result import BurstCheck, CoresFor, Estimate, Sizing
-from costof.study import Sizing as Asked
+from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.statistics.estimate import Estimate
+from costof.study.plan import PlannedArm
+from costof.study.schema import Sizing as Asked
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
 ByRound = dict[int, float]

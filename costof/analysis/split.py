@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costof.analysis.cures import share_given_back
+from costof.analysis.result import SplitPart, SplitStep
 from costof.analysis.run_record import Run
-from costof.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
-from costof.plan import PlannedArm
-from costof.result import Estimate, SplitPart, SplitStep
-from costof.study import Split
+from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
+from costof.statistics.estimate import Estimate
+from costof.study.plan import PlannedArm
+from costof.study.schema import Split
 
 
 def split_of(run: Run) -> list[SplitStep]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from costof.analysis.result import Tree
 from costof.analysis.run_record import Run
-from costof.plan import PlannedArm
-from costof.result import Tree
+from costof.study.plan import PlannedArm
 
 FACT = "tree"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from costof.lab.cpu_share import CpuShare
 from costof.lab.namespace import FOLDER, socket_in
-from costof.lab.programs import find_program
+from costof.lab.program import find_program
 
 # Packets on their way in one direction: 240 ms one way at 500 Mbit/s, as netem's `limit`.
 QUEUE_PACKETS = 10_000

@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from costof.errors import CostofError, Problem
-from costof.lab.warden import parents
+from costof.ipc.process import process_cpu_seconds
+from costof.lab.supervisor import parents
 
 if TYPE_CHECKING:
     from costof.lab.host import Host
@@ -42,13 +43,13 @@ class Process:
 
 @dataclass
 class Lab:
-    """Context manager; leaving it, or dying in it, tears everything down (see `warden`)."""
+    """Context manager; leaving it, or dying in it, tears everything down (see `supervisor`)."""
 
     processes: dict[str, Process] = field(default_factory=dict)
 
     def __enter__(self) -> Lab:
-        self._warden = subprocess.Popen(
-            [sys.executable, "-m", "costof.lab.warden"],
+        self._supervisor = subprocess.Popen(
+            [sys.executable, "-m", "costof.lab.supervisor"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -65,12 +66,12 @@ class Lab:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._warden.stdin is not None
-        assert self._warden.stdout is not None
-        self._warden.stdin.close()
-        self._warden.wait()
+        assert self._supervisor.stdin is not None
+        assert self._supervisor.stdout is not None
+        self._supervisor.stdin.close()
+        self._supervisor.wait()
         self._listener.join()
-        self._warden.stdout.close()
+        self._supervisor.stdout.close()
 
     def new_folder(self) -> Path:
         """A folder right under /tmp that goes with the lab: for what must be short (sockets) or in another's reach."""
@@ -91,7 +92,7 @@ class Lab:
         forks: bool = False,
         host: Host | None = None,
     ) -> Process:
-        """Start a program under the warden, on `host` if given. Raises `LAB_FAILED` when it cannot be executed."""
+        """Start a program under the supervisor, on `host` if given. Raises `LAB_FAILED` when it cannot be executed."""
         log = self.folder / f"{name}.log"
         argv = [*host.prefix, *argv] if host else argv
         self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
@@ -110,7 +111,7 @@ class Lab:
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
-        """Run a program to its end under the warden. Raises `LAB_FAILED` with its last line when it fails."""
+        """Run a program to its end under the supervisor. Raises `LAB_FAILED` with its last line when it fails."""
         process = self.spawn(name, name, argv, env)
         self._wait_for_end(process)
         if process.exit_status != 0:
@@ -161,16 +162,16 @@ class Lab:
         return total
 
     def _tell(self, **message: object) -> None:
-        assert self._warden.stdin is not None
+        assert self._supervisor.stdin is not None
         try:
-            self._warden.stdin.write(json.dumps(message).encode() + b"\n")
-            self._warden.stdin.flush()
+            self._supervisor.stdin.write(json.dumps(message).encode() + b"\n")
+            self._supervisor.stdin.flush()
         except BrokenPipeError:
-            raise CostofError(Problem.LAB_FAILED, detail="the lab's warden was killed") from None
+            raise CostofError(Problem.LAB_FAILED, detail="the lab's supervisor was killed") from None
 
     def _listen(self) -> None:
-        assert self._warden.stdout is not None
-        for line in self._warden.stdout:
+        assert self._supervisor.stdout is not None
+        for line in self._supervisor.stdout:
             message = json.loads(line)
             if "exited" in message:
                 process = self.processes.get(message["exited"]["name"])
@@ -180,18 +181,6 @@ class Lab:
                     self._ended[message["exited"]["name"]] = message["exited"]["status"]
             else:
                 self._answers.put(message)
-
-
-def process_cpu_seconds(pid: int) -> float:
-    """CPU time of another process, ended threads included, to the nanosecond; 0 when it is gone.
-
-    /proc/PID/stat counts in ticks of 10 ms, longer than many slices use. The clock's number is built as
-    clock_getcpuclockid(3) of glibc does: the complement of the pid above three bits that say 'process, scheduler time'.
-    """
-    try:
-        return time.clock_gettime((~pid << 3) | 2)
-    except OSError:
-        return 0.0
 
 
 def descendants_of(pid: int) -> list[int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from costof.instrument import Model
-from costof.lab.engine_process import EngineProcess
+from costof.ipc.engine_server import EngineProcess
+from costof.model import Model
 
 READY_SECONDS = 20.0
 

@@ -21,10 +21,10 @@ from costof.errors import CostofError, Problem
 from costof.lab.cpu_share import CpuShare
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_plan import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
 from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady
+from costof.lab.links import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
 from costof.lab.namespace import FOLDER
-from costof.lab.programs import find_program
+from costof.lab.program import find_program
 
 LINK_ROLE = "link"
 # Hosts without root come after the addresses that server programs take for themselves.
@@ -185,7 +185,7 @@ class Network:
         self._do(what, [[_ip(), "-n", host.namespace, *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
-        """In the warden's hands from the first moment: what it has begun, it ends before it undoes."""
+        """In the supervisor's hands from the first moment: what it has begun, it ends before it undoes."""
         self.lab.run(what.replace("/", "-"), ["sh", "-ec", "\n".join(map(shlex.join, commands))])
 
     def _has_netem(self, host: Host) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from costof.analysis.result import Result
+from costof.files import write_whole
 from costof.report.markdown import render_markdown
 from costof.report.terminal import render_terminal
-from costof.result import Result
-from costof.whole import write_whole
 
 __all__ = ["render_markdown", "render_terminal", "write_reports"]
 

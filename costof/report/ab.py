@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from costof.ab import PERCENTILES, PHASES
-from costof.report import format as fmt
+from costof.analysis.ab import PERCENTILES, PHASES
+from costof.analysis.result import AbFigures, Cell, Effect, Metric, Table
+from costof.document import format as fmt
 from costof.report.reading import Reading
-from costof.result import AbFigures, Cell, Effect, Metric, Table
 
 NOTE = (
     "Counted as ab counts, over all requests of the run: one on a connection that stood has a connect of 0. These are "

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from costof.report import format as fmt
+from costof.analysis.result import Arm, Cell, Effect, Metric, Result, Table
+from costof.document import format as fmt
 from costof.report import trees
-from costof.result import Arm, Cell, Effect, Metric, PublishedFigure, Result, Table, Verdict
-from costof.study import Advice, Study
+from costof.statistics.estimate import Verdict
+from costof.study.published import PublishedFigure
+from costof.study.schema import Advice, Study
 
 TABLE = "advice"
 COLUMNS = ["figure", "control", "with it", "relative", "verdict", "published without", "published with"]
@@ -46,21 +48,21 @@ def tables(result: Result, study: Study) -> list[Table]:
 
 def _asked(result: Result, study: Study) -> Advice | None:
     """None where nobody told the sizes: a target's servers are what they are, and there is no other size to advise."""
-    sizes = {_levels(arm).get(study.advice.along, "") for arm in result.arms} if study.advice else set()
+    sizes = {arm.levels.get(study.advice.along, "") for arm in result.arms} if study.advice else set()
     return study.advice if sizes and all(size.isdigit() for size in sizes) else None
 
 
 def _title(result: Result, study: Study, asked: Advice, control: Arm) -> str:
     """'7 nodes, w:majority'."""
-    levels = _levels(control)
+    levels = control.levels
     told = [f"{levels[asked.along]} {study.factors[asked.along].label}", *_conditions(result, study, asked, control)]
     return ", ".join(told)
 
 
 def _conditions(result: Result, study: Study, asked: Advice, arm: Arm) -> list[str]:
     """'w:1', and whatever else is not as the study has it first; the lab's own scale only where the run varies it."""
-    levels = _levels(arm)
-    scale = {name for name in asked.scale if len({_levels(each).get(name) for each in result.arms}) == 1}
+    levels = arm.levels
+    scale = {name for name in asked.scale if len({each.levels.get(name) for each in result.arms}) == 1}
     others = {
         name: f"{factor.label} {levels[name]}"
         for name, factor in study.factors.items()
@@ -68,10 +70,6 @@ def _conditions(result: Result, study: Study, asked: Advice, arm: Arm) -> list[s
         if levels[name] in factor.levels and levels[name] != factor.default[0]
     }
     return [*(SHORT.get(name, f"{name} {{level}}").format(level=levels[name]) for name in asked.by), *others.values()]
-
-
-def _levels(arm: Arm) -> dict[str, str]:
-    return {factor.name: factor.level for factor in arm.factors}
 
 
 def _effect(result: Result, metric: str, arm: Arm) -> Effect | None:
@@ -108,7 +106,7 @@ def _series(result: Result) -> str:
     beside: dict[str, str] = {}
     for arm in result.arms:
         for figure in result.published.figures if result.published else []:
-            if figure.fits(arm) and figure.series:
+            if figure.fits(arm.levels) and figure.series:
                 beside[arm.label] = figure.series
     return "".join(f" Beside {_quoted(label)} stands '{series}'." for label, series in beside.items())
 
@@ -137,7 +135,7 @@ def _groups(result: Result, study: Study, asked: Advice) -> Iterator[tuple[list[
         effect = _effect(result, asked.metric, arm)
         if effect is not None and arm.error is None and not arm.twin:
             key = (tuple(_conditions(result, study, asked, arm)), arm.label)
-            level = _levels(arm)[asked.along]
+            level = arm.levels[asked.along]
             groups.setdefault(key, []).append(Finding(level, arm, effect, _same_tree(result, arm)))
     for (conditions, _), found in groups.items():
         yield list(conditions), sorted(found, key=lambda each: float(each.level))

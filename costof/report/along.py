@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
-from costof.report.format import Shown
-from costof.result import Arm, Cell, Effect, Estimate, Metric, PublishedFigure, Result, Table
-from costof.study import Along, Study
+from costof.analysis.result import Arm, Cell, Effect, Metric, Result, Table
+from costof.document import format as fmt
+from costof.document.format import Shown
+from costof.statistics.estimate import Estimate
+from costof.study.published import PublishedFigure
+from costof.study.schema import Along, Study
 
 TABLE = "along"
 OURS = ["with it", "overhead"]

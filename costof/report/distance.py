@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from costof.report import format as fmt
-from costof.report.format import Shown
+from costof.analysis.result import CostModel, ExtraCost, OperationCost, Prediction
+from costof.document import format as fmt
+from costof.document.format import Shown
 from costof.report.reading import Reading
 from costof.report.words import percent, signed_percent
-from costof.result import CostModel, Estimate, ExtraCost, OperationCost, Prediction
+from costof.statistics.estimate import Estimate
 
 HOURS_A_MONTH = 730
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."

@@ -12,12 +12,13 @@ from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from costof.report import ab, distance, palette, split, trees, winning_back, words
-from costof.report import format as fmt
+from costof.analysis.result import Result
+from costof.document import format as fmt
+from costof.document import palette
+from costof.report import ab, distance, split, trees, winning_back, words
 from costof.report.environment import flat
 from costof.report.pictures import Picture, draw_all
 from costof.report.reading import Reading
-from costof.result import Result
 
 Pictures = dict[str, Picture]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from costof.analysis.result import Result, Table
+from costof.document import format as fmt
 from costof.report import ab, distance, split, trees, winning_back, words
-from costof.report import format as fmt
 from costof.report.environment import flat
 from costof.report.reading import PublishedRow, Reading, Setting, ViewRows
-from costof.result import Result, Table
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
 """What GitHub's Markdown takes as markup; an interval's brackets and `snake_case` are left as people read them."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from costof.report import format as fmt
-from costof.report.format import Shown
-from costof.report.palette import arm_colour
-from costof.result import Arm, Effect, Metric, NoiseFloor, PublishedFigure, Result, Sentence, Table, Value, Verdict
+from costof.analysis.result import Arm, Effect, Metric, NoiseFloor, Result, Sentence, Table, Value
+from costof.document import format as fmt
+from costof.document.format import Shown
+from costof.document.palette import arm_colour
+from costof.statistics.estimate import Verdict
+from costof.study.published import PublishedFigure
 
 VIEW_TITLES = {
     "app": "As the application sees it",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
-from costof.report.format import Shown
+from costof.analysis.result import Metric, Result, SplitPart, SplitStep
+from costof.document import format as fmt
+from costof.document.format import Shown
 from costof.report.reading import Reading, Setting
-from costof.result import Estimate, Metric, Result, SplitPart, SplitStep
+from costof.statistics.estimate import Estimate
 
 TITLE = "Where the loss goes"
 HEAD = ["step", "part", "before", "adds", "share"]

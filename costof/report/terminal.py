@@ -19,12 +19,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from costof.analysis.result import Cell, Result
+from costof.analysis.result import Table as StudyTable
+from costof.document import format as fmt
+from costof.document.format import Shown
 from costof.report import ab, distance, split, trees, winning_back, words
-from costof.report import format as fmt
-from costof.report.format import Shown
 from costof.report.reading import EffectRow, PublishedRow, Reading, ViewRows
-from costof.result import Cell, Estimate, Result, Verdict
-from costof.result import Table as StudyTable
+from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112
 """From here on an interval fits beside its value."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from costof.report import format as fmt
-from costof.result import Arm, Result, Tree
+from costof.analysis.result import Arm, Result, Tree
+from costof.document import format as fmt
 
 SAME = "no difference: same tree"
 HEAD = ["arm", "who followed whom", "slices", "thrown out", ""]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
-from costof.report.format import Shown
-from costof.result import BurstCheck, CoresFor, Cure, Estimate, Metric, Result, Sizing, Verdict
+from costof.analysis.result import BurstCheck, CoresFor, Cure, Metric, Result, Sizing
+from costof.document import format as fmt
+from costof.document.format import Shown
+from costof.statistics.estimate import Estimate, Verdict
 
 CURE_HEAD = ["cure", "gain", "given back of the loss", "verdict"]
 CHECK_HEAD = ["arm", "new clients", "cores", "predicted", "measured", "off by"]

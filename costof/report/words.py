@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from costof.report import format as fmt
+from costof.analysis.result import BreakEven, Cpu, NoiseFloor, Value
+from costof.document import format as fmt
 from costof.report.reading import Reading, Setting
-from costof.result import BreakEven, Cpu, NoiseFloor, Value
 
 NO_ROUNDS = "No round was completed, so there is no figure to show."
 NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."

@@ -11,19 +11,20 @@ from typing import Any
 
 import pytest
 
-from costof.column_rules import encrypted_columns
-from costof.evidence import mismatch
-from costof.lab.haproxy import Haproxy
 from costof.lab.lab import Lab
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.redact import REDACTED, redact
-from costof.service import Counters, Service
-from costof.services import open_service
-from costof.study import load_study
-from costof.target.access import Access
-from costof.target.gateway import GatewayTarget
-from costof.target.mysql import MysqlTarget
-from costof.transport import speaks_tls, tunnel_of
+from costof.lab.program import Counters
+from costof.ledger.redact import REDACTED, redact
+from costof.programs.access import Access
+from costof.programs.haproxy import Haproxy
+from costof.run.evidence import mismatch
+from costof.services import Service
+from costof.services.gateway.own import GatewayTarget
+from costof.services.gateway.rules import encrypted_columns
+from costof.services.mysql.own import MysqlTarget
+from costof.services.open import open_service
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
+from costof.study.transport import speaks_tls, tunnel_of
 from tests.engines import TPCC_WORKLOADS, WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
 from tests.replication_plan import plan_for as small_replication_plan

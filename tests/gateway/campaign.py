@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from costof.instrument import Instrument
+from costof.ipc.process import Instrument
 from costof.lab.certificates import Authority, write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.mariadb import MariadbServer
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import MariadbServer
 
 ENGINE = Path(__file__).parents[2] / "engine"
 WEAKENED = ENGINE / "target" / "weakened"

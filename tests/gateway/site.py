@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.mariadb import USER, MariadbServer
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import USER, MariadbServer
 from tests.gateway.corpus import NAMES, SALARIES
 from tests.gateway.wire import Client
 from tests.lab_programs import check_of

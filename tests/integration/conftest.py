@@ -22,9 +22,9 @@ from pymongo.errors import PyMongoError
 
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
-from costof.lab.mongod_binary import find_mongod
-from costof.lab.warden import parents
-from costof.ledger import SLICES
+from costof.lab.supervisor import parents
+from costof.ledger.ledger import SLICES
+from costof.programs.mongod.binary import find_mongod
 from tests.lab_programs import eventually
 
 COSTOF = [sys.executable, "-m", "costof"]

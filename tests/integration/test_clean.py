@@ -12,14 +12,14 @@ import pytest
 
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.plan import Options, resolve
-from costof.service import Service
-from costof.services import open_service
-from costof.study import load_study
-from costof.target.access import Access
-from costof.target.heartbeat import DEAD_AFTER_SECONDS
-from costof.target.maker import Maker
-from costof.target.own_database import read_marker
+from costof.programs.access import Access
+from costof.programs.heartbeat import DEAD_AFTER_SECONDS
+from costof.programs.maker import Maker
+from costof.programs.own_database import read_marker
+from costof.services import Service
+from costof.services.open import open_service
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 from tests.lab_programs import ADMIN, eventually, running_mariadb, user_of_many_databases
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices

@@ -13,27 +13,28 @@ import pytest
 from pymysql.err import MySQLError
 
 from costof.analysis import analyse, read_run
+from costof.analysis.result import Result
 from costof.analysis.run_record import Run
-from costof.column_rules import CONTROL, encrypted_columns, rules_text
+from costof.datasets.tpcc_database import ALL_HELD, FACT, TpccDatabase
 from costof.errors import CostofError, Problem
-from costof.experiment import run
-from costof.lab import gateway, network
+from costof.lab import network
 from costof.lab.certificates import write_private
-from costof.lab.gateway import ADMINISTRATOR, STRANGER, GatewayLab
-from costof.lab.gateway_front import Rules
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, MariadbServer
-from costof.ledger import Ledger
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.result import Result
-from costof.row_sample import Login, compare, read_recorded, read_rows
-from costof.row_sample import log_in as log_in_raw
-from costof.service import Counters
-from costof.services import open_service
-from costof.study import SliceSize, load_study
-from costof.target.access import Access
-from costof.target.gateway import GatewayTarget
-from costof.tpcc_database import ALL_HELD, FACT, TpccDatabase
+from costof.lab.program import Counters
+from costof.ledger.ledger import Ledger
+from costof.programs.access import Access
+from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.run.experiment import run
+from costof.services.gateway import lab as gateway_lab
+from costof.services.gateway.gateway import Rules
+from costof.services.gateway.lab import ADMINISTRATOR, STRANGER, GatewayLab
+from costof.services.gateway.own import GatewayTarget
+from costof.services.gateway.rules import CONTROL, encrypted_columns, rules_text
+from costof.services.gateway.sample import Login, compare, read_recorded, read_rows
+from costof.services.gateway.sample import log_in as log_in_raw
+from costof.services.open import open_service
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import SliceSize, load_study
 from tests.engines import Engines
 from tests.lab_programs import ADMIN, HANGS_SECONDS, alive, eventually, running_mariadb, user_of_many_databases
 
@@ -261,7 +262,7 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
 
 
 def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, gateway):
+    for module in (network, gateway_lab):
         monkeypatch.setattr(module, "is_root", lambda: False)
     plan = small("encrypted=direct,0,20")
     with GatewayLab(plan) as lab:
@@ -275,10 +276,10 @@ def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> 
 
 RUN = """
 import json, sys
-from costof.lab.gateway import GatewayLab
-from costof.plan import Options, resolve
-from costof.study import load_study
-from costof.target.access import Access
+from costof.services.gateway.lab import GatewayLab
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
+from costof.programs.access import Access
 plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
 with GatewayLab(plan) as lab:
     hosts = [lab._site.client, lab._site.last, *lab._site.middle.values()]

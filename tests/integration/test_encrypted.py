@@ -15,13 +15,13 @@ import pytest
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.column_encryption import Algorithm, RowFormat
-from costof.instrument import engine
+from costof.datasets.sysbench import TABLE, create_table
+from costof.encrypted.ciphertext import Algorithm, RowFormat
+from costof.ipc.process import engine
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, USER, MariadbServer
-from costof.sbtest import TABLE, create_table
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 from tests.binary_rows import binary_rows
 from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, check_of, log_in, running_mariadb

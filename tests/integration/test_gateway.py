@@ -19,11 +19,11 @@ from pymysql.constants import COMMAND
 
 from costof import encrypted
 from costof.errors import CostofError
-from costof.instrument import border_plan, engine
+from costof.ipc.process import border_plan, engine
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, ED25519_USER, USER, MariadbServer
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER, MariadbServer
 from tests.integration.conftest import COSTOF, costof, eventually
 from tests.lab_programs import check_of, running_mariadb
 from tests.taps import Tap

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
+from costof.programs.gateway import GatewayListener, GatewayProcess
 from tests.gateway import site as sites
 from tests.gateway.canaries import Canaries
 from tests.gateway.corpus import NAMES, ROWS, SALARIES

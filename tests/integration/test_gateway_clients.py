@@ -19,9 +19,9 @@ import sqlalchemy
 
 from costof import encrypted
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, MariadbServer
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, MariadbServer
 from tests.clients import command_line, database, objects, programs
 from tests.clients.facts import PROTECTED, TABLES, check
 from tests.clients.programs import Absent

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from costof.lab.gateway_process import GatewayProcess
 from costof.lab.lab import Lab
+from costof.programs.gateway import GatewayProcess
 from tests.gateway import site as sites
 from tests.gateway.canaries import Canaries
 from tests.gateway.corpus import CASES, NAMES, OPEN_CASES, SALARIES, STRICT_CASES, Case, Step

@@ -11,9 +11,9 @@ import pytest
 
 from costof import encrypted
 from costof.lab.certificates import write_private
-from costof.lab.gateway_process import GatewayListener, GatewayProcess
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, USER, MariadbServer
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 from tests.integration.conftest import eventually
 from tests.lab_programs import check_of, running_mariadb
 from tests.raw_mysql import EVERYTHING, NO_SCHEMA, USUAL, RawClient, RefusedError

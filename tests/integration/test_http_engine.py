@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from costof.instrument import Instrument, engine
+from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import Authority
-from costof.lab.origin import Listener, OriginProcess
+from costof.programs.origin import Listener, OriginProcess
 from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS
 

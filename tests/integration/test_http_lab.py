@@ -18,18 +18,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from costof.lab import balanced_site, network
-from costof.lab.balancer import ORIGIN_NAME, Balancer, Entrance
+from costof.lab import network
 from costof.lab.certificates import Authority
-from costof.lab.haproxy import Haproxy
 from costof.lab.host import Host
-from costof.lab.http import HttpLab, Road, _Connection, _context
 from costof.lab.lab import Lab, is_root
-from costof.lab.nginx import Nginx
-from costof.lab.origin import Listener, OriginProcess
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.service import Counters
-from costof.study import load_study
+from costof.lab.program import Counters
+from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
+from costof.programs.haproxy import Haproxy
+from costof.programs.nginx import Nginx
+from costof.programs.origin import Listener, OriginProcess
+from costof.services.http import site
+from costof.services.http.lab import HttpLab, Road, _Connection, _context
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 from tests.lab_programs import HANGS_SECONDS, eventually, get
 
 pytestmark = pytest.mark.servers
@@ -324,7 +325,7 @@ def test_a_balancer_that_dies_costs_its_arms_and_the_origin_the_run() -> None:
 
 def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "is_root", lambda: False)
-    monkeypatch.setattr(balanced_site, "is_root", lambda: False)
+    monkeypatch.setattr(site, "is_root", lambda: False)
     plan = plan_of(EVERYWHERE, BOTH, "balancer_cpu=0.25,1")
     with HttpLab(plan) as lab:
         for arm in plan.arms:
@@ -352,9 +353,9 @@ def test_two_labs_at_once_do_not_meet() -> None:
 
 RUN = """
 import json, sys
-from costof.lab.http import HttpLab
-from costof.plan import Options, resolve
-from costof.study import load_study
+from costof.services.http.lab import HttpLab
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 plan = resolve(load_study("http-tls-termination"), Options(settings=["termination=none", "balancer=haproxy,nginx"]))
 with HttpLab(plan) as lab:
     hosts = [lab._site.client, lab._site.origin, *lab._site.balancers.values()]

@@ -10,15 +10,15 @@ import pytest
 from costof.analysis import analyse, read_run
 from costof.analysis.run_record import Run
 from costof.errors import CostofError, Problem
-from costof.experiment import run
-from costof.lab.haproxy import Haproxy
-from costof.lab.http import HttpLab
 from costof.lab.lab import Lab
-from costof.ledger import Ledger
-from costof.plan import Options, Plan, resolve
-from costof.services import open_service
-from costof.study import SliceSize, load_study
-from costof.target.access import Access
+from costof.ledger.ledger import Ledger
+from costof.programs.access import Access
+from costof.programs.haproxy import Haproxy
+from costof.run.experiment import run
+from costof.services.http.lab import HttpLab
+from costof.services.open import open_service
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import SliceSize, load_study
 from tests.integration.conftest import costof
 from tests.lab_programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
 

@@ -10,8 +10,8 @@ import pytest
 from costof.analysis import analyse
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
-from costof.lab.nginx import Nginx
-from costof.ledger import Ledger
+from costof.ledger.ledger import Ledger
+from costof.programs.nginx import Nginx
 from tests.integration.test_http_run import ask
 from tests.lab_programs import RunningBalancer, running_balancer
 

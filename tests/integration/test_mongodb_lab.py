@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from costof.instrument import application
+from costof.ipc.process import application
 from costof.lab.lab import is_root
-from costof.lab.mongodb import MongodbLab
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.study import load_study
+from costof.services.mongodb.lab import MongodbLab
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 from tests.engines import Engines, patient_plan
 from tests.lab_programs import HANGS_SECONDS
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from costof.lab import tunnels
 from costof.lab.lab import is_root
-from costof.lab.mysql import MysqlLab, keys_to_show
 from costof.lab.namespace import FOLDER
-from costof.lab.tunnels import CIPHER_OF
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.study import load_study
-from costof.transport import SUITES
+from costof.services.mysql import tunnels
+from costof.services.mysql.lab import MysqlLab, keys_to_show
+from costof.services.mysql.tunnels import CIPHER_OF
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
+from costof.study.transport import SUITES
 from tests.engines import Engines
 from tests.lab_programs import SHORTER_MS, alive, eventually
 
@@ -230,11 +230,11 @@ def test_two_labs_at_once_do_not_meet() -> None:
 
 RUN = """
 import json, sys
-from costof.lab.mysql import MysqlLab
+from costof.services.mysql.lab import MysqlLab
 from costof.lab.namespace import FOLDER
 from costof.lab.lab import descendants_of
-from costof.plan import Options, resolve
-from costof.study import load_study
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=sys.argv[1:]))
 with MysqlLab(plan) as lab:
     started = list(lab.process_ids.values())

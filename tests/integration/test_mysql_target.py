@@ -11,14 +11,14 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.lab.mariadb import MariadbServer
-from costof.plan import Options, Plan, resolve
-from costof.services import open_service
-from costof.study import load_study
-from costof.target.access import Access
-from costof.target.mysql import MysqlTarget
-from costof.target.mysql_url import parse_mysql_url
-from costof.target.own_database import MARKER_NAME
+from costof.programs.access import Access
+from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.url import parse_mysql_url
+from costof.programs.own_database import MARKER_NAME
+from costof.services.mysql.own import MysqlTarget
+from costof.services.open import open_service
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import load_study
 from tests.engines import Engines
 from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
 

@@ -12,13 +12,13 @@ import pytest
 
 from benches.truth import delayed_plan
 from costof.analysis import analyse, read_run
-from costof.experiment import run as carry_out
+from costof.analysis.result import Result
 from costof.lab.namespace import FOLDER
-from costof.ledger import Ledger
-from costof.plan import Options, resolve
-from costof.result import Result
-from costof.services import open_service
-from costof.study import load_study
+from costof.ledger.ledger import Ledger
+from costof.run.experiment import run as carry_out
+from costof.services.open import open_service
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 from tests.lab_programs import SHORTER_MS
 
 from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices

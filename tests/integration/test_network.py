@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
-from costof.instrument import engine_path
-from costof.lab import link_evidence
+from costof.ipc.process import engine_path
+from costof.lab import round_trips
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_evidence import SO_TIMESTAMPNS, measure_link
 from costof.lab.link_process import DirectionCounters
 from costof.lab.namespace import FOLDER
 from costof.lab.network import Network
+from costof.lab.round_trips import SO_TIMESTAMPNS, measure_link
 from tests.lab_programs import HANGS_SECONDS, SHORTER_MS, eventually
 
 pytestmark = [
@@ -41,7 +41,7 @@ ROUND_TRIPS_MS = (0.1, 5.0, 44.648, 170.126, 400.0)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that stands still has not lost a packet."""
-    monkeypatch.setattr(link_evidence, "PATIENCE_SECONDS", HANGS_SECONDS)
+    monkeypatch.setattr(round_trips, "PATIENCE_SECONDS", HANGS_SECONDS)
 
 
 @pytest.fixture(scope="module")

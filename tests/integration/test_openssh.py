@@ -18,9 +18,9 @@ from costof.errors import CostofError
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of, is_root
-from costof.lab.mariadb import ROLE, MariadbServer, greets
 from costof.lab.network import Network
-from costof.lab.openssh import CIPHERS, CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
+from costof.programs.mariadb.server import ROLE, MariadbServer, greets
+from costof.programs.openssh import CIPHERS, CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
 from tests.lab_programs import SHORTER_MS, ask, eventually, log_in, query, running_mariadb
 
 pytestmark = pytest.mark.servers

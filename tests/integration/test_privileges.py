@@ -11,17 +11,17 @@ from pathlib import Path
 import pymongo
 import pytest
 
-from costof.cli import cli
+from costof.cli.main import cli
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.lab.mariadb import MariadbServer
-from costof.plan import Options, Plan, resolve
-from costof.services import open_service
-from costof.study import load_study
-from costof.target.access import Access
-from costof.target.gateway import GatewayTarget
-from costof.target.mysql import MysqlTarget
+from costof.programs.access import Access
+from costof.programs.mariadb.server import MariadbServer
+from costof.services.gateway.own import GatewayTarget
+from costof.services.mysql.own import MysqlTarget
+from costof.services.open import open_service
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import load_study
 from tests.engines import Engines
 from tests.lab_programs import running_mariadb
 
@@ -232,7 +232,7 @@ def test_a_mongodb_action_granted_on_other_collections_is_not_ours(mongod: Stand
 
 
 def test_a_server_that_asks_nobody_who_he_is_lets_everybody(lab: Lab) -> None:
-    from costof.lab.mongod_binary import find_mongod
+    from costof.programs.mongod.binary import find_mongod
 
     host, folder = lab.address(61), lab.folder / "open-mongod"
     folder.mkdir()

@@ -20,15 +20,16 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from costof.errors import CostofError, Problem
-from costof.instrument import SliceAnswer
-from costof.lab import network, node_network
+from costof.ipc.process import SliceAnswer
+from costof.lab import network
 from costof.lab.cpu_share import limits
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_evidence import tcp_round_trip_ms
-from costof.lab.node_network import Distances, Group, NodeNetwork
-from costof.lab.replication import ReplicationLab
-from costof.plan import PlannedArm
-from costof.service import Judgement
+from costof.lab.round_trips import tcp_round_trip_ms
+from costof.services import Judgement
+from costof.services.replication import nodes
+from costof.services.replication.lab import ReplicationLab
+from costof.services.replication.nodes import Distances, Group, NodeNetwork
+from costof.study.plan import PlannedArm
 from tests.lab_programs import HANGS_SECONDS, SHORTER_MS, alive, eventually
 from tests.replication_plan import arms_by_shape, plan_for
 
@@ -130,7 +131,7 @@ def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None
 
 def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
-    monkeypatch.setattr("costof.lab.replication.MOST_RECORDS", 10)
+    monkeypatch.setattr("costof.services.replication.lab.MOST_RECORDS", 10)
     seven.arrange(arm)
     write(seven, arm, 20)
     seven.arrange(arm)
@@ -169,8 +170,8 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
 
 
 def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("costof.lab.shaped_set.PATIENCE_SECONDS", 3)
-    monkeypatch.setattr("costof.lab.replica_set.ANSWER_SECONDS", 2)
+    monkeypatch.setattr("costof.services.replication.shape.PATIENCE_SECONDS", 3)
+    monkeypatch.setattr("costof.programs.mongod.replica_set.ANSWER_SECONDS", 2)
     plan = plan_for("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
@@ -271,7 +272,7 @@ def quickest_ms(standing: NodeNetwork, node: str) -> float:
 
 
 def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, node_network):
+    for module in (network, nodes):
         monkeypatch.setattr(module, "is_root", lambda: False)
     with Lab() as lab:
         with NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
@@ -288,7 +289,7 @@ def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch:
 
 RUN = """
 import json, sys
-from costof.lab.replication import ReplicationLab
+from costof.services.replication.lab import ReplicationLab
 from tests.replication_plan import plan_for
 with ReplicationLab(plan_for("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")) as lab:
     hosts = [lab._network.client, *lab._network.hosts.values()]

@@ -8,13 +8,13 @@ import pymongo
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.instrument import SliceAnswer
+from costof.ipc.process import SliceAnswer
 from costof.lab.lab import Lab
-from costof.lab.mongodb import MongodbLab
-from costof.plan import Options, resolve
-from costof.services import open_service
-from costof.study import load_study
-from costof.target.access import Access
+from costof.programs.access import Access
+from costof.services.mongodb.lab import MongodbLab
+from costof.services.open import open_service
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 from tests.integration.conftest import PASSWORD
 from tests.lab_programs import eventually
 from tests.replication_plan import plan_for

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from costof.analysis import analyse
+from costof.analysis.result import Result
 from costof.lab.lab import is_root
-from costof.ledger import Ledger
-from costof.result import Result
+from costof.ledger.ledger import Ledger
 
 from .conftest import (
     SMALL,

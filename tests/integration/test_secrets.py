@@ -16,12 +16,12 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from costof.cli import cli
+from costof.cli.main import cli
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.lab.mariadb import MariadbServer
-from costof.password import VARIABLE
+from costof.programs.mariadb.server import MariadbServer
+from costof.programs.password import VARIABLE
 from tests.lab_programs import running_mariadb
 
 from .conftest import COSTOF, SMALL, Standalone, costof, costof_running, descendants, wait_for_slices

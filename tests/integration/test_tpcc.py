@@ -13,11 +13,11 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from costof import tpcc
+from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.instrument import Instrument, SliceAnswer, TpccCounts, engine
+from costof.ipc.process import Instrument, SliceAnswer, TpccCounts, engine
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, MariadbServer
+from costof.programs.mariadb.server import DATABASE, MariadbServer
 from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 

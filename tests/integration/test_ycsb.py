@@ -12,13 +12,13 @@ import pymongo
 import pytest
 from pymongo.errors import AutoReconnect
 
-from costof.instrument import SliceAnswer, engine
+from costof.datasets.ycsb import key_name
+from costof.ipc.process import SliceAnswer, engine
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE as MARIADB_DATABASE
-from costof.lab.mongodb import MongodbLab
-from costof.plan import Options, resolve
-from costof.study import load_study
-from costof.ycsb import key_name
+from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
+from costof.services.mongodb.lab import MongodbLab
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from costof.datasets.ycsb import key_name
 from costof.lab.lab import Lab
-from costof.lab.mariadb import DATABASE, MariadbServer
-from costof.ycsb import key_name
+from costof.programs.mariadb.server import DATABASE, MariadbServer
 from tests.lab_programs import log_in, running_mariadb
 
 from .conftest import COSTOF, PASSWORD, Outcome, Standalone, costof, descendants

@@ -11,27 +11,25 @@ import random
 from collections.abc import Callable
 from statistics import fmean, stdev
 
-from costof.report import format as fmt
-from costof.report.html import render_html
-from costof.result import (
+from costof.analysis.result import (
     Arm,
     BreakEven,
     Cpu,
     DistributionPoint,
     Effect,
     ErrorCount,
-    Estimate,
     Evidence,
     Factor,
     Metric,
     NoiseFloor,
-    Published,
-    PublishedFigure,
     Result,
     Sentence,
     Value,
-    Verdict,
 )
+from costof.document import format as fmt
+from costof.report.html import render_html
+from costof.statistics.estimate import Estimate, Verdict
+from costof.study.published import Published, PublishedFigure
 
 Golden = Callable[[str, str], None]
 """What the fixture `golden` is: a file's name and the text it should hold."""

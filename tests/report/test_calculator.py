@@ -14,10 +14,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from transport_sample import EVERY_ARM, make_transport
 
-from costof.report import format as fmt
+from costof.analysis.result import Result
+from costof.document import format as fmt
 from costof.report.distance import Load, added, default_load, extras, fixed_rows, shown
 from costof.report.reading import Reading
-from costof.result import Result
 
 LOADS = [
     Load(44.648),

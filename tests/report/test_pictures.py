@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.report.pictures.axes import TICK_SIZE, Panel, Scale, log, near_zero, text_width, tick
-from costof.report.pictures.canvas import NARROW, WIDE, Sheet, grid
+from costof.document.axes import TICK_SIZE, Panel, Scale, log, near_zero, text_width, tick
+from costof.document.canvas import NARROW, WIDE, Sheet, grid
 
 ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6)
 
@@ -124,7 +124,7 @@ def test_a_report_waits_for_no_library_that_draws_or_does_all_of_statistics(tmp_
     """Their imports alone took longer than the page."""
     code = (
         "import json, pathlib, sys; from report_sample import make_result; from costof.report import write_reports; "
-        "import costof.analysis, costof.effects; costof.effects.estimate([1.0, 2.0, 4.0]); "
+        "import costof.analysis, costof.statistics.effects; costof.statistics.effects.estimate([1.0, 2.0, 4.0]); "
         f"write_reports(make_result(), pathlib.Path({str(tmp_path)!r})); print(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, check=True)

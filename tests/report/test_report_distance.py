@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from transport_sample import make_transport
 
-from costof.report import format as fmt
+from costof.analysis.result import ExtraCost, Metric, Result
+from costof.document import format as fmt
 from costof.report import render_markdown
 from costof.report.distance import HOURS_A_MONTH, Extras, Load, added, default_load, extras, fixed_rows, worst
 from costof.report.reading import Reading
-from costof.result import Estimate, ExtraCost, Metric, Result
+from costof.statistics.estimate import Estimate
 
 
 def extra(operation: str, own: tuple[float, float, float], trips: float, cpu: tuple[float, float, float]) -> ExtraCost:

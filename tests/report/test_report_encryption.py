@@ -11,8 +11,8 @@ from test_report_html import without_pictures
 from test_report_terminal import printed
 
 from costof.analysis import analyse
+from costof.analysis.result import Result
 from costof.report import render_markdown
-from costof.result import Result
 from tests.unit.tpcc_ledger import NAME, tpcc_ledger, tpcc_plan
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from costof.report import format as fmt
-from costof.result import Estimate
+from costof.document import format as fmt
+from costof.statistics.estimate import Estimate
 
 
 def of(value: float, low: float, high: float, rounds: int = 20) -> Estimate:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from report_sample import Golden, drawn, empty_result, make_arm, make_errors, make_metric, make_result
 
+from costof.analysis.result import Cpu, ErrorCount, Result
+from costof.document.palette import COLOURS
 from costof.report import write_reports
 from costof.report.html import render_html
-from costof.report.palette import COLOURS
-from costof.result import Cpu, ErrorCount, Result, Verdict
+from costof.statistics.estimate import Verdict
 
 VOID = {"meta", "br", "col", "link", "img", "input", "hr"}
 EVIL = "<script>alert('x')</script>"

@@ -10,12 +10,12 @@ from rich.cells import cell_len
 from test_report_html import without_pictures
 from test_report_terminal import printed
 
-from costof.ab import ab_figures
 from costof.analysis import analyse
-from costof.report import format as fmt
+from costof.analysis.ab import ab_figures
+from costof.analysis.result import Result
+from costof.cli.ab_text import Asked, render_ab
+from costof.document import format as fmt
 from costof.report import render_markdown
-from costof.report.ab_text import Asked, render_ab
-from costof.result import Result
 from tests.unit.http_ledger import http_ledger, http_plan, slice_answer
 
 ROUNDS = 6

@@ -10,11 +10,11 @@ from rich.cells import cell_len
 from test_report_terminal import printed
 
 from costof.analysis import analyse
+from costof.analysis.result import Result
 from costof.report import render_markdown
 from costof.report.html import SECTIONS, environment
 from costof.report.pictures.trees import trees
 from costof.report.reading import Reading
-from costof.result import Result
 from tests.unit.replication_ledger import replication_ledger, replication_plan
 
 

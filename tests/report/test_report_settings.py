@@ -12,12 +12,14 @@ from test_report_html import EVIL, Page, without_pictures
 from test_report_terminal import printed
 from transport_sample import DISTANCES, EVERY_ARM, make_transport, study
 
-from costof.answer import answer
-from costof.report import format as fmt
+from costof.analysis.result import Effect, Result, Sentence
+from costof.document import format as fmt
 from costof.report import render_markdown, words
+from costof.report.answer import answer
 from costof.report.reading import Reading
-from costof.result import Effect, PublishedFigure, Result, Sentence, Verdict
-from costof.tables import study_tables
+from costof.report.tables import study_tables
+from costof.statistics.estimate import Verdict
+from costof.study.published import PublishedFigure
 
 
 @cache
@@ -149,9 +151,11 @@ def test_published_figures_go_by_levels_and_series() -> None:
 def test_a_figure_fits_an_arm_that_has_all_its_levels() -> None:
     arms = {arm.name: arm for arm in transport().arms}
     figure = PublishedFigure(metric="x", levels={"transport": "tls", "key": "rsa-2048"}, ratio=0.5)
-    assert figure.fits(arms["tls@lan"])
-    assert not figure.fits(arms["plain@lan"])
-    assert not figure.model_copy(update={"levels": {"transport": "tls", "key": "rsa-1024"}}).fits(arms["tls@lan"])
+    assert figure.fits(arms["tls@lan"].levels)
+    assert not figure.fits(arms["plain@lan"].levels)
+    assert not figure.model_copy(update={"levels": {"transport": "tls", "key": "rsa-1024"}}).fits(
+        arms["tls@lan"].levels
+    )
 
 
 def test_a_rate_that_falls_is_a_loss_in_every_report() -> None:

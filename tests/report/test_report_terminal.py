@@ -9,11 +9,12 @@ from report_sample import Golden, empty_result, make_arm, make_errors, make_resu
 from rich.cells import cell_len
 from rich.console import Console
 
-from costof.answer import answer
-from costof.report import format as fmt
+from costof.analysis.result import Cell, Result, Sentence, Table
+from costof.document import format as fmt
 from costof.report import render_terminal
-from costof.result import Cell, Estimate, Result, Sentence, Table, Verdict
-from costof.study import load_study
+from costof.report.answer import answer
+from costof.statistics.estimate import Estimate, Verdict
+from costof.study.schema import load_study
 
 
 def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:

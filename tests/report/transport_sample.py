@@ -13,29 +13,28 @@ from statistics import fmean
 
 from report_sample import ENVIRONMENT, estimate
 
-from costof.answer import answer
-from costof.published import load_published
-from costof.result import (
+from costof.analysis.result import (
     Arm,
     BreakEven,
     CostModel,
     Cpu,
     DistributionPoint,
     Effect,
-    Estimate,
     Evidence,
     ExtraCost,
     Factor,
-    LinkEvidence,
     Metric,
     NoiseFloor,
     OperationCost,
     Prediction,
     Result,
     Value,
-    Verdict,
 )
-from costof.study import Study, load_study
+from costof.lab.round_trips import LinkEvidence
+from costof.report.answer import answer
+from costof.statistics.estimate import Estimate, Verdict
+from costof.study.published import load_published
+from costof.study.schema import Study, load_study
 
 ROUNDS = 12
 DISTANCES = {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}

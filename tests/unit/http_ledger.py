@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from costof.histogram import new_histogram
-from costof.instrument import HttpCounts, Phase, SliceAnswer
-from costof.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.study import load_study
+from costof.ipc.process import HttpCounts, Phase, SliceAnswer
+from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
+from costof.statistics.histogram import new_histogram
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 
 from .ledgers import ready_record
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from costof.histogram import new_histogram
-from costof.instrument import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
-from costof.ledger import EndRecord, EnvironmentRecord, Ledger, ReadyRecord, SliceRecord
-from costof.plan import Plan, PlannedArm
+from costof.ipc.process import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, ReadyRecord, SliceRecord
+from costof.statistics.histogram import new_histogram
+from costof.study.plan import Plan, PlannedArm
 
 NS_PER_MS = 1e6
 OPERATIONS = 20

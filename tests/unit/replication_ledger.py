@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from costof.instrument import SliceAnswer
-from costof.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.study import load_study
+from costof.ipc.process import SliceAnswer
+from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 
 from .ledgers import phase_of, ready_record
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.ab import PERCENTILES, ab_figures
-from costof.histogram import new_histogram
-from costof.instrument import SliceAnswer
+from costof.analysis.ab import PERCENTILES, ab_figures
+from costof.ipc.process import SliceAnswer
+from costof.statistics.histogram import new_histogram
 
 DIGITS = 2e-3
 """Three significant digits of a histogram."""

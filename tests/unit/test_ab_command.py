@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from costof import ab_command
-from costof.ab_command import AbOptions, ask
+from costof.cli import ab as ab_command
+from costof.cli.ab import AbOptions, ask
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
 
 URL = "http://shop.example/?wait=200"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from costof.analysis import analyse
+from costof.document import format as fmt
 from costof.errors import CostofError, Problem
-from costof.ledger import EnvironmentRecord, Ledger, LostRecord
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.report import format as fmt
+from costof.ledger.ledger import EnvironmentRecord, Ledger, LostRecord
 from costof.report import render_markdown
-from costof.result import Verdict
-from costof.study import load_study
+from costof.statistics.estimate import Verdict
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 
 from .ledgers import Spent, made_up
 

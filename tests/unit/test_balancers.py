@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
-from costof.lab.balancer import Balancer, Entrance
-from costof.lab.haproxy import Haproxy
 from costof.lab.host import Host
-from costof.lab.http import contradiction
 from costof.lab.lab import Lab
-from costof.lab.nginx import MODULE, Nginx, find_stream_module
+from costof.programs.balancer import Balancer, Entrance
+from costof.programs.haproxy import Haproxy
+from costof.programs.nginx import MODULE, Nginx, find_stream_module
+from costof.services.http.lab import contradiction
 
 PEM, CA = Path("/lab/server.pem"), Path("/lab/ca.pem")
 ENTRANCES = [
@@ -78,7 +78,7 @@ def test_a_missing_module_is_named_with_its_package(tmp_path: Path, monkeypatch:
     binary = tmp_path / "nginx"
     binary.write_text("#!/bin/sh\n")
     binary.chmod(0o755)
-    monkeypatch.setattr("costof.lab.nginx.UNPACKED", tmp_path)
+    monkeypatch.setattr("costof.programs.nginx.UNPACKED", tmp_path)
     with pytest.raises(CostofError, match=r"no ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
         find_stream_module(binary)
 

@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from costof import tpcc
-from costof.column_rules import (
+from costof.datasets import tpcc
+from costof.services.gateway.rules import (
     COLUMNS,
     CONTROL,
     DIRECT,
@@ -17,7 +17,7 @@ from costof.column_rules import (
     groups_of,
     rules_text,
 )
-from costof.study import load_study
+from costof.study.schema import load_study
 
 SHARES = ["20", "50", "100"]
 CATALOGUE = CatalogueAccount("catalogue", 'pass"word')

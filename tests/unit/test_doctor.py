@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costof import doctor
+from costof.cli import doctor
 
 
 def found(what: str) -> doctor.Finding:

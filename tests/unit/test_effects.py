@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import mstats
 
-from costof.break_even import Rounds, break_even
-from costof.effects import (
+from costof.run.schedule import enough
+from costof.statistics.break_even import Rounds, break_even
+from costof.statistics.effects import (
     FEWEST_ROUNDS,
     TRIMMED,
     Comparison,
@@ -25,10 +26,9 @@ from costof.effects import (
     trimmed,
     verdict,
 )
-from costof.plan import Options, resolve
-from costof.result import Verdict
-from costof.rounds import enough
-from costof.study import load_study
+from costof.statistics.estimate import Verdict
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 
 RUNS = 1000
 TRUE_RATIO = 1.10

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.column_encryption import (
+from costof.encrypted.ciphertext import (
     Algorithm,
     Demands,
     Envelope,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from costof.evidence import mismatch
-from costof.instrument import ClassifiedError, Phase, SliceAnswer
-from costof.service import Counters
+from costof.ipc.process import ClassifiedError, Phase, SliceAnswer
+from costof.lab.program import Counters
+from costof.run.evidence import mismatch
 
 PLAIN = {"transport": "plain"}
 TLS = {"transport": "tls", "tls_version": "1.3", "key": "rsa-2048", "verify": "full", "resumption": "off"}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from costof.cli import cli
+from costof.cli.main import cli
 from costof.errors import CostofError, Problem
+from costof.files import write_whole
 from costof.lab.lab import is_root
-from costof.ledger import CautionRecord, Ledger
-from costof.whole import write_whole
+from costof.ledger.ledger import CautionRecord, Ledger
 
 from .http_ledger import http_ledger, http_plan
 

@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from costof.lab.gateway_front import Rules, values_mismatch
-from costof.row_sample import Recorder, Rows, compare
+from costof.services.gateway.gateway import Rules, values_mismatch
+from costof.services.gateway.sample import Recorder, Rows, compare
 
 GCM = Rules("20", "aes-128-gcm")
 CONTROL, DIRECT = Rules("0", None), Rules("direct", None)

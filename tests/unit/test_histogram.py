@@ -7,7 +7,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.histogram import LONGEST_NS, merged, recorded
+from costof.statistics.histogram import LONGEST_NS, merged, recorded
 
 NANOSECONDS = st.integers(min_value=1, max_value=2 * LONGEST_NS)
 

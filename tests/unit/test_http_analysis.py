@@ -10,9 +10,10 @@ import pytest
 
 from costof.analysis import analyse
 from costof.analysis.cures import share_given_back
-from costof.plan import Plan
-from costof.report import format as fmt
-from costof.result import Estimate, Result, Verdict
+from costof.analysis.result import Result
+from costof.document import format as fmt
+from costof.statistics.estimate import Estimate, Verdict
+from costof.study.plan import Plan
 
 from . import http_ledger as made
 from .http_ledger import IN_FLIGHT, Truth, http_ledger, http_plan

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.cli import cli
+from costof.cli.main import cli
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
-from costof.plan import Options, Plan, resolve
-from costof.services import open_service
-from costof.study import load_study
-from costof.target.access import Access
-from costof.target.http import Place, parse_url
+from costof.programs.access import Access
+from costof.services.http.own import Place, parse_url
+from costof.services.open import open_service
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import load_study
 
 HTTPS, HTTP = "https://shop.example/a?b=c", "http://shop.example:8080/a?b=c"
 

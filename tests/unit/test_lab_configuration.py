@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.lab import mariadb, openssh, programs
+from costof.lab import program
 from costof.lab.certificates import Authority, new_key
 from costof.lab.lab import Lab
+from costof.programs import openssh
+from costof.programs.mariadb import server as mariadb
 
 BINARY = Path("/usr/sbin/mariadbd")
 
@@ -93,7 +95,7 @@ def test_a_missing_program_names_its_package(
     name: str, package: str, find: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(programs, "FOLDERS", (tmp_path,))
+    monkeypatch.setattr(program, "FOLDERS", (tmp_path,))
     monkeypatch.delenv(f"COSTOF_{name.upper()}", raising=False)
     with pytest.raises(CostofError, match=f"apt-get install {package}") as missing:
         find()  # type: ignore[operator]

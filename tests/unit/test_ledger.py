@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.ledger import CautionRecord, EndRecord, Ledger
-from costof.plan import Options, Plan, resolve
-from costof.redact import redact
-from costof.services import shown_urls
-from costof.study import load_study
-from costof.target.access import Access
+from costof.ledger.ledger import CautionRecord, EndRecord, Ledger
+from costof.ledger.redact import redact
+from costof.programs.access import Access
+from costof.services.open import shown_urls
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import load_study
 
 
 @pytest.fixture

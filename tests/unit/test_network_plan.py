@@ -17,8 +17,7 @@ from costof.errors import CostofError, Problem
 from costof.lab import network as network_module
 from costof.lab.cpu_share import CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS, Host, Link
-from costof.lab.link_evidence import echo_request, internet_checksum, summary
-from costof.lab.link_plan import (
+from costof.lab.links import (
     NETWORKS,
     SERVED,
     engine_plan,
@@ -29,6 +28,7 @@ from costof.lab.link_plan import (
     veth_commands,
 )
 from costof.lab.network import Network
+from costof.lab.round_trips import echo_request, internet_checksum, summary
 
 LINK = Link(
     name="us-eu",

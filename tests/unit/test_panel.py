@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from costof import tpcc
+from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.instrument import Instrument, SliceAnswer
-from costof.ledger import Ledger
-from costof.panel import LOAD, Panel, load_workload
-from costof.plan import Options, Plan, resolve
-from costof.service import Service
-from costof.study import load_study
+from costof.ipc.process import Instrument, SliceAnswer
+from costof.ledger.ledger import Ledger
+from costof.run.instruments import LOAD, Panel, load_workload
+from costof.services import Service
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import load_study
 
 
 def panel_of(plan: Plan, folder: Path) -> Panel:

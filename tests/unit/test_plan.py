@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, Problem
-from costof.experiment import run
-from costof.plan import AS_SERVED, Options, Plan, parse_duration, parse_precision, resolve
-from costof.rounds import enough, in_unit, turns_of_round
-from costof.study import Study, load_study, study_names
+from costof.ledger.samples import in_unit
+from costof.run.experiment import run
+from costof.run.schedule import enough, turns_of_round
+from costof.study.plan import AS_SERVED, Options, Plan, parse_duration, parse_precision, resolve
+from costof.study.schema import Study, load_study, study_names
 from tests.replication_plan import plan_for
 
 

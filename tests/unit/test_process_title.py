@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.process_title import title_of
+from costof.cli.process_title import title_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from costof.plan import Options, resolve
-from costof.progress import Bar
-from costof.study import load_study
+from costof.cli.progress import Bar
+from costof.study.plan import Options, resolve
+from costof.study.schema import load_study
 
 
 def seconds_left(options: Options, done: int, elapsed_seconds: float) -> float:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from costof.analysis import analyse
+from costof.analysis.result import Result, Tree
 from costof.analysis.trees import followers_of
-from costof.ledger import Ledger
+from costof.ledger.ledger import Ledger
 from costof.report import trees
 from costof.report.pictures.trees import places
-from costof.result import Result, Tree, Verdict
+from costof.statistics.estimate import Verdict
 
 from .replication_ledger import CHANGED, members, replication_ledger, replication_plan
 
@@ -97,7 +98,7 @@ def test_a_target_is_told_what_its_write_concerns_cost(tmp_path: Path) -> None:
 
 
 def test_an_arm_that_is_lost_is_said_and_the_others_are_answered(tmp_path: Path) -> None:
-    from costof.ledger import LostRecord
+    from costof.ledger.ledger import LostRecord
 
     ledger: Ledger = replication_ledger(tmp_path / "run", replication_plan("quick"))
     ledger.append(LostRecord(arm="chain@nodes-7", detail="secondary-2 died"))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from costof.ledger import Ledger
-from costof.panel import Panel
-from costof.plan import Options, Plan, resolve
-from costof.published import load_published
-from costof.service import Service
-from costof.study import Study, load_study
+from costof.ledger.ledger import Ledger
+from costof.run.instruments import Panel
+from costof.services import Service
+from costof.study.plan import Options, Plan, resolve
+from costof.study.published import load_published
+from costof.study.schema import Study, load_study
 
 NAME = "mongodb-chained-replication"
 

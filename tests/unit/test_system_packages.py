@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from costof import doctor
-from costof.lab.programs import unpacked_from
+from costof.cli import doctor
+from costof.lab.program import unpacked_from
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "system-packages"
 FILES = {

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.ab_command import AbOptions, ask
+from costof.cli.ab import AbOptions, ask
+from costof.cli.ycsb.jdbc import MysqlDatabase
+from costof.cli.ycsb.mongodb import MongodbDatabase
 from costof.errors import EXIT_USAGE, CostofError, Problem
-from costof.password import Password
-from costof.services import shown_urls
-from costof.study import load_study
-from costof.target.access import Access
-from costof.target.mongodb_url import MongodbUrl, parse_mongodb_url
-from costof.target.mysql_url import MysqlUrl, parse_mysql_url
-from costof.ycsb.mongodb import MongodbDatabase
-from costof.ycsb.mysql import MysqlDatabase
+from costof.programs.access import Access
+from costof.programs.mariadb.url import MysqlUrl, parse_mysql_url
+from costof.programs.mongod.url import MongodbUrl, parse_mongodb_url
+from costof.programs.password import Password
+from costof.services.open import shown_urls
+from costof.study.schema import load_study
 
 #: What a password may not be, and passwords that other parsers have split at the wrong place.
 HARD = ["S3cret" + sign + "tail" for sign in "@:/?#%+ \"'\\&=;<>`{|}^ä密\t\n\x00"]

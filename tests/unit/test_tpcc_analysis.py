@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from costof.analysis import analyse
-from costof.plan import Plan
-from costof.report import format as fmt
+from costof.analysis.result import Result, SplitStep
+from costof.document import format as fmt
 from costof.report import split
 from costof.report.reading import Reading
-from costof.result import Estimate, Result, SplitStep
+from costof.statistics.estimate import Estimate
+from costof.study.plan import Plan
 
 from .tpcc_ledger import BYTES, CORES, STATEMENTS, VALUES, Truth, tpcc_ledger, tpcc_plan
 

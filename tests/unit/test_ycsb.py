@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.ycsb import FNV_OFFSET_BASIS_64, FNV_PRIME_64, fnv_hash_64, key_name
+from costof.datasets.ycsb import FNV_OFFSET_BASIS_64, FNV_PRIME_64, fnv_hash_64, key_name
 
 
 def published_algorithm(value: int) -> int:

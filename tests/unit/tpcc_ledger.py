@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from costof.column_rules import CONTROL, DIRECT
-from costof.instrument import Decrypted, SliceAnswer, TpccCounts
-from costof.ledger import EndRecord, EnvironmentRecord, Ledger, ProofRecord, SliceRecord
-from costof.plan import Options, Plan, PlannedArm, resolve
-from costof.study import load_study
+from costof.ipc.process import Decrypted, SliceAnswer, TpccCounts
+from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, ProofRecord, SliceRecord
+from costof.services.gateway.rules import CONTROL, DIRECT
+from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.schema import load_study
 
 from .ledgers import Spent, phase_of, ready_record
 

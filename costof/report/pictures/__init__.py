@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from costof.document.canvas import Legend, Picture
 from costof.report.pictures.break_even import break_even
-from costof.report.pictures.canvas import Legend, Picture
 from costof.report.pictures.cpu import cpu
 from costof.report.pictures.cures import cures
 from costof.report.pictures.differences import differences

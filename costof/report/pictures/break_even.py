@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, hypot, log10
 
-from costof.report import format as fmt
+from costof.analysis.result import Arm, Effect
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale, log, near_zero
+from costof.document.canvas import Legend, Picture, Sheet, columns_for, grid, picture
 from costof.report import words
-from costof.report.pictures.axes import Panel, Scale, log, near_zero
-from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, picture
 from costof.report.reading import Reading, Setting
-from costof.result import Arm, Effect
 
 MARKS = (0.05, 0.01)
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
+from costof.analysis.result import Cpu
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale
+from costof.document.canvas import Legend, Picture, Sheet, columns_for, grid, named, picture
+from costof.document.palette import role_colour
 from costof.report import words
-from costof.report.palette import role_colour
-from costof.report.pictures.axes import Panel, Scale
-from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, named, picture
 from costof.report.reading import Reading, Setting
-from costof.result import Cpu
 
 Bars = tuple[tuple[str, Setting], list[Cpu]]
 """Workload and setting, and its bars."""

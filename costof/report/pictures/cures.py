@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import textwrap
 
+from costof.analysis.result import Cure
+from costof.document.axes import Panel, Scale
+from costof.document.canvas import NARROW, Picture, Sheet, picture
 from costof.report import winning_back
-from costof.report.pictures.axes import Panel, Scale
-from costof.report.pictures.canvas import NARROW, Picture, Sheet, picture
 from costof.report.reading import Reading
-from costof.result import Cure, Estimate, Verdict
+from costof.statistics.estimate import Estimate, Verdict
 
 COLOURS = {
     Verdict.SAVES: "saves",

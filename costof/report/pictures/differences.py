@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
-from costof.report.palette import arm_colour
-from costof.report.pictures.axes import Panel, Scale
-from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, named, picture, setting_title
+from costof.analysis.result import Arm, Effect, Metric
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale
+from costof.document.canvas import Legend, Picture, Sheet, columns_for, grid, named, picture, setting_title
+from costof.document.palette import arm_colour
 from costof.report.reading import Reading, Setting, verdict_words
-from costof.result import Arm, Effect, Estimate, Metric
+from costof.statistics.estimate import Estimate
 
 ROW_HEIGHT = 54
 CROWDED_ROW_HEIGHT = 34

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from costof.report import format as fmt
+from costof.analysis.result import CostModel, Effect, ExtraCost, OperationCost
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale, near_zero
+from costof.document.canvas import Legend, Picture, Sheet, grid, picture
+from costof.document.palette import arm_colour
 from costof.report.distance import distances
-from costof.report.palette import arm_colour
-from costof.report.pictures.axes import Panel, Scale, near_zero
-from costof.report.pictures.canvas import Legend, Picture, Sheet, grid, picture
 from costof.report.reading import Reading
-from costof.result import CostModel, Effect, Estimate, ExtraCost, OperationCost
+from costof.statistics.estimate import Estimate
 
 POINTS = 90
 DOT = 4.5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import ceil, floor, log10
 
-from costof.report import format as fmt
-from costof.report.pictures.axes import Panel, Scale, log
-from costof.report.pictures.canvas import Legend, Picture, Sheet, columns_for, grid, picture, setting_title
+from costof.analysis.result import Arm, Metric, Value
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale, log
+from costof.document.canvas import Legend, Picture, Sheet, columns_for, grid, picture, setting_title
 from costof.report.reading import Reading, Setting
-from costof.result import Arm, Metric, Value
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 TIMES = ("ms", "us")

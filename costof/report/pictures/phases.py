@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
+from costof.analysis.result import Arm, Metric, Value
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale
+from costof.document.canvas import NARROW, Legend, Picture, Sheet, picture
 from costof.report import words
-from costof.report.pictures.axes import Panel, Scale
-from costof.report.pictures.canvas import NARROW, Legend, Picture, Sheet, picture
 from costof.report.reading import Reading
-from costof.result import Arm, Metric, Value
 
 COLOURS = {
     "tcp": "tcp",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from costof.report import format as fmt
+from costof.analysis.result import Tree
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale
+from costof.document.canvas import Picture, Sheet, picture
 from costof.report import trees as words
-from costof.report.pictures.axes import Panel, Scale
-from costof.report.pictures.canvas import Picture, Sheet, picture
 from costof.report.reading import Reading
-from costof.result import Tree
 
 Places = dict[str, tuple[float, int]]
 ROW_HEIGHT, TITLE_HEIGHT = 20, 44

@@ -1,0 +1,194 @@
+"""`costof ab`: one URL asked as Apache's `ab` asks it, with its options, by the engine that measures every study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from costof.analysis.ab import ab_figures
+from costof.analysis.result import AbFigures
+from costof.cli.ab_text import Asked, render_ab
+from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
+from costof.ipc.process import ClassifiedError, SliceAnswer, border_plan, engine
+from costof.urls import UrlError, check_without_login
+
+ARM = "url"
+WORKLOAD = "request"
+PORTS = {"http": 80, "https": 443}
+#: As ab has it: with -t, so many requests unless -n says otherwise.
+REQUESTS_WITHIN_TIME = 50_000
+#: ab's own time-out of a response.
+TIMEOUT_MS = 30_000
+#: Without -t nothing but the number of requests ends the slice.
+NO_LIMIT_SECONDS = 7 * 86_400.0
+
+
+@dataclass(frozen=True)
+class AbOptions:
+    """What the command line said; `verify` and `tls_ca` are ours, ab checks no certificate."""
+
+    url: str
+    requests: int | None = None
+    concurrency: int = 1
+    keep_alive: bool = False
+    seconds: int | None = None
+    headers: Sequence[str] = ()
+    verify: bool = True
+    tls_ca: Path | None = None
+
+    @property
+    def operations(self) -> int:
+        """ab's default: one request, or within a time as many as it takes."""
+        if self.requests is not None:
+            return self.requests
+        return 1 if self.seconds is None else REQUESTS_WITHIN_TIME
+
+
+@dataclass(frozen=True)
+class AbReport:
+    """What to print, what to say beside it, and with which status to end."""
+
+    text: str
+    cautions: list[str]
+    exit_status: int
+
+
+def ask(options: AbOptions) -> AbReport:
+    """Ask the URL, and report as ab does. Raises `CostofError` for what the user got wrong and for a URL that cannot
+    be asked at all."""
+    url = _checked(options)
+    with engine() as instrument:
+        ready = instrument.plan(_plan(options, url))
+        refused = next((arm.error for arm in ready.arms if arm.error is not None), None)
+        if refused is not None:
+            raise _unanswered(options, refused)
+        seconds = options.seconds or NO_LIMIT_SECONDS
+        answer = instrument.slice(1, ARM, WORKLOAD, options.operations, seconds)
+    figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
+    if figures is None:
+        raise _unanswered(options, *answer.errors[:1])
+    return AbReport(
+        text=render_ab(_asked(options, url, answer), figures),
+        cautions=_cautions(options, url, answer),
+        exit_status=_status(figures),
+    )
+
+
+def _checked(options: AbOptions) -> SplitResult:
+    """The URL's parts. Raises for everything that is wrong before a server is asked."""
+    if options.operations < options.concurrency:
+        raise CostofError(Problem.AB_CONCURRENCY)
+    for header in options.headers:
+        name, colon, _ = header.partition(":")
+        if not colon or not name.strip() or any(sign in header for sign in "\r\n"):
+            raise CostofError(Problem.AB_HEADER, text=name if colon else "that")
+    if options.tls_ca is not None and not options.tls_ca.is_file():
+        raise CostofError(Problem.TLS_CA_INVALID, path=options.tls_ca, detail="there is no such file")
+    return _split(options.url)
+
+
+def _split(text: str) -> SplitResult:
+    try:
+        check_without_login(text)
+        url = urlsplit(text)
+        host, _ = url.hostname, url.port
+    except UrlError as error:
+        more = "; for a log-in there is -H 'Authorization: …'" if "@" in text else ""
+        raise CostofError(Problem.AB_URL, detail=f"{error}{more}") from None
+    except ValueError:
+        raise CostofError(Problem.AB_URL, detail="what follows // is not host:port, with IPv6 in brackets") from None
+    if url.scheme not in PORTS or not host:
+        raise CostofError(Problem.AB_URL, detail="it must begin with http:// or https:// and name a host")
+    return url
+
+
+def _host(url: SplitResult) -> str:
+    """An IPv6 address in its brackets."""
+    host = url.hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _port(url: SplitResult) -> int:
+    return url.port or PORTS[url.scheme]
+
+
+def _path(url: SplitResult) -> str:
+    return (url.path or "/") + (f"?{url.query}" if url.query else "")
+
+
+def _plan(options: AbOptions, url: SplitResult) -> dict[str, Any]:
+    """The border's plan: one arm, one workload."""
+    headers = [header for header in options.headers if _header_name(header) != "host"]
+    hosts = [header.partition(":")[2].strip() for header in options.headers if _header_name(header) == "host"]
+    named = _host(url) if _port(url) == PORTS[url.scheme] else f"{_host(url)}:{_port(url)}"
+    service: dict[str, Any] = {
+        "protocol": "http",
+        "addresses": [f"{_host(url)}:{_port(url)}"],
+        "host": hosts[-1] if hosts else named,
+        "path": _path(url),
+        "headers": [header.strip() for header in headers],
+        "any_status": True,
+    }
+    if not options.keep_alive:
+        service["requests_per_connection"] = 1
+    return border_plan(
+        [{"name": ARM, "service": service, "transport": _transport(options, url)}],
+        [{"name": WORKLOAD, "kind": "request", "workers": options.concurrency}],
+        timeout_ms=TIMEOUT_MS,
+    )
+
+
+def _header_name(header: str) -> str:
+    return header.partition(":")[0].strip().lower()
+
+
+def _transport(options: AbOptions, url: SplitResult) -> dict[str, Any]:
+    if url.scheme == "http":
+        return {"kind": "plain"}
+    transport: dict[str, Any] = {
+        "kind": "tls",
+        "verify": "full" if options.verify else "none",
+        "resumption": False,
+    }
+    if options.tls_ca is not None:
+        transport["ca_file"] = str(options.tls_ca.absolute())
+    return transport
+
+
+def _asked(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> Asked:
+    tls = None
+    if url.scheme == "https":
+        seen = [answer.evidence.get(name) for name in ("protocol", "cipher", "key")]
+        tls = ",".join(str(each) for each in seen if each)
+    return Asked(
+        host=url.hostname or "",
+        port=_port(url),
+        path=_path(url),
+        keep_alive=options.keep_alive,
+        software=answer.http.software if answer.http else None,
+        tls=tls,
+        server_name=url.hostname if tls is not None else None,
+    )
+
+
+def _cautions(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> list[str]:
+    told = [f"{error.count:,} × {error.error_class}; the first: {error.detail}" for error in answer.errors]
+    if url.scheme == "https" and not options.verify:
+        told.insert(0, Caution.NOT_VERIFIED.text(arms=url.hostname, how="--insecure"))
+    return told
+
+
+def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> CostofError:
+    detail = f"{error.error_class}: {error.detail}" if error else "no request was answered in the time given"
+    asked = urlsplit(options.url)
+    url = f"{asked.scheme}://{_host(asked)}:{_port(asked)}{asked.path or '/'}"
+    return CostofError(Problem.AB_UNANSWERED, url=url, detail=detail)
+
+
+def _status(figures: AbFigures) -> int:
+    """A failed request is an answer in part. A response of another length is ab's failure, and an answer here."""
+    failed = {name: count for name, count in figures.failed.items() if name != "length"}
+    return EXIT_PARTIAL if any(failed.values()) else EXIT_ANSWERED

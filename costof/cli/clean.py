@@ -1,0 +1,54 @@
+"""`costof clean`: list what killed runs have left on a user's own servers, and remove it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from costof.cli.server_options import server_options
+from costof.programs.access import Access
+
+if TYPE_CHECKING:
+    from costof.programs.leftovers import Leftover
+
+
+@click.command()
+@server_options
+@click.option("--yes", is_flag=True, help="Remove them without asking.")
+def clean(access: Access, yes: bool) -> None:
+    """List databases that killed runs have left on a target, and remove them.
+
+    Only what carries costof's marker and has no live run. Without --yes it asks, and where nobody can be asked it only
+    lists.
+    """
+    from costof.programs.leftovers import reached
+
+    with reached(access) as server:
+        found = [each for each in server.find() if access.database in (None, each.database)]
+        for leftover in found:
+            click.echo(_told(leftover))
+        idle = [leftover for leftover in found if leftover.in_use is None]
+        if not idle:
+            click.echo(f"nothing to remove on {server.shown}")
+        elif _agreed(yes, len(idle)):
+            for leftover in idle:
+                removed = server.remove(leftover)
+                click.echo(f"{'removed' if removed else 'left alone, its marker has changed:'} {leftover.database}")
+
+
+def _told(leftover: Leftover) -> str:
+    about = leftover.in_use or f"left by run {leftover.marker.run} ({leftover.marker.maker})"
+    # What stands in a marker is somebody's data, and this a terminal.
+    return "".join(sign if sign.isprintable() else "?" for sign in f"{leftover.database}  {about}")
+
+
+def _agreed(yes: bool, count: int) -> bool:
+    if yes:
+        return True
+    what = "this database" if count == 1 else f"these {count} databases"
+    if sys.stdin.isatty():
+        return click.confirm(f"Remove {what} that no run uses?", err=True)
+    click.echo(f"nothing was removed; say --yes to remove {what} that no run uses")
+    return False

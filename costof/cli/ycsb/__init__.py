@@ -1,0 +1,114 @@
+"""`costof ycsb load|run mongodb|mysql`: YCSB's own command line, carried out by the engine."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from importlib import import_module
+from typing import get_args
+
+import click
+
+from costof.cli.ycsb.binding import Database
+from costof.cli.ycsb.client import Status, Tally, carry_out
+from costof.cli.ycsb.job import Job, Phase, job_of, unused
+from costof.cli.ycsb.output import results, status_line
+from costof.cli.ycsb.properties import Properties, read_properties
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError, Problem
+from costof.ipc.process import SliceAnswer, engine
+
+#: Module and class, with the names of YCSB's bindings too; loaded when asked for, since drivers take their time.
+DATABASES = {
+    "mongodb": ("mongodb", "MongodbDatabase"),
+    "mongodb-async": ("mongodb", "MongodbDatabase"),
+    "mysql": ("jdbc", "MysqlDatabase"),
+    "jdbc": ("jdbc", "MysqlDatabase"),
+}
+DEFAULT_FIELDS = 10
+
+
+@click.command()
+@click.argument("phase", type=click.Choice(get_args(Phase)))
+@click.argument("database", type=click.Choice(tuple(DATABASES)))
+@click.option("-P", "files", multiple=True, metavar="FILE", help="Property file; workloada to workloadf are built in.")
+@click.option("-p", "assignments", multiple=True, metavar="NAME=VALUE", help="A property; wins over files.")
+@click.option("-threads", metavar="N", help="Operations in flight; 1 if nothing else is said.")
+@click.option("-target", metavar="N", help="Operations a second, of all threads; as fast as possible without.")
+@click.option("-s", "status", is_flag=True, help="Status lines on standard error.")
+@click.option("-jvm-args", "jvm_args", multiple=True, hidden=True)
+@click.option("-cp", "classpath", multiple=True, hidden=True)
+@click.option("-db", "binding", multiple=True, hidden=True)
+@click.option("-l", "label", multiple=True, hidden=True)
+def ycsb(
+    phase: Phase,
+    database: str,
+    files: tuple[str, ...],
+    assignments: tuple[str, ...],
+    threads: str | None,
+    target: str | None,
+    status: bool,
+    **of_java: tuple[str, ...],
+) -> None:
+    """YCSB's load or run phase on your own DATABASE, with YCSB's options and output.
+
+    Like YCSB it writes into the table that you name. Unlike YCSB, `load` refuses a table that holds records, unless
+    insertstart says where to go on; nothing is ever emptied or dropped. Put passwords into a -P file: what stands on a
+    command line is shown to everybody on the machine.
+    """
+    options = {name: text for name, text in (("threadcount", threads), ("target", target)) if text is not None}
+    properties = read_properties(files, assignments, options)
+    job = job_of(phase, properties)
+    asked = _database(database, properties, job)
+    _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
+    _check_table(job, asked)
+    endpoint = asked.endpoint()
+    if endpoint["transport"].get("verify") == "none":
+        _tell(Caution.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
+    tally = carry_out(job, endpoint, engine(), _shown(job) if status else None)
+    for line in results(tally):
+        click.echo(line)
+    for name, count in tally.failed.items():
+        _tell(Caution.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
+    sys.exit(_status(tally))
+
+
+def _database(name: str, properties: Properties, job: Job) -> Database:
+    module, class_name = DATABASES[name]
+    made: Database = getattr(import_module(f"costof.cli.ycsb.{module}"), class_name)(properties, job.table)
+    return made
+
+
+def _check_table(job: Job, database: Database) -> None:
+    """The user's data: a load must not mix its records into others, and a run needs what a load has left."""
+    holds = database.holds_records(job.ycsb.get("field_count", DEFAULT_FIELDS))
+    if job.phase == "load" and holds and not job.grows:
+        raise CostofError(Problem.YCSB_TABLE_OCCUPIED, table=job.table, target=database.shown)
+    if job.reads and not holds:
+        raise CostofError(Problem.YCSB_TABLE_EMPTY, table=job.table, target=database.shown)
+
+
+def _tell_unused(properties: Properties, database: Database, of_java: list[str]) -> None:
+    """Names alone: a value may be a secret."""
+    idle, unknown = unused(properties, database.PROPERTIES)
+    idle += of_java + [f"{name} (of the URL)" for name in database.unused_options()]
+    if idle:
+        _tell(Caution.YCSB_WITHOUT_EFFECT.text(names=", ".join(idle)))
+    if unknown:
+        _tell(Caution.YCSB_UNKNOWN.text(names=", ".join(unknown)))
+
+
+def _shown(job: Job) -> Status:
+    def show(tally: Tally, answer: SliceAnswer) -> None:
+        click.echo(status_line(job, tally, answer, datetime.now().astimezone()), err=True)
+
+    return show
+
+
+def _tell(text: str) -> None:
+    click.echo(f"costof: {text}", err=True)
+
+
+def _status(tally: Tally) -> int:
+    if tally.operations == 0:
+        return EXIT_FAILED
+    return EXIT_PARTIAL if tally.failed or tally.interrupted else EXIT_ANSWERED

@@ -1,0 +1,36 @@
+"""What a YCSB command needs of the database that its user names: how the engine reaches it, and whether it is empty."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from costof.cli.ycsb.properties import Properties
+
+REACH_SECONDS = 5
+
+
+class Database(ABC):
+    """Somebody's own. Only `load` and `run` write to it, into the table that was named, as YCSB does; nothing is made,
+    emptied or dropped."""
+
+    #: Its properties, beside YCSB's own.
+    PROPERTIES: ClassVar[frozenset[str]]
+    #: Address and database, without a password.
+    shown: str
+
+    @abstractmethod
+    def __init__(self, properties: Properties, table: str) -> None:
+        """Raises `BAD_TARGET` or `YCSB_BAD_PROPERTY`."""
+
+    @abstractmethod
+    def endpoint(self) -> dict[str, Any]:
+        """`service` and `transport` of the border's plan, with the password."""
+
+    @abstractmethod
+    def holds_records(self, fields: int) -> bool:
+        """Whether the table holds any. Raises `CostofError` when it cannot be asked, or cannot take so many fields."""
+
+    def unused_options(self) -> list[str]:
+        """Options of the URL that change nothing here."""
+        return []

@@ -1,0 +1,119 @@
+"""One command carried out: the engine does the job, in one slice or, with status lines, in several."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from costof.cli.ycsb.job import Job
+from costof.errors import CostofError, Problem
+from costof.ipc.process import Instrument, SliceAnswer, border_plan
+from costof.statistics.histogram import LONGEST_NS, new_histogram
+
+ARM = "ycsb"
+#: Operations of the first slice for each worker, before anything is known of their speed.
+FIRST_OPERATIONS = 100
+
+
+@dataclass
+class Times:
+    """Latencies of one kind of operation, added up over slices."""
+
+    count: int = 0
+    sum_ns: int = 0
+    min_ns: int = LONGEST_NS
+    max_ns: int = 0
+    histogram: HdrHistogram = field(default_factory=new_histogram)
+
+    def percentile_ns(self, percentile: float) -> float:
+        """The histogram rounds up to three digits; the largest is known exactly."""
+        return float(min(self.histogram.get_value_at_percentile(percentile), self.max_ns))
+
+
+@dataclass
+class Tally:
+    """What was done so far. `times` and `failed_of` are by the border's phase, such as 'read', `failed` is by class."""
+
+    operations: int = 0
+    elapsed_ns: int = 0
+    times: dict[str, Times] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+    failed_of: dict[str, int] = field(default_factory=dict)
+    first_failures: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def attempts(self) -> int:
+        return self.operations + sum(self.failed.values())
+
+    def add(self, answer: SliceAnswer) -> None:
+        self.operations += answer.operations
+        self.elapsed_ns += answer.elapsed_ns
+        for name, phase in answer.phases.items():
+            times = self.times.setdefault(name, Times())
+            times.count += phase.count
+            times.sum_ns += phase.sum_ns
+            times.min_ns, times.max_ns = min(times.min_ns, phase.min_ns), max(times.max_ns, phase.max_ns)
+            times.histogram.decode_and_add(phase.histogram)
+        for error in answer.errors:
+            self.failed[error.error_class] = self.failed.get(error.error_class, 0) + error.count
+            if error.phase is not None:
+                self.failed_of[error.phase] = self.failed_of.get(error.phase, 0) + error.count
+            self.first_failures.setdefault(error.error_class, error.detail)
+
+
+Status = Callable[[Tally, SliceAnswer], None]
+
+
+def carry_out(job: Job, endpoint: dict[str, Any], instrument: Instrument, status: Status | None) -> Tally:
+    """Do the job, calling `status` after each of its slices. A Ctrl-C ends it with what the slices before gave.
+
+    Slices are cut by operations: one cut by time would abandon what is under way, and a load would lack records.
+    Raises `INSTRUMENT_FAILED`, or `ARMS_CANNOT_RUN` when the database cannot be reached as asked.
+    """
+    tally = Tally()
+    with instrument:
+        ready = instrument.plan(plan_of(job, endpoint))
+        refused = [arm.error.detail for arm in ready.arms if arm.error is not None]
+        if refused:
+            raise CostofError(Problem.ARMS_CANNOT_RUN, detail=refused[0])
+        number, seconds = 0, job.seconds
+        while tally.attempts < job.operations and (seconds := job.seconds - tally.elapsed_ns / 1e9) > 0:
+            number += 1
+            size = job.operations - tally.attempts
+            size = min(size, slice_size(job, tally)) if status else size
+            try:
+                answer = instrument.slice(number, ARM, job.phase, size, seconds)
+            except KeyboardInterrupt:
+                tally.interrupted = True
+                break
+            tally.add(answer)
+            if status:
+                status(tally, answer)
+    return tally
+
+
+def slice_size(job: Job, tally: Tally) -> int:
+    """Operations that take about as long as one status line is to stand."""
+    if tally.elapsed_ns == 0:
+        return max(1, round(job.per_second * job.status_seconds) if job.per_second else FIRST_OPERATIONS * job.workers)
+    return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))
+
+
+def plan_of(job: Job, endpoint: dict[str, Any]) -> dict[str, Any]:
+    """The border's plan of a job."""
+    workload: dict[str, Any] = {"name": job.phase, "kind": "ycsb", "workers": job.workers, "ycsb": job.ycsb}
+    if job.per_second:
+        workload["pace"] = {"per_second": job.per_second, "arrivals": "constant"}
+    return border_plan(
+        [{"name": ARM, **endpoint}],
+        [workload],
+        seed=secrets.randbelow(2**31),
+        threads=os.cpu_count() or 1,
+        records=job.ycsb["record_count"],
+    )

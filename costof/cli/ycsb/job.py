@@ -1,0 +1,203 @@
+"""From YCSB's properties to what the engine is asked for: the workload of kind `ycsb`, its workers, pace and size.
+
+Names and defaults are CoreWorkload's and Client's (YCSB 0.17). What a property leaves out is left out here too, so that
+one place, the engine, knows the defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from costof.cli.ycsb.properties import Properties
+from costof.errors import CostofError, Problem
+
+Phase = Literal["load", "run"]
+
+WHOLE_NUMBERS = {
+    "recordcount": "record_count",
+    "operationcount": "operation_count",
+    "insertstart": "insert_start",
+    "insertcount": "insert_count",
+    "zeropadding": "zero_padding",
+    "fieldcount": "field_count",
+    "fieldlength": "field_length",
+    "minfieldlength": "min_field_length",
+    "minscanlength": "min_scan_length",
+    "maxscanlength": "max_scan_length",
+}
+FRACTIONS = {
+    "readproportion": "read_proportion",
+    "updateproportion": "update_proportion",
+    "insertproportion": "insert_proportion",
+    "scanproportion": "scan_proportion",
+    "readmodifywriteproportion": "read_modify_write_proportion",
+    "exponential.frac": "exponential_fraction",
+    "hotspotdatafraction": "hotspot_data_fraction",
+    "hotspotopnfraction": "hotspot_operation_fraction",
+}
+SWITCHES = {"readallfields": "read_all_fields", "writeallfields": "write_all_fields"}
+WORDS = {
+    "insertorder": ("insert_order", ("hashed", "ordered")),
+    "fieldlengthdistribution": ("field_length_distribution", ("constant", "uniform", "zipfian")),
+    "requestdistribution": (
+        "request_distribution",
+        ("uniform", "zipfian", "latest", "sequential", "exponential", "hotspot"),
+    ),
+    "scanlengthdistribution": ("scan_length_distribution", ("uniform", "zipfian")),
+}
+OF_CLIENT = frozenset(
+    {
+        "threadcount",
+        "target",
+        "maxexecutiontime",
+        "status.interval",
+        "table",
+        "workload",
+        "keyprefix",
+        "exponential.percentile",
+    }
+)
+#: Of no effect on what is done or measured here: how Java's measurements are kept and printed, and its drivers.
+WITHOUT_EFFECT = frozenset(
+    {
+        "measurementtype",
+        "measurement.interval",
+        "histogram.buckets",
+        "timeseries.granularity",
+        "hdrhistogram.percentiles",
+        "exporter",
+        "db",
+        "db.driver",
+        "jdbc.fetchsize",
+        "label",
+        "keylengthdistribution",
+    }
+)
+#: YCSB's class, whose package changed its name in 2019, and go-ycsb's word for it.
+CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
+MOST = 2**31 - 1
+MOST_THREADS = 10_000
+STATUS_SECONDS = 10
+#: Longer than anybody waits, and not past what select() can: 2**31 ms.
+NO_LIMIT_SECONDS = 14 * 86_400
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one command does. `seconds` is the longest it may take; `ycsb` is the border's object of that name."""
+
+    phase: Phase
+    table: str
+    workers: int
+    operations: int
+    seconds: float
+    status_seconds: int
+    ycsb: dict[str, Any]
+    per_second: float | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether a run asks for records that must be there."""
+        return self.phase == "run" and self.ycsb.get("insert_proportion", 0.0) < 1
+
+    @property
+    def grows(self) -> bool:
+        """Whether a load adds to records that are there, by YCSB's own option."""
+        return bool(self.ycsb.get("insert_start"))
+
+
+def job_of(phase: Phase, properties: Properties) -> Job:
+    """Raises `YCSB_BAD_PROPERTY`, `BAD_NUMBER` or `YCSB_NEEDS` for what YCSB cannot do either, or does in another way
+    than asked."""
+    workload = properties.get("workload", GO_YCSB_CORE_WORKLOAD)
+    if workload != GO_YCSB_CORE_WORKLOAD and not workload.endswith(CORE_WORKLOAD):
+        allowed = f"site.ycsb{CORE_WORKLOAD} or {GO_YCSB_CORE_WORKLOAD}"
+        raise CostofError(Problem.YCSB_BAD_PROPERTY, name="workload", allowed=allowed)
+    ycsb: dict[str, Any] = {"phase": phase, **_core(properties)}
+    operations = _operations(phase, properties, ycsb)
+    per_second = _whole(properties, "target", 0) if "target" in properties else 0
+    longest = _whole(properties, "maxexecutiontime", 0) if "maxexecutiontime" in properties else 0
+    return Job(
+        phase=phase,
+        table=properties.get("table", "usertable"),
+        workers=min(
+            _whole(properties, "threadcount", 1, MOST_THREADS) if "threadcount" in properties else 1, operations
+        ),
+        operations=operations,
+        seconds=float(min(longest or NO_LIMIT_SECONDS, NO_LIMIT_SECONDS)),
+        status_seconds=_whole(properties, "status.interval", 1) if "status.interval" in properties else STATUS_SECONDS,
+        ycsb=ycsb,
+        per_second=float(per_second) or None,
+    )
+
+
+def unused(properties: Properties, of_database: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Names that change nothing here, and names that nobody knows."""
+    known = WHOLE_NUMBERS.keys() | FRACTIONS.keys() | SWITCHES.keys() | WORDS.keys() | OF_CLIENT | of_database
+    idle = [name for name in properties if name in WITHOUT_EFFECT]
+    return idle, [name for name in properties if name not in known and name not in WITHOUT_EFFECT]
+
+
+def _core(properties: Properties) -> dict[str, Any]:
+    """CoreWorkload's properties by the border's names."""
+    found: dict[str, Any] = {
+        border: _whole(properties, name, 0) for name, border in WHOLE_NUMBERS.items() if name in properties
+    }
+    found |= {border: _fraction(properties, name, 1.0) for name, border in FRACTIONS.items() if name in properties}
+    for name, border in SWITCHES.items():
+        if name in properties:
+            found[border] = _word(properties, name, ("true", "false")) == "true"
+    for name, (border, allowed) in WORDS.items():
+        if name in properties:
+            found[border] = _word(properties, name, allowed)
+    if "exponential.percentile" in properties:
+        found["exponential_percentile"] = _fraction(properties, "exponential.percentile", 100.0)
+    if "keyprefix" in properties:
+        found["key_prefix"] = properties["keyprefix"]
+    return found
+
+
+def _operations(phase: Phase, properties: Properties, ycsb: dict[str, Any]) -> int:
+    """How many operations there are; fills in the number of records that follows from the others."""
+    start, count = int(ycsb.get("insert_start", 0)), int(ycsb.get("insert_count", 0))
+    records = int(ycsb.get("record_count", 0)) or (start + count)
+    if not records:
+        raise CostofError(
+            Problem.YCSB_NEEDS, what="how many records the table holds or gets", option="recordcount=1000"
+        )
+    if records < start + count:
+        told = f"at least insertstart + insertcount, {start + count}"
+        raise CostofError(Problem.YCSB_BAD_PROPERTY, name="recordcount", allowed=told)
+    ycsb["record_count"] = records
+    if phase == "load":
+        return count or records
+    operations = _whole(properties, "operationcount", 0) if "operationcount" in properties else 0
+    if not operations and not properties.get("maxexecutiontime", "0").strip("0 "):
+        raise CostofError(Problem.YCSB_NEEDS, what="how many operations to do", option="operationcount=1000")
+    return operations or MOST
+
+
+def _whole(properties: Properties, name: str, low: int, high: int = MOST) -> int:
+    text = " ".join(properties[name].split())
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or not low <= int(text) <= high:
+        raise CostofError(Problem.BAD_NUMBER, name=name, text=text, low=low, high=high)
+    return int(text)
+
+
+def _fraction(properties: Properties, name: str, most: float) -> float:
+    try:
+        value = float(properties[name])
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= most:
+        raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed=f"a number from 0 to {most:g}")
+    return value
+
+
+def _word(properties: Properties, name: str, allowed: tuple[str, ...]) -> str:
+    text = properties[name].strip().lower()
+    if text not in allowed:
+        raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed=" or ".join(allowed))
+    return text

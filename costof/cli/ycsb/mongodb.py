@@ -1,0 +1,158 @@
+"""YCSB's MongoDB binding: `mongodb.url` and the older properties that stand for parts of it (OptionsSupport)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pymongo
+from pymongo.errors import OperationFailure, PyMongoError
+
+from costof.cli.ycsb.binding import REACH_SECONDS, Database
+from costof.cli.ycsb.properties import Properties
+from costof.errors import CostofError, Problem
+from costof.programs.mongod.session import first_words
+from costof.programs.mongod.url import EXAMPLE, parsed_by_pymongo
+from costof.programs.mongod.url import shown as shown_url
+from costof.urls import UrlError, split_url
+
+DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1"
+DEFAULT_DATABASE = "ycsb"
+WRITE_CONCERNS = {"acknowledged": "1", "replica_acknowledged": "2", "majority": "majority"}
+READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+AUTHENTICATION_FAILED = 18
+USED_OPTIONS = frozenset(
+    {
+        "replicaset",
+        "readpreference",
+        "authsource",
+        "w",
+        "journal",
+        "j",
+        "tls",
+        "ssl",
+        "tlscafile",
+        "tlsallowinvalidcertificates",
+        "tlsallowinvalidhostnames",
+        "tlsinsecure",
+    }
+)
+
+
+class MongodbDatabase(Database):
+    PROPERTIES = frozenset({"mongodb.url", "mongodb.database", "mongodb.writeConcern", "mongodb.readPreference"})
+
+    def __init__(self, properties: Properties, table: str) -> None:
+        self._collection = table
+        self._parsed, self.shown = _parse(properties.get("mongodb.url", DEFAULT_URL))
+        self._options: dict[str, Any] = {name.lower(): value for name, value in self._parsed["options"].items()}
+        named = self._parsed["database"]
+        # As YCSB has it: records are never put in the database of the users.
+        fallback = properties.get("mongodb.database", DEFAULT_DATABASE)
+        self._database = named if named and named != "admin" else fallback
+        self._write_concern = self._concern(properties)
+        self._read_preference = self._preference(properties)
+        self._set_found: str | None = None
+
+    def endpoint(self) -> dict[str, Any]:
+        service = {
+            "protocol": "mongodb",
+            "addresses": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._seeds],
+            "replica_set": self._options.get("replicaset") or self._set_found,
+            "read_preference": self._read_preference,
+            "username": self._parsed["username"],
+            "password": self._parsed["password"],
+            "auth_source": self._auth_source,
+            "database": self._database,
+            "collection": self._collection,
+        }
+        if self._write_concern is not None:
+            service["write_concern"] = self._write_concern
+        return {"service": service, "transport": self._transport()}
+
+    def holds_records(self, fields: int) -> bool:
+        with self._client() as client:
+            try:
+                if len(self._seeds) > 1:
+                    self._set_found = client.admin.command("hello").get("setName")
+                return client[self._database][self._collection].find_one({}, {"_id": 1}) is not None
+            except OperationFailure as error:
+                refused = error.code == AUTHENTICATION_FAILED
+                problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_FAILED
+                raise CostofError(problem, target=self.shown, detail=first_words(error)) from None
+            except PyMongoError as error:
+                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=first_words(error)) from None
+
+    def unused_options(self) -> list[str]:
+        return [name for name in self._options if name not in USED_OPTIONS]
+
+    @property
+    def _seeds(self) -> list[tuple[str, int]]:
+        return [(host, port or 27017) for host, port in self._parsed["nodelist"]]
+
+    @property
+    def _auth_source(self) -> str:
+        return str(self._options.get("authsource") or self._parsed["database"] or "admin")
+
+    def _concern(self, properties: Properties) -> int | str | None:
+        """Of the URL, else of the property. None is the server's default. Raises `YCSB_BAD_PROPERTY`."""
+        legacy = properties.get("mongodb.writeConcern", "").lower()
+        concern = self._options.get("w", WRITE_CONCERNS.get(legacy, legacy or None))
+        text = str(concern) if concern is not None else None
+        journaled = self._options.get("journal") or self._options.get("j")
+        if journaled or text == "0" or not (text is None or text == "majority" or text.isdigit()):
+            # Writes that nobody acknowledges have no latency, and another concern than asked is another question.
+            raise CostofError(
+                Problem.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
+            )
+        return int(text) if text is not None and text.isdigit() else text
+
+    def _preference(self, properties: Properties) -> str:
+        legacy = properties.get("mongodb.readPreference", "primary").lower().replace("_", "")
+        asked = str(self._options.get("readpreference", legacy)).lower()
+        found = next((known for known in READ_PREFERENCES if known.lower() == asked), None)
+        if found is None:
+            raise CostofError(
+                Problem.YCSB_BAD_PROPERTY, name="the read preference", allowed=" or ".join(READ_PREFERENCES)
+            )
+        return found
+
+    def _transport(self) -> dict[str, Any]:
+        if not (self._options.get("tls") or self._options.get("ssl")):
+            return {"kind": "plain"}
+        unverified = self._options.get("tlsallowinvalidcertificates") or self._options.get("tlsinsecure")
+        any_name = self._options.get("tlsallowinvalidhostnames")
+        transport = {
+            "kind": "tls",
+            "verify": "none" if unverified else "ca-only" if any_name else "full",
+            "resumption": False,
+        }
+        if "tlscafile" in self._options:
+            transport["ca_file"] = str(self._options["tlscafile"])
+        return transport
+
+    def _client(self) -> pymongo.MongoClient[dict[str, Any]]:
+        options: dict[str, Any] = {
+            "serverSelectionTimeoutMS": REACH_SECONDS * 1000,
+            "readPreference": "primaryPreferred",
+        }
+        names = {"tlscafile": "tlsCAFile", "replicaset": "replicaSet"}
+        for name in ("tls", "ssl", "tlsallowinvalidcertificates", "tlsallowinvalidhostnames", "tlsinsecure", *names):
+            if name in self._options:
+                options[names.get(name, name)] = self._options[name]
+        if self._parsed["username"] is not None:
+            options |= {name: self._parsed[name] for name in ("username", "password")}
+            options["authSource"] = self._auth_source
+        if len(self._seeds) == 1 and "replicaset" not in self._options:
+            options["directConnection"] = True
+        return pymongo.MongoClient([f"{host}:{port}" for host, port in self._seeds], **options)
+
+
+def _parse(url: str) -> tuple[dict[str, Any], str]:
+    """What the URL says, and how it is shown."""
+    try:
+        parts = split_url(url, EXAMPLE)
+        parsed = parsed_by_pymongo(parts)
+    except UrlError as error:
+        raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
+    told = shown_url(parts, parsed).partition("?")[0]
+    return parsed | {"username": parts.username, "password": parts.password or None}, told

@@ -1,0 +1,1 @@
+"""The data of standard benchmarks: sysbench's table, TPC-C's, YCSB's records."""

@@ -1,0 +1,1 @@
+"""How things are said and drawn: numbers, colours, figures."""

@@ -1,0 +1,200 @@
+"""Numbers as people read them: digits that the interval earns, units, percent, durations.
+
+Every report formats here and nowhere else, so that a figure reads the same in the terminal, in Markdown and in HTML.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from costof.statistics.estimate import Estimate
+
+MINUS = "\N{MINUS SIGN}"
+NBSP = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit, so that a line never breaks between the two."""
+NONE = "\N{EN DASH}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+MULTIPLE_FROM = 2.0
+"""A ratio from here on reads better as a multiple ('5.4×') than as a percentage ('+440 %')."""
+MOST_DECIMALS = 6
+UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
+"""How a unit is printed, where not by its own name."""
+
+
+class Shown(NamedTuple):
+    """A figure ready to print: the value with its unit, and the interval in brackets (empty where there is none)."""
+
+    value: str
+    interval: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.interval}".rstrip()
+
+
+def decimals_for(half_width: float) -> int:
+    """Decimals that an uncertainty earns: two of its digits while the first is 1 or 2, else one (PDG's habit).
+
+    More would print noise as if it were measured; fewer would hide that two intervals do not touch.
+    """
+    if half_width <= 0 or not math.isfinite(half_width):
+        return 0
+    exponent = math.floor(math.log10(half_width))
+    leading = half_width / 10**exponent
+    digits = 2 if leading < 2.95 else 1
+    return min(MOST_DECIMALS, max(0, digits - 1 - exponent))
+
+
+def significant_decimals(value: float, digits: int = 3) -> int:
+    """Decimals that print `value` with so many significant digits."""
+    if value == 0 or not math.isfinite(value):
+        return 0
+    return min(MOST_DECIMALS, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+
+
+def decimals_of(estimate: Estimate) -> int:
+    """Decimals for an estimate: by its interval, or three significant digits where it has no width."""
+    half_width = (estimate.high - estimate.low) / 2
+    return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
+
+
+def number(value: float, decimals: int | None = None, *, signed: bool = False) -> str:
+    """A number with thousands separated, a true minus sign, and never a negative zero."""
+    places = significant_decimals(value) if decimals is None else decimals
+    rounded = round(value, places)
+    text = f"{abs(rounded):,.{places}f}"
+    if rounded < 0:
+        return MINUS + text
+    return "+" + text if signed and rounded > 0 else text
+
+
+def with_unit(text: str, unit: str) -> str:
+    """'14.2 ms', with a blank that no line breaks at; the number alone where there is no unit."""
+    return f"{text}{NBSP}{UNITS.get(unit, unit)}" if unit else text
+
+
+def titled(label: str, unit: str) -> str:
+    """'query, ms'; a rate says in its own label that it is one."""
+    return label if unit == "per_second" else f"{label}, {UNITS.get(unit, unit)}"
+
+
+def interval(low: float, high: float, decimals: int) -> str:
+    """'[13.8, 14.7]'."""
+    return f"[{number(low, decimals)}, {number(high, decimals)}]"
+
+
+def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decimals: int | None = None) -> Shown:
+    """'14.2 ms [13.8, 14.7]'; an estimate from fewer than two rounds has no interval and says so."""
+    places = decimals_of(estimate) if decimals is None else decimals
+    value = with_unit(number(estimate.value, places, signed=signed), unit)
+    if estimate.rounds < 2:
+        return Shown(value, "[one round]")
+    return Shown(value, interval(estimate.low, estimate.high, places))
+
+
+def relative(ratio: Estimate) -> Shown:
+    """'+3.1 % [2.0, 4.2]' below twice the control, '5.36× [5.2, 5.5]' from there on."""
+    if ratio.value >= MULTIPLE_FROM:
+        places = min(2, max(1, decimals_of(ratio)))
+        shown = Shown(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
+    else:
+        percent = Estimate(
+            value=(ratio.value - 1) * 100, low=(ratio.low - 1) * 100, high=(ratio.high - 1) * 100, rounds=ratio.rounds
+        )
+        places = min(2, decimals_of(percent))
+        shown = absolute(percent, "%", signed=True, decimals=places)
+    return shown if ratio.rounds >= 2 else Shown(shown.value, "[one round]")
+
+
+def plain_ratio(control: float, value: float) -> str:
+    """A ratio without an interval (published figures): '+1.8 %' or '5.36×'; a dash where there is no base."""
+    return NONE if control <= 0 else bare_ratio(value / control)
+
+
+def bare_ratio(ratio: float) -> str:
+    """'+1.8 %', '−34.4 %' or '5.36×'."""
+    if ratio >= MULTIPLE_FROM:
+        return number(ratio, 2) + TIMES
+    return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")
+
+
+def share(fraction: float) -> str:
+    """'5 %', '0.5 %': a share of one, with no more digits than it needs."""
+    percent = round(fraction * 100, 2)
+    return with_unit(f"{percent:g}", "%")
+
+
+def loss(ratio: Estimate) -> Shown:
+    """A ratio below one as what is lost, '24.1 % [23.5, 24.8]', its interval the right way round."""
+    lost = Estimate(
+        value=(1 - ratio.value) * 100, low=(1 - ratio.high) * 100, high=(1 - ratio.low) * 100, rounds=ratio.rounds
+    )
+    return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
+
+
+def gain(ratio: Estimate) -> Shown:
+    """A ratio above one as what is won, '49.1 % [48.9, 49.4]', also where it is large."""
+    won = Estimate(
+        value=(ratio.value - 1) * 100, low=(ratio.low - 1) * 100, high=(ratio.high - 1) * 100, rounds=ratio.rounds
+    )
+    return absolute(won, "%", decimals=min(2, decimals_of(won)))
+
+
+def milliseconds(value: float) -> str:
+    """A distance as it was asked for: '44.648 ms', '0 ms'."""
+    return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
+
+
+def count(value: float) -> str:
+    """A count that may be a mean of counts: whole where it is whole, '3.02' where it is not."""
+    nearest = round(value)
+    if abs(value - nearest) < 0.005:
+        return number(nearest, 0)
+    return number(value, 2 if abs(value) < 100 else 0)
+
+
+def bytes_text(value: float) -> str:
+    """'812 B', '3.4 kB': decimal multiples, as networks count."""
+    for limit, unit in ((1e3, "B"), (1e6, "kB"), (1e9, "MB")):
+        if value < limit:
+            scaled = value / (limit / 1e3)
+            return with_unit(count(scaled) if unit == "B" else number(scaled), unit)
+    return with_unit(number(value / 1e9), "GB")
+
+
+def duration(seconds: float) -> str:
+    """'45 s', '4 min 10 s', '1 h 5 min': two units at most."""
+    total = max(1, round(seconds)) if seconds > 0 else 0
+    if total < 60:
+        return with_unit(str(total), "s")
+    if total < 3600:
+        minutes, rest = divmod(total, 60)
+        return with_unit(str(minutes), "min") + (f" {with_unit(str(rest), 's')}" if rest else "")
+    hours, rest = divmod(total // 60, 60)
+    return with_unit(f"{hours:,}", "h") + (f" {with_unit(str(rest), 'min')}" if rest else "")
+
+
+def roughly(seconds: float) -> str:
+    """An estimated time in one unit: '40 s', '4 min', '2 h'; more would promise what nobody knows."""
+    if seconds < 90:
+        return with_unit(str(max(1, round(seconds))), "s")
+    if seconds < 5400:
+        return with_unit(str(round(seconds / 60)), "min")
+    return with_unit(f"{round(seconds / 3600):,}", "h")
+
+
+def plural(number_of: int, word: str) -> str:
+    """'1 round', '20 rounds'."""
+    return f"{number_of:,} {word}" if number_of == 1 else f"{number_of:,} {word}s"
+
+
+def plural_of(number_of: str, one: str, many: str) -> str:
+    """'1 query', '20 queries', of a number that is printed already."""
+    return f"{number_of} {one if number_of == '1' else many}"
+
+
+def listed(parts: list[str], conjunction: str = "and") -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {conjunction} {parts[-1]}"

@@ -1,0 +1,142 @@
+"""pymongo as the published script uses it: build a client, `find_one` on it; then `find_one` on one client."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pymongo
+from pymongo.errors import (
+    AutoReconnect,
+    ConnectionFailure,
+    NetworkTimeout,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+
+from costof.datasets.ycsb import key_name
+from costof.drivers.driver import ApplicationDriver, DriverError, serve
+
+Client = pymongo.MongoClient[dict[str, Any]]
+AUTHENTICATION_FAILED = 18
+
+# pymongo reports what its sockets met in words only.
+_CLASS_BY_WORDS = (
+    ("Hostname mismatch", "tls_certificate_name"),
+    ("IP address mismatch", "tls_certificate_name"),
+    ("certificate has expired", "tls_certificate_expired"),
+    ("CERTIFICATE_VERIFY_FAILED", "tls_certificate_untrusted"),
+    ("SSL", "tls_handshake"),
+    ("Connection refused", "refused"),
+    ("Name or service not known", "resolve"),
+    ("connection closed", "closed"),
+    ("Connection reset", "reset"),
+    ("timed out", "timeout"),
+)
+
+
+class PymongoDriver(ApplicationDriver):
+    name = "pymongo"
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self._records = plan["data"]["records"]
+        self._timeout_ms = plan["operation_timeout_ms"]
+        self._random = random.Random(plan["seed"])
+        self._standing: dict[str, Client] = {}
+
+    def versions(self) -> dict[str, str]:
+        openssl = ssl.OPENSSL_VERSION.split()[1]
+        return {"pymongo": pymongo.version, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
+
+    def check(self, arm: dict[str, Any]) -> str | None:
+        if arm["transport"].get("resumption"):
+            raise DriverError("tls_configuration", "pymongo cannot resume TLS sessions")
+        try:
+            self._standing[arm["name"]] = client = self._client(arm)
+            # A ping by the arm's own preference; the collection may still be empty.
+            preference = client.read_preference
+            client.get_database(arm["service"]["database"]).command("ping", read_preference=preference)
+            secondaries = client.secondaries
+            address = next(iter(secondaries)) if secondaries else client.address
+        except PyMongoError as error:
+            raise _classified(error) from error
+        return f"{address[0]}:{address[1]}" if address else None
+
+    def connect(self, arm: dict[str, Any]) -> Iterator[str]:
+        client = self._client(arm)
+        try:
+            yield "connect"
+            self._find_one(client, arm)
+            yield "first_operation"
+        finally:
+            client.close()
+
+    def query(self, arm: dict[str, Any]) -> None:
+        client = self._standing.get(arm["name"])
+        if client is None:
+            client = self._standing[arm["name"]] = self._client(arm)
+        self._find_one(client, arm)
+
+    def _find_one(self, client: Client, arm: dict[str, Any]) -> None:
+        collection = client[arm["service"]["database"]][arm["service"]["collection"]]
+        key = key_name(self._random.randrange(self._records))
+        try:
+            found = collection.find_one({"_id": key})
+        except PyMongoError as error:
+            raise _classified(error) from error
+        if found is None:
+            raise DriverError("server", f"there is no record {key}")
+
+    def _client(self, arm: dict[str, Any]) -> Client:
+        service, transport = arm["service"], arm["transport"]
+        options: dict[str, Any] = {"readPreference": _camel(service["read_preference"])}
+        if service["replica_set"]:
+            options["replicaSet"] = service["replica_set"]
+        if service["username"] is not None:
+            options |= {name: service[name] for name in ("username", "password")}
+            options["authSource"] = service["auth_source"]
+        if transport["kind"] == "tls":
+            options["tls"] = True
+            if transport.get("ca_file"):
+                options["tlsCAFile"] = transport["ca_file"]
+            if transport["verify"] == "ca-only":
+                options["tlsAllowInvalidHostnames"] = True
+            if transport["verify"] == "none":
+                options["tlsAllowInvalidCertificates"] = True
+        return pymongo.MongoClient(
+            service["addresses"],
+            serverSelectionTimeoutMS=self._timeout_ms,
+            connectTimeoutMS=self._timeout_ms,
+            socketTimeoutMS=self._timeout_ms,
+            **options,
+        )
+
+
+def _camel(preference: str) -> str:
+    first, *rest = preference.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _classified(error: PyMongoError) -> DriverError:
+    """The border's class of a pymongo error."""
+    text = str(error).split(", Timeout:")[0]
+    if isinstance(error, OperationFailure):
+        return DriverError("authentication" if error.code == AUTHENTICATION_FAILED else "server", text)
+    for words, error_class in _CLASS_BY_WORDS:
+        if words in text:
+            return DriverError(error_class, text)
+    if isinstance(error, NetworkTimeout):
+        return DriverError("timeout", text)
+    if isinstance(error, ServerSelectionTimeoutError):
+        return DriverError("no_member", text)
+    if isinstance(error, AutoReconnect | ConnectionFailure):
+        return DriverError("closed", text)
+    return DriverError("protocol", text)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(PymongoDriver))

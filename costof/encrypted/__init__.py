@@ -1,0 +1,207 @@
+"""A driver that decrypts what a gateway has encrypted, for an application, in three lines:
+
+    from costof import encrypted
+    connection = encrypted.connect(host="db.example", user="shop", password="…", master_keys={"app": "0011…eeff"})
+    cursor = connection.cursor()
+
+It is PyMySQL: `connect` takes what `pymysql.connect` takes, and cursors of every class give what they would have given
+without the gateway, `cursor.description` included. What cannot be decrypted is an `EncryptionError`; it names the
+column and never its value, and the connection is closed, since what comes next on it is not known. A column that nobody
+there can decrypt (the gateway's role `opaque`) is its ciphertext, as bytes.
+
+`must_be_encrypted=["shop.people.name"]` names columns, by original or shown name, that come encrypted or are an
+`EncryptionError`: where a rule was dropped, an envelope stripped on the way, or the connection goes past the gateway.
+Master keys are erased with `close`, so a connection that was closed is not opened again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pymysql
+from pymysql.connections import MySQLResult
+from pymysql.constants import COMMAND
+from pymysql.err import DatabaseError
+from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
+
+from costof.encrypted.ciphertext import (
+    Demands,
+    Envelope,
+    KeyRing,
+    Opener,
+    RefusedError,
+    RowFormat,
+    SessionKeys,
+    session_salt,
+)
+from costof.errors import Undecipherable
+
+# By these attributes a client tells a gateway that it decrypts, and its part of what binds keys to the session.
+DECRYPTS = "costof_encrypted"
+NONCE = "costof_nonce"
+NONCE_BYTES = 32
+
+
+class EncryptionError(DatabaseError):
+    """A missing or wrong master key, a changed ciphertext, or a plain column that must be encrypted."""
+
+
+def connect(
+    *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
+) -> Connection:
+    """A connection; `settings` are PyMySQL's. Keys are 16 bytes, or the same in hexadecimal, by the names that the
+    gateway's rules call them. `must_be_encrypted` are names, 'database.table.column', in any case.
+
+    Raises `EncryptionError` for what is no key or no such name, and what `pymysql.connect` raises.
+    """
+    return Connection(master_keys=master_keys, must_be_encrypted=must_be_encrypted, **settings)
+
+
+def announcement(nonce: bytes) -> dict[str, str]:
+    """The attributes of a client that decrypts; `nonce` are 32 random bytes, new for each connection."""
+    return {DECRYPTS: "1", NONCE: nonce.hex()}
+
+
+class Connection(pymysql.Connection):
+    """PyMySQL's, on which columns are decrypted."""
+
+    def __init__(
+        self, *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
+    ) -> None:
+        self._session_keys: SessionKeys | None = None
+        self._key_ring = KeyRing({})
+        try:
+            self._demands = Demands(must_be_encrypted)
+            self._key_ring = KeyRing(master_keys)
+        except RefusedError as refused:
+            raise EncryptionError(str(refused)) from None
+        super().__init__(**settings)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._key_ring.erase()
+
+    def __del__(self) -> None:
+        self._force_close()
+        self._key_ring.erase()
+
+    def _force_close(self) -> None:
+        if self._session_keys is not None:
+            self._session_keys.erase()
+        super()._force_close()
+
+    def _get_server_information(self) -> None:
+        super()._get_server_information()
+        # Now, since another proof that the server may ask for takes the place of this scramble.
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        try:
+            self._session_keys = self._key_ring.session(session_salt(self.salt, nonce))
+        except RefusedError as refused:
+            raise EncryptionError(str(refused)) from None
+        self._connect_attrs.update(announcement(nonce))
+
+    def show_warnings(self) -> Any:
+        self._execute_command(COMMAND.COM_QUERY, "SHOW WARNINGS")
+        result = _Result(self)
+        result.read()
+        return result.rows
+
+    def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> Any:
+        return super()._read_packet(_Field if packet_type is FieldDescriptorPacket else packet_type)
+
+    def _read_query_result(self, unbuffered: bool = False) -> Any:
+        """As PyMySQL's, with our kind of result."""
+        self._result = None
+        result = _Result(self)
+        if unbuffered:
+            result.init_unbuffered_query()
+        else:
+            result.read()
+        self._result = result
+        if result.server_status is not None:
+            self.server_status = result.server_status
+        return result.affected_rows
+
+
+class _Field(FieldDescriptorPacket):
+    """A column's definition as the server sent it, and the envelope that a gateway put behind it."""
+
+    def _parse_field_descriptor(self, encoding: str) -> None:
+        super()._parse_field_descriptor(encoding)
+        tail = self.read_all()
+        self.rewind()
+        _catalog, database, alias, table, name, column = (self.read_length_coded_string() for _ in range(6))
+        self.names = database, table, column
+        self._shown = database, alias, name
+        self._encoding = encoding
+        self.envelope = self._decrypting(lambda: Envelope.parse(tail))
+        if self.envelope is not None and not self.envelope.is_opaque:
+            self.charsetnr, self.length, self.type_code, self.flags, self.scale = self.envelope.original
+
+    def demand(self, demands: Demands) -> None:
+        """Raises `EncryptionError` where it must be encrypted, in whichever of its names."""
+        for names in (self.names, self._shown) if demands else ():
+            if demands.mean(name.decode(self._encoding, "replace") for name in names):
+                self._decrypting(_refuse_plain)
+
+    def converter(self, keys: SessionKeys, encoding: str | None, convert: Any) -> Callable[[bytes], Any]:
+        """What makes of a value's ciphertext what PyMySQL makes of the value."""
+        envelope = self.envelope
+        opener: Opener = self._decrypting(lambda: keys.opener(envelope))
+        associated = envelope.associated_data(RowFormat.TEXT, self.names)
+
+        def read(sealed: bytes) -> Any:
+            data: Any = self._decrypting(lambda: opener.open(associated, sealed))
+            if encoding is not None:
+                data = data.decode(encoding)
+            return data if convert is None else convert(data)
+
+        return read
+
+    def _decrypting(self, what: Callable[[], Any]) -> Any:
+        try:
+            return what()
+        except RefusedError as refused:
+            names = [name.decode(errors="replace") for name in self.names] if self.names[2] else [self.name]
+            label = "".join(letter if letter.isprintable() else "?" for letter in ".".join(names))
+            raise EncryptionError(f"column {label}: {refused}") from None
+
+
+def _refuse_plain() -> None:
+    raise RefusedError(Undecipherable.DEMANDED)
+
+
+class _Result(MySQLResult):
+    """PyMySQL's, with converters that decrypt first."""
+
+    def _get_descriptions(self) -> None:
+        connection = self.connection
+        try:
+            super()._get_descriptions()
+            connection._session_keys.begin()
+            for place, field in enumerate(self.fields):
+                # What nobody here can decrypt proves nothing either.
+                if field.envelope is None or field.envelope.is_opaque:
+                    field.demand(connection._demands)
+                else:
+                    self.converters[place] = (None, field.converter(connection._session_keys, *self.converters[place]))
+        except EncryptionError:
+            self._give_up()
+            raise
+
+    def _read_row_from_packet(self, packet: MysqlPacket) -> Any:
+        try:
+            return super()._read_row_from_packet(packet)
+        except EncryptionError:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """What is left of this result would be taken for the next one's."""
+        self.unbuffered_active = False
+        self.connection._force_close()
+        self.connection = None

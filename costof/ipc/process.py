@@ -1,0 +1,278 @@
+"""The border: an instrument is a process that measures and speaks JSON lines (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from costof.errors import CostofError, Problem
+from costof.model import Model
+
+# A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
+PATIENCE_SECONDS = 30.0
+READY_SECONDS = 60.0
+OPERATION_TIMEOUT_MS = 10_000
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class ClassifiedError(Model):
+    """An error's class, one of the words of docs/architecture.md, and the first one's story.
+
+    `phase` is what failed, where an operation is one of several kinds.
+    """
+
+    error_class: str = Field(alias="class")
+    detail: str
+    phase: str | None = None
+    count: int = 1
+
+
+class ReadyArm(Model):
+    name: str
+    server: str | None
+    error: ClassifiedError | None
+
+
+class Ready(Model):
+    instrument: str
+    versions: dict[str, str]
+    self_cost_ns: dict[str, float] = Field(default_factory=dict)
+    arms: list[ReadyArm]
+
+
+class Phase(Model):
+    """Times of one phase in a slice: exact sums in nanoseconds, and a histogram of them."""
+
+    count: int
+    sum_ns: int
+    sum_squares_ns2: float
+    min_ns: int
+    max_ns: int
+    round_trips: int | None = None
+    bytes_sent: int | None = None
+    bytes_received: int | None = None
+    histogram: str
+
+
+class HttpCounts(Model):
+    """What HTTP responses of a slice were, beside their times; bytes as the application sees them, inside TLS."""
+
+    statuses: dict[str, int] = Field(description="Responses by status code, such as {'200': 600}.")
+    reused: int = Field(description="Requests over a connection that had carried one before.")
+    response_bytes: int = Field(description="Header and body.")
+    body_bytes: int
+    body_length: int | None = Field(description="Of the response that proved the arm; None where none did.")
+    other_length: int = Field(description="Responses whose body was of another length than that.")
+    software: str | None = Field(description="The Server header of the slice's first response.")
+
+
+class TpccCounts(Model):
+    """What TPC-C's transactions of a slice were, beside their times."""
+
+    committed: dict[str, int] = Field(description="By name, such as {'new_order': 45}.")
+    rolled_back: int = Field(description="New-Orders that end so by intent (clause 2.4.1.4).")
+    statements: int = Field(description="Round trips with a statement.")
+    deadlocks: int = Field(description="Met and retried.")
+    lock_timeouts: int = Field(description="Met and retried.")
+
+    def count(self, name: str) -> int:
+        """By the field's name; what is counted by transaction, of all of them."""
+        counted = getattr(self, name)
+        return sum(counted.values()) if isinstance(counted, dict) else int(counted)
+
+
+class Decrypted(Model):
+    """Values that the instrument's driver has decrypted in a slice, and the bytes of their plaintext."""
+
+    values: int
+    bytes: int
+
+
+class SliceAnswer(Model):
+    id: int
+    arm: str
+    workload: str
+    started_unix_ns: int
+    elapsed_ns: int
+    operations: int
+    errors: list[ClassifiedError]
+    phases: dict[str, Phase]
+    cpu_ns: dict[str, int]
+    peak_memory_bytes: int
+    evidence: dict[str, Any]
+    http: HttpCounts | None = None
+    tpcc: TpccCounts | None = None
+    decrypted: Decrypted | None = None
+
+
+def border_plan(
+    arms: Sequence[dict[str, Any]],
+    workloads: Sequence[dict[str, Any]],
+    *,
+    seed: int = 1,
+    threads: int = 1,
+    records: int = 0,
+    timeout_ms: int = OPERATION_TIMEOUT_MS,
+) -> dict[str, Any]:
+    """What an instrument is handed first (docs/architecture.md): arms with their endpoints, and workloads."""
+    return {
+        "seed": seed,
+        "threads": threads,
+        "operation_timeout_ms": timeout_ms,
+        "data": {"records": records, "fields": 10, "field_length": 100},
+        "arms": list(arms),
+        "workloads": list(workloads),
+    }
+
+
+class Instrument:
+    """A measuring process. A context manager; leaving it closes its standard input, which ends it."""
+
+    def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
+        self.name = name
+        self._argv = argv
+        self._env = env or {}
+
+    def __enter__(self) -> Self:
+        try:
+            # A session of its own: a Ctrl-C is for the run to handle, between two slices.
+            self._process = subprocess.Popen(
+                self._argv,
+                env={**os.environ, **self._env},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CostofError(Problem.INSTRUMENT_FAILED, instrument=self.name, detail=str(error)) from error
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._received = b""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def plan(self, plan: dict[str, Any]) -> Ready:
+        """Hand the plan over; what it says of every arm. Raises `INSTRUMENT_FAILED`."""
+        self._send({"plan": plan})
+        return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
+
+    def slice(self, number: int, arm: str, workload: str, operations: int, seconds: float) -> SliceAnswer:
+        """Measure one slice. Raises `INSTRUMENT_FAILED` when the instrument dies or hangs."""
+        order = {"id": number, "arm": arm, "workload": workload, "operations": operations, "seconds": seconds}
+        self._send({"slice": order})
+        patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
+        return self._validated(SliceAnswer, self._answer(patience).get("slice"))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failed(self._last_words()) from None
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        line = self._read_line(seconds)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise self._failed(f"it said {line[:200]!r}") from None
+        if "error" in answer:
+            error = answer["error"]
+            raise self._failed(f"{error.get('class')}: {error.get('detail')}")
+        return dict(answer)
+
+    def _read_line(self, seconds: float) -> bytes:
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._received:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise self._failed(f"it gave no answer within {seconds:.0f} s")
+                chunk = self._process.stdout.read()
+                if chunk == b"":
+                    raise self._failed(self._last_words())
+                self._received += chunk or b""
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def _validated(self, model: type[T], content: Any) -> T:
+        try:
+            return model.model_validate(content)
+        except ValidationError as error:
+            raise self._failed("its answer is not of the agreed form: " + " ".join(str(error).split())[:300]) from error
+
+    def _last_words(self) -> str:
+        assert self._process.stderr is not None
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            return "it closed its output"
+        lines = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+        return lines[-1][-300:] if lines else f"it ended with status {self._process.returncode}"
+
+    def _failed(self, detail: str) -> CostofError:
+        return CostofError(Problem.INSTRUMENT_FAILED, instrument=self.name, detail=detail)
+
+
+def engine_path() -> Path:
+    """`costof-engine`, which the wheel puts beside the interpreter. Raises `ENGINE_MISSING`."""
+    beside = Path(sys.executable).with_name("costof-engine")
+    found = beside if beside.is_file() else shutil.which("costof-engine")
+    if not found:
+        raise CostofError(Problem.ENGINE_MISSING)
+    return Path(found)
+
+
+def engine(prefix: Sequence[str] = ()) -> Instrument:
+    """The wire view. `prefix` is that of the lab's host that it is to run on."""
+    return Instrument("costof-engine", [*prefix, str(engine_path()), "drive"])
+
+
+def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
+    """The application view: the driver that most applications use, in a process of its own."""
+    argv = [*prefix, sys.executable, "-m", f"costof.drivers.{protocol}"]
+    return Instrument(f"the {protocol} application", argv, env)
+
+
+def process_cpu_seconds(pid: int) -> float:
+    """CPU time of another process, ended threads included, to the nanosecond; 0 when it is gone.
+
+    /proc/PID/stat counts in ticks of 10 ms, longer than many slices use. The clock's number is built as
+    clock_getcpuclockid(3) of glibc does: the complement of the pid above three bits that say 'process, scheduler time'.
+    """
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0

@@ -1,0 +1,102 @@
+"""Where the lab's server programs are: what the user names, PATH, the system folders, what `make setup` unpacked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from costof.errors import CostofError, Problem
+
+# scripts/system-packages puts programs here whose package would also start a service of the machine.
+UNPACKED = Path("/usr/local/lib/costof")
+# 'haproxy haproxy 2.6.12-1+deb12u4': file, package, version; and when it was last looked for newer ones.
+VERSIONS = "versions"
+NOT_UNPACKED = {VERSIONS, "looked"}
+# Debian keeps servers out of an ordinary user's PATH.
+FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
+
+
+def find_program(name: str, package: str) -> Path:
+    """Path of the program: COSTOF_<NAME>, else on PATH, else in `FOLDERS`. Raises `PROGRAM_MISSING`."""
+    variable = f"COSTOF_{name.upper()}"
+    named = os.environ.get(variable)
+    if named:
+        if not _is_program(Path(named)):
+            detail = f"{variable}={named} is no program"
+            raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+        return Path(named).absolute()
+    on_path = shutil.which(name)
+    candidates = [Path(on_path)] if on_path else [folder / name for folder in FOLDERS]
+    for candidate in candidates:
+        if _is_program(candidate):
+            return candidate.absolute()
+    detail = "none on PATH nor in " + ", ".join(map(str, FOLDERS))
+    raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+
+
+def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
+    """What lies in the folder, and the package and version that it is of; '' where nobody wrote that down."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
+        told = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
+    except OSError:
+        return {}
+    known = dict(line.split(" ", 1) for line in told.splitlines() if " " in line)
+    return {name: known.get(name, "") for name in names}
+
+
+def first_words(argv: list[str], package: str) -> str:
+    """The first line a program says of itself, such as its version. Raises `PROGRAM_MISSING` when it does not run."""
+    name = Path(argv[0]).name
+    try:
+        answer = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+        lines = (answer.stdout + answer.stderr).strip().splitlines()
+        failed = answer.returncode != 0
+    except (OSError, subprocess.TimeoutExpired) as error:
+        lines, failed = [str(error)], True
+    if failed or not lines:
+        detail = f"{argv[0]} does not run: {lines[0] if lines else 'it says nothing'}"
+        raise CostofError(
+            Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=f"COSTOF_{name.upper()}"
+        )
+    return lines[0]
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the servers themselves have counted so far; `None` where they do not tell.
+
+    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one 'TLS' for all of them.
+    `shared`: other clients move them too.
+    """
+
+    connections: int | None = None
+    tls_connections: dict[str, int] | None = None
+    shared: bool = False
+
+    def since(self, earlier: Counters) -> Counters:
+        """The difference: what moved between two readings."""
+        if self.connections is None or earlier.connections is None:
+            return Counters()
+        connections = self.connections - earlier.connections
+        if self.tls_connections is None:
+            return Counters(connections, None, self.shared)
+        before = earlier.tls_connections or {}
+        moved = {version: count - before.get(version, 0) for version, count in self.tls_connections.items()}
+        return Counters(connections, moved, self.shared)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The servers in words, for the environment of a result."""
+
+    versions: dict[str, str]
+    topology: str
+    facts: dict[str, str] = field(default_factory=dict)

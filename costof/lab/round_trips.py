@@ -1,0 +1,186 @@
+"""What a link's round trip really is: measured on it, by ICMP and by TCP, with the kernel's own time stamps."""
+
+from __future__ import annotations
+
+import math
+import selectors
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from costof.lab.host import Link
+from costof.model import Finite, Model
+
+# asm-generic/socket.h; not in the socket module.
+SO_TIMESTAMPNS = 35
+ICMP_ECHO_REQUEST = 8
+ICMP_ECHO_REPLY = 0
+IDENTIFIER = 0xC057
+IP_HEADER_BYTES = 20
+# struct tcp_info of linux/tcp.h: tcpi_rtt, in microseconds.
+TCPI_RTT_OFFSET = 68
+# Beyond the asked-for round trip; what has not come by then is lost.
+PATIENCE_SECONDS = 1.0
+# Of a link of a run: enough for a median; 20 probes of each kind take 0.2 s and two round trips.
+PROBES = 20
+
+
+@dataclass(frozen=True)
+class RoundTrips:
+    """Of `count` answers; `lost` probes had none. NaN when there was no answer at all."""
+
+    median_ms: float
+    p99_ms: float
+    count: int
+    lost: int
+    quickest_ms: float
+
+    @property
+    def jitter_ms(self) -> float:
+        return self.p99_ms - self.median_ms
+
+
+@dataclass(frozen=True)
+class LinkRoundTrips:
+    """`icmp` is None where raw sockets are forbidden (no root)."""
+
+    link: str
+    asked_ms: float
+    icmp: RoundTrips | None
+    tcp: RoundTrips
+
+
+def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
+    """Round trips from `link.a` to `link.b`: echoes, and TCP handshakes as TCP_INFO has them.
+
+    Takes 2 x (count x interval + round trip). Probes overlap, as they must on a far link.
+    """
+    patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
+    icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None
+    return LinkRoundTrips(link.name, link.round_trip_ms, icmp, _handshakes(link, count, interval_ms / 1000, patience))
+
+
+def summary(samples_ms: list[float], asked: int) -> RoundTrips:
+    """Of the answers to `asked` probes. p99 is the smallest sample that 99 % do not exceed."""
+    if not samples_ms:
+        return RoundTrips(math.nan, math.nan, 0, asked, math.nan)
+    ordered = sorted(samples_ms)
+    p99 = ordered[math.ceil(0.99 * len(ordered)) - 1]
+    return RoundTrips(statistics.median(ordered), p99, len(ordered), asked - len(ordered), ordered[0])
+
+
+def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
+    sent: dict[int, int] = {}
+    samples: dict[int, float] = {}
+    with link.a.socket(socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo, selectors.DefaultSelector() as selector:
+        # The kernel stamps the receipt, so that our own waking up is not part of it.
+        echo.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        echo.connect((link.b_address, 0))
+        echo.setblocking(False)
+        selector.register(echo, selectors.EVENT_READ)
+        start = time.monotonic()
+        while len(samples) < count and time.monotonic() < start + count * interval + patience:
+            number = len(sent)
+            if number < count and time.monotonic() >= start + number * interval:
+                sent[number] = time.time_ns()
+                echo.send(echo_request(number))
+            next_send = start + len(sent) * interval if len(sent) < count else math.inf
+            selector.select(max(0.0, min(next_send - time.monotonic(), 0.1)))
+            # All that has come, before the time is looked at: a machine that stood still has not lost them.
+            samples |= dict(_received_echoes(echo, sent))
+    return summary(list(samples.values()), count)
+
+
+def _received_echoes(echo: socket.socket, sent: dict[int, int]) -> Iterator[tuple[int, float]]:
+    while True:
+        try:
+            packet, ancillary, _, _ = echo.recvmsg(2048, 256)
+        except BlockingIOError:
+            return
+        kind, _, _, identifier, number = struct.unpack_from("!BBHHH", packet, IP_HEADER_BYTES)
+        stamps = [data for level, what, data in ancillary if (level, what) == (socket.SOL_SOCKET, SO_TIMESTAMPNS)]
+        if kind == ICMP_ECHO_REPLY and identifier == IDENTIFIER and number in sent and stamps:
+            seconds, nanoseconds = struct.unpack("@ll", stamps[0][:16])
+            yield number, (seconds * 1_000_000_000 + nanoseconds - sent[number]) / 1e6
+
+
+def echo_request(number: int) -> bytes:
+    """An ICMP echo request (RFC 792), 56 bytes of data as ping(8) sends."""
+    body = struct.pack("!HH", IDENTIFIER, number) + bytes(56)
+    header = struct.pack("!BBH", ICMP_ECHO_REQUEST, 0, 0)
+    return struct.pack("!BBH", ICMP_ECHO_REQUEST, 0, internet_checksum(header + body)) + body
+
+
+def internet_checksum(data: bytes) -> int:
+    """RFC 1071, of an even number of bytes."""
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total > 0xFFFF:
+        total = (total >> 16) + (total & 0xFFFF)
+    return total ^ 0xFFFF
+
+
+def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
+    """Right after a connection stands, TCP_INFO's round trip is that of its handshake alone, by the kernel's clock."""
+    samples: list[float] = []
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        listener = stack.enter_context(link.b.socket())
+        listener.bind((link.b_address, 0))
+        listener.listen(count)
+        start = time.monotonic()
+        opened = 0
+        while len(samples) < count and time.monotonic() < start + count * interval + patience:
+            if opened < count and time.monotonic() >= start + opened * interval:
+                opened += 1
+                connection = stack.enter_context(link.a.socket())
+                connection.setblocking(False)
+                connection.connect_ex(listener.getsockname())
+                selector.register(connection, selectors.EVENT_WRITE)
+            next_open = start + opened * interval if opened < count else math.inf
+            for key, _ in selector.select(max(0.0, min(next_open - time.monotonic(), 0.1))):
+                assert isinstance(key.fileobj, socket.socket)
+                selector.unregister(key.fileobj)
+                if key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                    samples.append(tcp_round_trip_ms(key.fileobj))
+    return summary(samples, count)
+
+
+def tcp_round_trip_ms(connection: socket.socket) -> float:
+    """The kernel's smoothed round-trip time of a connection."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCPI_RTT_OFFSET + 4)
+    return float(struct.unpack_from("@I", info, TCPI_RTT_OFFSET)[0]) / 1000
+
+
+class LinkEvidence(Model):
+    """What was measured on a link of the lab: milliseconds."""
+
+    name: str
+    asked_ms: Finite
+    method: str = Field(description="'ICMP' or 'TCP_INFO'.")
+    median_ms: Finite
+    p99_ms: Finite
+    probes: int
+
+
+def measured(link: Link) -> list[LinkEvidence]:
+    """What a link's round trip is, by each method that had an answer."""
+    told = measure_link(link, count=PROBES)
+    methods = {"ICMP": told.icmp, "TCP_INFO": told.tcp}
+    return [
+        LinkEvidence(
+            name=link.name,
+            asked_ms=link.round_trip_ms,
+            method=method,
+            median_ms=trips.median_ms,
+            p99_ms=trips.p99_ms,
+            probes=trips.count,
+        )
+        for method, trips in methods.items()
+        # One without any answer has no median; that it is missing tells.
+        if trips is not None and not math.isnan(trips.median_ms)
+    ]

@@ -1,0 +1,1 @@
+"""The records of a run on disk, from which every report can be made again."""

@@ -1,0 +1,108 @@
+"""Samples: one number for each metric, arm and round, from the answers of slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from costof.ipc.process import Phase, SliceAnswer
+from costof.study.plan import Plan
+from costof.study.schema import Metric
+
+NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
+
+
+class Turn(NamedTuple):
+    """A slice's place in a round."""
+
+    workload: str
+    arm: str
+
+
+@dataclass
+class Samples:
+    """One number for each metric, arm and round: the mean of a slice, in the metric's unit."""
+
+    _values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+
+    def add(self, metric: str, arm: str, round_number: int, value: float) -> None:
+        self._values.setdefault((metric, arm), {})[round_number] = value
+
+    def of(self, metric: str, arm: str) -> list[float]:
+        """The arm's numbers in the order of the rounds."""
+        rounds = self._values.get((metric, arm), {})
+        return [rounds[number] for number in sorted(rounds)]
+
+    def rounds(self, metric: str, arm: str) -> list[int]:
+        return sorted(self._values.get((metric, arm), {}))
+
+    def at(self, metric: str, arm: str, round_number: int) -> float:
+        return self._values[metric, arm][round_number]
+
+    def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
+        """Both arms' numbers in the rounds that both have.
+
+        A control without the phase counts as 0: it spends nothing on it.
+        """
+        of_arm = self._values.get((metric, arm), {})
+        of_control = self._values.get((metric, control), {})
+        if not of_control:
+            return [0.0] * len(of_arm), self.of(metric, arm)
+        common = sorted(set(of_arm) & set(of_control))
+        return [of_control[number] for number in common], [of_arm[number] for number in common]
+
+
+@dataclass(frozen=True)
+class ServersSide:
+    """What the servers gave of a slice: figures of their own (`Service.judge`), and CPU seconds by role."""
+
+    figures: dict[str, float]
+    cpu_seconds: dict[str, float]
+
+
+def add_samples(
+    plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, servers: ServersSide
+) -> None:
+    """The slice's means and figures, by metric, in the metric's unit."""
+    for name, metric in plan.study.metrics.items():
+        if metric.workload != turn.workload:
+            continue
+        if metric.of_slice:
+            figure = of_slice(metric, answer, servers)
+            if figure is not None:
+                samples.add(name, turn.arm, number, figure)
+        elif (phase := answer.phases.get(metric.phase)) is not None:
+            workers = plan.workers(turn.workload, plan.arm(turn.arm))
+            samples.add(name, turn.arm, number, in_unit(metric, phase.sum_ns / phase.count, workers))
+
+
+def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float | None:
+    """A metric of the slice as a whole, such as operations over elapsed time; None where the slice does not tell it."""
+    kind, _, name = metric.phase.partition(".")
+    if kind == "server":
+        return servers.figures.get(name)
+    if not answer.operations:
+        return None
+    seconds = answer.elapsed_ns / 1e9
+    match kind:
+        case "cpu":
+            nanoseconds = servers.cpu_seconds[name] * 1e9 if name in servers.cpu_seconds else answer.cpu_ns.get(name)
+            return None if nanoseconds is None else nanoseconds / answer.operations / NS_PER_UNIT[metric.unit]
+        case "bytes":
+            return _bytes(answer.phases.get(name))
+        case "tpcc":
+            return None if answer.tpcc is None else answer.tpcc.count(name) / seconds
+    return answer.operations / seconds if metric.unit == "per_second" else answer.elapsed_ns / NS_PER_UNIT[metric.unit]
+
+
+def _bytes(phase: Phase | None) -> float | None:
+    if phase is None or phase.bytes_sent is None or phase.bytes_received is None:
+        return None
+    return (phase.bytes_sent + phase.bytes_received) / phase.count
+
+
+def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
+    """A mean time in the metric's unit; a rate is what one worker, or all of them, get done at that time each."""
+    if metric.unit == "per_second":
+        return 1e9 / nanoseconds * (workers if metric.all_workers else 1)
+    return nanoseconds / NS_PER_UNIT[metric.unit]

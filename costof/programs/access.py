@@ -1,0 +1,32 @@
+"""How a user's own servers are reached: what a command line says of them, beside the study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from costof.errors import CostofError, Problem
+from costof.programs.password import Password
+
+
+@dataclass(frozen=True)
+class Access:
+    """`url` and `password` are as they were said, and shown nowhere. `database`: the user's choice for the run's own.
+
+    `allow_plain`: arms without TLS may be measured though TLS is asked for.
+    """
+
+    url: str = field(repr=False)
+    ca_file: Path | None = None
+    plain_url: str | None = field(default=None, repr=False)
+    password: Password | None = None
+    database: str | None = None
+    allow_plain: bool = False
+
+    def password_beside(self, of_url: str | None) -> str | None:
+        """The one password there is. Raises `PASSWORD_TWICE`."""
+        if of_url is None:
+            return self.password.value if self.password else None
+        if self.password is not None and self.password.said:
+            raise CostofError(Problem.PASSWORD_TWICE, ways="the URL and an option")
+        return of_url

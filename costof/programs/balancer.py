@@ -1,0 +1,97 @@
+"""What the balancers of the lab have in common: their entrances, and settings that a good operator would choose.
+
+Every arm uses the same process with the same settings; its entrance, a port, is what differs. Each limit lies beyond
+what a study asks for, so that the balancer's CPU is what gives way first.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costof.lab.host import Host
+from costof.lab.lab import Lab, Process, last_line
+from costof.lab.program import Counters
+
+ROLE = "balancer"
+#: Clients at once.
+CONNECTIONS = 20_000
+#: A client's connection and the one to the origin, and what the program needs for itself.
+DESCRIPTORS = 2 * CONNECTIONS + 1_000
+#: Slices of other arms come between two of an arm, whose connections stand meanwhile.
+IDLE = "1h"
+REQUESTS_PER_CONNECTION = 1_000_000
+IDLE_TO_ORIGIN = 10_000
+CONNECT_SECONDS = 10
+#: What clients may choose from: whatever this OpenSSL has.
+SUITES = "ALL:@SECLEVEL=0"
+#: Answered by the balancer itself: protocol and cipher of the connection that asks.
+PROOF_PATH = "/costof-proof"
+#: In the origin's certificate; a balancer that speaks TLS to it checks the name.
+ORIGIN_NAME = "origin"
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """A port of a balancer. `certificate` (key and certificate in one PEM file) where TLS ends here; `onward` is the
+    origin's 'address:port', reached with verified TLS if `reencrypts`, or by passing bytes through."""
+
+    name: str
+    port: int
+    onward: str
+    certificate: Path | None = None
+    reencrypts: bool = False
+    passes_through: bool = False
+
+
+class Balancer(ABC):
+    """A server program between clients and origin, one process with one thread. `start` it; the lab ends it."""
+
+    name: str
+
+    def __init__(self, lab: Lab, host: Host, address: str, entrances: Sequence[Entrance], ca_file: Path) -> None:
+        self.address = address
+        self.version = ""
+        self._lab = lab
+        self._host = host
+        self._entrances = list(entrances)
+        self._ca_file = ca_file
+        self._process: Process | None = None
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
+
+    @abstractmethod
+    def configuration(self) -> str:
+        """The whole of its configuration: nothing of the machine's own is read."""
+
+    @abstractmethod
+    def counters(self, entrance: str) -> Counters:
+        """What it has counted at an entrance, or as a whole where it does not count apart. One that has ended in the
+        meantime tells nothing."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """What of its settings matters to a reader of a result."""
+
+    def why_dead(self) -> str | None:
+        """Why nothing goes through it any more; None while it stands."""
+        if self._process is None or self._process.exit_status is None:
+            return None
+        status = self._process.exit_status
+        # One that was killed had no time to say so.
+        why = f"killed by signal {-status}" if status < 0 else f"status {status}: {last_line(self._process.log)}"
+        return f"the balancer {self.name} ended ({why})"
+
+    @property
+    def _folder(self) -> Path:
+        return self._lab.folder / self.name
+
+    def _spawn(self, argv: list[str], answers: Path) -> None:
+        """With as many file descriptors as it may have. It stands when the socket `answers` is there."""
+        raised = f'ulimit -n {DESCRIPTORS} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
+        self._process = self._lab.spawn(self.name, ROLE, ["sh", "-c", raised, *argv], host=self._host)
+        self._lab.wait_until(f"starting {self.name}", answers.exists, of=self._process)

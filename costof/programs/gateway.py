@@ -1,0 +1,112 @@
+"""The engine's `gateway`: what stands before a MySQL server and encrypts columns of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from costof.ipc.engine_server import ANSWER_SECONDS, EngineProcess
+from costof.model import Model
+
+ROLE = "gateway"
+READY_SECONDS = 20.0
+PLAIN = {"kind": "plain"}
+#: For what measures: its clients are many and of one address, and its tables stay as they are. To ask for them in the
+#: middle of a slice would be a connection and CPU time that no arm has asked for.
+NO_LIMITS = {
+    "connections": 1_000_000,
+    "connections_an_address": 1_000_000,
+    "logins": 1_000_000,
+    "catalogue_seconds": 1_000_000_000,
+}
+
+
+class GatewayReady(Model):
+    """`listeners` in the plan's order, with the ports that were free; `warnings` in words."""
+
+    listeners: list[str]
+    warnings: list[str] = Field(default_factory=list)
+
+
+class GatewayListenerCounters(Model):
+    """`tls`: clients' handshakes by version. `commands` that were passed on, `rows` of answers that were read under
+    rules, `refused` commands, `errors`: sessions that broke. Bytes are those of encrypted values, NULLs none."""
+
+    connections: int
+    tls: dict[str, int]
+    commands: int
+    rows: int
+    values_encrypted: int
+    plaintext_bytes: int
+    ciphertext_bytes: int
+    refused: int
+    errors: int
+
+
+class GatewayCounters(Model):
+    """Since the start, by listener: 'address:port'."""
+
+    cpu_ns: int
+    listeners: dict[str, GatewayListenerCounters]
+
+
+class _Reloaded(Model):
+    listeners: dict[str, str | None] = Field(description="Why the rules before stay, or None for new ones.")
+
+
+@dataclass(frozen=True)
+class GatewayListener:
+    """A port of the gateway's. `server`: 'host:port' of the one behind it. `certificate`: the PEM file with which it
+    offers TLS, and `key` that of its key, where that is another; `transport`: the border's own, to the server. Both or
+    neither under TLS. `limits` by their names in the engine's plan, where they are not the usual ones."""
+
+    address: str
+    port: int
+    rules_file: Path
+    server: str
+    certificate: Path | None = None
+    transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
+    key: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.address}:{self.port}"
+
+    def plan(self) -> dict[str, Any]:
+        plan: dict[str, Any] = {
+            "address": self.name,
+            "rules_file": str(self.rules_file),
+            "server": self.server,
+            "server_transport": dict(self.transport),
+            "limits": dict(self.limits),
+        }
+        if self.certificate is not None:
+            plan["tls"] = {"certificate_file": str(self.certificate), "key_file": str(self.key or self.certificate)}
+        return plan
+
+
+class GatewayProcess(EngineProcess):
+    """`costof-engine gateway`, on the host whose prefix it is given."""
+
+    def __init__(self, prefix: Sequence[str] = (), *, threads: int = 1) -> None:
+        super().__init__("gateway", prefix)
+        self._threads = threads
+
+    def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
+        """Listen. Raises `INSTRUMENT_FAILED`, in the gateway's words where rules are wrong."""
+        plan = {"threads": self._threads, "listeners": [listener.plan() for listener in listeners]}
+        return self._begin(GatewayReady, plan, READY_SECONDS)
+
+    def counters(self) -> GatewayCounters:
+        """Raises `INSTRUMENT_FAILED` when the process has died."""
+        return self._counted(GatewayCounters)
+
+    def reload(self) -> dict[str, str | None]:
+        """Read all rules again: by listener None, or why the rules before stay. Raises `INSTRUMENT_FAILED`."""
+        self._send({"reload": {}})
+        return self._validated(_Reloaded, {"listeners": self._answer(ANSWER_SECONDS).get("reloaded")}).listeners

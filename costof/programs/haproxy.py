@@ -1,0 +1,123 @@
+"""HAProxy as a balancer of the lab."""
+
+from __future__ import annotations
+
+import csv
+import socket
+from pathlib import Path
+
+from costof.lab.program import Counters, find_program, first_words
+from costof.programs.balancer import (
+    CONNECT_SECONDS,
+    CONNECTIONS,
+    IDLE,
+    ORIGIN_NAME,
+    PROOF_PATH,
+    SUITES,
+    Balancer,
+    Entrance,
+)
+
+PACKAGE = "haproxy"
+ANSWER_SECONDS = 5.0
+#: Protocol and cipher of the connection that asks.
+PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
+
+
+def find_haproxy() -> Path:
+    """COSTOF_HAPROXY, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
+    return find_program("haproxy", PACKAGE)
+
+
+def haproxy_version(binary: Path) -> str:
+    """Such as '2.6.12-1+deb12u4'. Raises `PROGRAM_MISSING` when it does not run."""
+    # 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'
+    return first_words([str(binary), "-v"], PACKAGE).split()[2]
+
+
+class Haproxy(Balancer):
+    """Counts connections and TLS handshakes of each entrance apart."""
+
+    name = "haproxy"
+
+    def start(self) -> None:
+        binary = find_haproxy()
+        self.version = haproxy_version(binary)
+        self._folder.mkdir(mode=0o700)
+        file = self._folder / "haproxy.cfg"
+        file.write_text(self.configuration())
+        self._spawn([str(binary), "-db", "-f", str(file)], answers=self._socket)
+
+    def configuration(self) -> str:
+        return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
+
+    def counters(self, entrance: str) -> Counters:
+        """`conn_tot`, `ssl_sess` (full handshakes) and `ssl_reused_sess` of `show stat`: connections to the statistics'
+        own socket are in none of them."""
+        try:
+            rows = self._statistics()
+        except OSError:
+            return Counters()
+        row = next(row for row in rows if row["pxname"] == entrance)
+        return Counters(int(row["conn_tot"]), {"TLS": int(row["ssl_sess"]) + int(row["ssl_reused_sess"])})
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "HAProxy": f"1 thread, maxconn {CONNECTIONS:,}, idle time-outs {IDLE}, no limit of requests a connection, "
+            "http-reuse always, no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, "
+            "session cache and tickets"
+        }
+
+    @property
+    def _socket(self) -> Path:
+        # Short: the name of a socket may have 107 bytes.
+        return self._folder / "sock"
+
+    def _general(self) -> list[str]:
+        return [
+            "global",
+            f"    maxconn {CONNECTIONS}",
+            "    nbthread 1",
+            # With fewer descriptors than that takes, which only root may ask for, it does what it can.
+            "    no strict-limits",
+            f"    stats socket {self._socket} mode 600 level operator",
+            "    tune.ssl.default-dh-param 2048",
+            f"    tune.ssl.cachesize {CONNECTIONS}",
+            "    tune.ssl.lifetime 3600",
+            f"    ssl-default-bind-ciphers {SUITES}",
+            "    ssl-default-bind-options ssl-min-ver TLSv1.0",
+            "defaults",
+            f"    timeout connect {CONNECT_SECONDS}s",
+            *(f"    timeout {what} {IDLE}" for what in ("client", "server", "tunnel", "http-request")),
+            f"    timeout http-keep-alive {IDLE}",
+            # A client's first request too goes over a connection that stands.
+            "    http-reuse always",
+        ]
+
+    def _entrance(self, entrance: Entrance) -> list[str]:
+        mode = "tcp" if entrance.passes_through else "http"
+        tls = f" ssl crt {entrance.certificate}" if entrance.certificate else ""
+        verified = f" ssl verify required ca-file {self._ca_file} sni str({ORIGIN_NAME})" if entrance.reencrypts else ""
+        proof = (
+            f'    http-request return status 200 content-type text/plain lf-string "{PROOF}" if {{ path {PROOF_PATH} }}'
+        )
+        return [
+            f"frontend {entrance.name}",
+            f"    mode {mode}",
+            f"    bind {self.address}:{entrance.port}{tls}",
+            *([proof] if mode == "http" else []),
+            f"    default_backend to-{entrance.name}",
+            f"backend to-{entrance.name}",
+            f"    mode {mode}",
+            f"    server {ORIGIN_NAME} {entrance.onward}{verified} pool-purge-delay {IDLE}",
+        ]
+
+    def _statistics(self) -> list[dict[str, str]]:
+        """A row for each entrance. Raises OSError."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(ANSWER_SECONDS)
+            asking.connect(str(self._socket))
+            # Of every proxy, the frontends (1) alone.
+            asking.sendall(b"show stat -1 1 -1\n")
+            told = b"".join(iter(lambda: asking.recv(65536), b"")).decode()
+        return list(csv.DictReader(told.removeprefix("# ").splitlines()))

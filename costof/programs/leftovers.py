@@ -1,0 +1,56 @@
+"""What killed runs have left on somebody's server: databases with costof's marker, and whether a run lives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+
+from costof.errors import CostofError, Problem
+from costof.programs.access import Access
+from costof.programs.own_database import Marker
+
+#: The program that a scheme's URLs lead to, by its folder here.
+PROGRAMS = {"mongodb": "mongod", "mongodb+srv": "mongod", "mysql": "mariadb", "mariadb": "mariadb"}
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A database with an intact marker. `in_use`: why it must be left alone, or None for one that may go."""
+
+    database: str
+    marker: Marker
+    in_use: str | None
+
+
+class Server(ABC):
+    """Reached and logged in to. Nothing without an intact marker is ever touched."""
+
+    #: Its URL without secrets.
+    shown: str
+
+    @abstractmethod
+    def find(self) -> list[Leftover]:
+        """All that this account may see. Raises `TARGET_FAILED`."""
+
+    @abstractmethod
+    def remove(self, leftover: Leftover) -> bool:
+        """Drop what its run has made, unless its marker has changed since. Whether that was so."""
+
+
+@contextmanager
+def reached(access: Access) -> Iterator[Server]:
+    """The server of a URL. Raises `BAD_TARGET`, and what a log-in is refused for."""
+    scheme = access.url.partition("://")[0].lower()
+    if scheme not in PROGRAMS:
+        raise CostofError(Problem.BAD_TARGET, study="clean", detail="write it as mongodb://… or mysql://…")
+    opened: Callable[[Access], Iterator[Server]]
+    opened = import_module(f"costof.programs.{PROGRAMS[scheme]}.leftovers").opened
+    yield from opened(access)
+
+
+def in_use_here(marker: Marker) -> str | None:
+    """Why a database is in use where its maker can be seen from here, and lives."""
+    return f"its run goes on ({marker.maker})" if marker.maker.lives() else None

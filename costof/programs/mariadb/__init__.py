@@ -1,0 +1,1 @@
+"""MariaDB, and MySQL where a user's own server is one."""

@@ -1,0 +1,54 @@
+"""Databases with costof's marker on a MySQL or MariaDB server. A run holds a lock there while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.programs.access import Access
+from costof.programs.leftovers import Leftover, Server, in_use_here
+from costof.programs.mariadb.marked_database import MarkedDatabase
+from costof.programs.mariadb.session import MysqlSession
+from costof.programs.mariadb.url import parse_mysql_url
+from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, could_be_own
+
+
+class MysqlServer(Server):
+    def __init__(self, session: MysqlSession, shown: str) -> None:
+        self.shown = shown
+        self._session = session
+
+    def find(self) -> list[Leftover]:
+        rows = self._session.ask(
+            "SELECT table_schema FROM information_schema.tables WHERE table_name = %s", MARKER_NAME
+        )
+        found = []
+        for name in sorted(row[0] for row in rows if could_be_own(row[0])):
+            database = MarkedDatabase(self._session, name)
+            marker = database.marker()
+            if marker is not None:
+                found.append(Leftover(name, marker, _in_use(database, marker)))
+        return found
+
+    def remove(self, leftover: Leftover) -> bool:
+        return MarkedDatabase(self._session, leftover.database).remove(leftover.marker)
+
+
+def opened(access: Access) -> Iterator[Server]:
+    url = parse_mysql_url(access, "clean")
+    check_ca_file(url.ca_file)
+    session = MysqlSession(url)
+    session.open()
+    try:
+        yield MysqlServer(session, url.shown)
+    finally:
+        session.close()
+
+
+def _in_use(database: MarkedDatabase, marker: Marker) -> str | None:
+    """The lock of one that is free is ours from here to the end of the connection, so that no run can take it."""
+    if here := in_use_here(marker):
+        return here
+    if not database.locks():
+        told = "this server has no locks, so nobody can tell whether its run goes on"
+        return None if marker.maker.lives() is False else f"{told} ({marker.maker}); drop it yourself once it is over"
+    return None if database.lock() else f"its run holds its lock ({marker.maker})"

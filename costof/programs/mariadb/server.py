@@ -1,0 +1,333 @@
+"""A MariaDB server of the run's own: its own data, port and Unix socket, never the system's instance.
+
+Plain and TLS are one process on one port, and its key is changed in place (`FLUSH SSL`), so that the arms use the very
+same server. It takes TLS 1.0 to 1.3 and every suite its OpenSSL has, with keys from 1024 bits on: which of them an arm
+gets is the client's choice, as it was in the published procedure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pymysql
+from pymysql.cursors import Cursor
+from pymysql.err import MySQLError
+
+from costof.datasets.sysbench import TABLE, after_load, create_table
+from costof.errors import CostofError, Problem
+from costof.lab.certificates import Authority, write_private
+from costof.lab.host import Host
+from costof.lab.lab import Lab
+from costof.lab.program import Counters
+from costof.programs.mariadb.binary import (
+    OPENSSL_CONFIGURATION,
+    SETTINGS,
+    SYSTEM_TABLES,
+    TLS_VERSIONS,
+    base_folder,
+    find_mariadbd,
+    mariadbd_version,
+    plugin_options,
+    sql_folder,
+)
+
+PORT = 3306
+DATABASE = "costof"
+USER = "costof"
+ED25519_USER = "costof_ed25519"
+DEFAULT_KEY = "rsa-2048"
+ROLE = "server"
+PROBE_SECONDS = 5.0
+
+
+class MariadbServer:
+    """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
+
+    `addresses` are where clients reach it, and are in its certificates; `bind` is what it listens on (the first
+    address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show, the first one from the
+    start. `settings` stand instead of the lab's usual ones.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        authority: Authority,
+        addresses: Sequence[str],
+        *,
+        bind: str | None = None,
+        port: int = PORT,
+        keys: Sequence[str] = (DEFAULT_KEY,),
+        name: str = "mariadb",
+        host: Host | None = None,
+        knows_clients: bool = False,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.addresses = list(addresses)
+        self.port = port
+        self.name = name
+        self.password = secrets.token_urlsafe(24)
+        self.version = ""
+        self.tls_library = ""
+        self.has_ed25519 = False
+        self._lab = lab
+        self._authority = authority
+        self._bind = bind or self.address
+        self._kinds = list(keys)
+        self._host = host
+        self._knows_clients = knows_clients
+        self._settings = {**SETTINGS, **settings}
+        self._admin: pymysql.Connection[Cursor] | None = None
+        self._tls_before_flush = 0
+        self._key = self._kinds[0]
+
+    def start(self) -> None:
+        """Make the system tables and the users, start the server and wait until it answers.
+
+        Raises `PROGRAM_MISSING` or `LAB_FAILED`.
+        """
+        binary = find_mariadbd()
+        self.version = mariadbd_version(binary)
+        self._folder.mkdir(mode=0o700)
+        self._certificates = {
+            kind: self._authority.issue(self.name, kind, [*self.addresses, self.name, "localhost"])
+            for kind in self._kinds
+        }
+        self._install_certificate()
+        self._bootstrap(binary)
+        (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
+        environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
+        log = self._lab.spawn(self.name, ROLE, self.command_line(binary), environment, host=self._host).log
+        ready = b"ready for connections"
+        self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
+        self._log_in()
+        self._make_ed25519_user()
+
+    def close(self) -> None:
+        """Leave the server to the lab, which ends it."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def stop(self) -> None:
+        """End it at once: the data is the run's own."""
+        self.close()
+        self._lab.stop(self.name)
+
+    def command_line(self, binary: Path) -> list[str]:
+        """Holds no secret: it can be seen by everybody on the machine."""
+        return [
+            *self._common_options(binary),
+            f"--socket={self._socket}",
+            f"--pid-file={self._folder / 'mariadbd.pid'}",
+            f"--bind-address={self._bind}",
+            f"--port={self.port}",
+            f"--ssl-cert={self._certificate_file}",
+            f"--ssl-key={self._certificate_file}",
+            f"--tls-version={TLS_VERSIONS}",
+            # Without it a client that presents a certificate is refused, asked for one or not.
+            *([f"--ssl-ca={self.ca_file}"] if self._knows_clients else []),
+        ]
+
+    @property
+    def ca_file(self) -> Path:
+        """Of the authority that has signed its certificates."""
+        return self._authority.ca_file
+
+    @property
+    def address(self) -> str:
+        """The first of its addresses."""
+        return self.addresses[0]
+
+    def endpoint(self, address: str | None = None, port: int | None = None) -> dict[str, Any]:
+        """The `service` object of the border's plan, for one of its addresses or a tunnel's entrance.
+
+        Holds the password.
+        """
+        return {
+            "protocol": "mysql",
+            "addresses": [f"{address or self.address}:{port or self.port}"],
+            "username": USER,
+            "password": self.password,
+            "database": DATABASE,
+            "table": TABLE,
+            "statements": "prepared",
+        }
+
+    def create_table(self) -> None:
+        """The table for the data, empty. Raises `LAB_FAILED`."""
+        self._query(create_table(DATABASE))
+
+    def add_user(self, name: str) -> None:
+        """One more user of the database, with the same password. Raises `LAB_FAILED`."""
+        self._query(f"CREATE USER {name} IDENTIFIED VIA mysql_native_password USING PASSWORD(%s)", self.password)
+        self._query(f"GRANT ALL ON {DATABASE}.* TO {name}")
+
+    def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        """As the administrator, past whatever stands before the server. Raises `LAB_FAILED`."""
+        return self._query(statement)
+
+    def settle(self) -> None:
+        """What sysbench does after it has loaded the table, and what makes its first queries like its later ones.
+
+        Raises `LAB_FAILED`.
+        """
+        for statement in after_load(DATABASE):
+            self._query(statement)
+
+    def show_key(self, kind: str) -> bool:
+        """Show a key from the next connection on; those that stand live on. Returns whether it is another one.
+
+        `FLUSH SSL` builds a new TLS context: its counters start at nought, which `counters` makes up for, and tickets
+        given before are worth nothing, so that the next connection of a client that resumes is a full handshake.
+        """
+        if kind == self._key:
+            return False
+        self._key = kind
+        self._install_certificate()
+        accepted = self._tls_accepted()
+        self._query("FLUSH SSL")
+        # It has reset the counter, unless this server keeps it.
+        self._tls_before_flush += accepted - self._tls_accepted()
+        return True
+
+    def counters(self) -> Counters:
+        """`Connections` and `Ssl_finished_accepts`, the latter under 'TLS': it does not count by version.
+
+        A connection counts when it is accepted, so that those of the lab's own administration (one) are in it.
+        """
+        status = self.status("Connections")
+        return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
+
+    def status(self, pattern: str) -> dict[str, str]:
+        """`SHOW GLOBAL STATUS LIKE pattern`."""
+        return {row[0]: row[1] for row in self._query("SHOW GLOBAL STATUS LIKE %s", pattern)}
+
+    def facts(self) -> dict[str, str]:
+        """What of its settings matters to a reader of a result."""
+        return {
+            "authentication": "mysql_native_password",
+            "TLS": f"{TLS_VERSIONS}, {self.tls_library}; plain on the same port",
+            "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
+        }
+
+    @property
+    def _folder(self) -> Path:
+        return self._lab.folder / self.name
+
+    @property
+    def _socket(self) -> Path:
+        # Short: the name of a socket may have 107 bytes.
+        return self._folder / "sock"
+
+    @property
+    def _certificate_file(self) -> Path:
+        return self._folder / "server.pem"
+
+    def _common_options(self, binary: Path) -> list[str]:
+        return [
+            # First, or it is not understood: no configuration of the system's instance is read.
+            str(binary),
+            "--no-defaults",
+            f"--basedir={base_folder(binary)}",
+            f"--datadir={self._folder / 'data'}",
+            # Its own: a starting server removes '#sql' files from it, those of another server too.
+            f"--tmpdir={self._folder / 'temporary'}",
+            f"--user={_os_user()}",
+            *plugin_options(binary),
+            *(f"--{name}={value}" for name, value in self._settings.items()),
+        ]
+
+    def _install_certificate(self) -> None:
+        write_private(self._certificate_file, self._certificates[self._key].read_bytes())
+
+    def _bootstrap(self, binary: Path) -> None:
+        """mariadb-install-db does the same and more, but needs a program of the client's package."""
+        for name in ("data", "temporary"):
+            (self._folder / name).mkdir(mode=0o700)
+        statements = self._folder / "bootstrap.sql"
+        # A file of mode 0600 on its standard input: the password is in no command line and no environment.
+        write_private(statements, self._bootstrap_statements(binary).encode())
+        # Through the shell for the redirection: what the supervisor starts has no standard input.
+        program, first, *options = self._common_options(binary)
+        redirected = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(statements), program, first, "--bootstrap", *options]
+        self._lab.run(f"{self.name}-bootstrap", redirected)
+        statements.unlink()
+
+    def _bootstrap_statements(self, binary: Path) -> str:
+        tables = "\n".join((sql_folder(binary) / name).read_text() for name in SYSTEM_TABLES)
+        return (
+            f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={_quoted(_os_user())};\n{tables}\n"
+            # Until then, bootstrapping knows no users.
+            "FLUSH PRIVILEGES;\n"
+            f"CREATE DATABASE {DATABASE};\n"
+            f"CREATE USER {USER} IDENTIFIED VIA mysql_native_password USING PASSWORD({_quoted(self.password)});\n"
+            f"GRANT ALL ON {DATABASE}.* TO {USER};\n"
+        )
+
+    def _log_in(self) -> None:
+        # The socket's other end tells who we are, so that the administrator has no password to lose.
+        try:
+            self._admin = pymysql.connect(
+                unix_socket=str(self._socket),
+                user=_os_user(),
+                # PyMySQL takes TLS where it is offered; it would be counted, and there is nothing to protect.
+                ssl_disabled=True,
+                autocommit=True,
+                read_timeout=60,
+                write_timeout=60,
+            )
+        except MySQLError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
+        self.tls_library = self._query("SELECT @@version_ssl_library")[0][0]
+
+    def _make_ed25519_user(self) -> None:
+        """Where the server has the plugin (it comes in another package than the server itself)."""
+        with contextlib.suppress(MySQLError):
+            self._run("INSTALL SONAME 'auth_ed25519'")
+            self._run(f"CREATE USER {ED25519_USER} IDENTIFIED VIA ed25519 USING PASSWORD(%s)", self.password)
+            self._run(f"GRANT ALL ON {DATABASE}.* TO {ED25519_USER}")
+            self.has_ed25519 = True
+
+    def _tls_accepted(self) -> int:
+        return int(self.status("Ssl_finished_accepts")["Ssl_finished_accepts"])
+
+    def _query(self, statement: str, *values: str) -> Sequence[tuple[str, ...]]:
+        try:
+            return self._run(statement, *values)
+        except MySQLError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
+
+    def _run(self, statement: str, *values: str) -> Sequence[tuple[str, ...]]:
+        if self._admin is None:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name} is not running")
+        with self._admin.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall()
+
+
+def greets(address: str, port: int, host: Host | None = None) -> bool:
+    """Whether a MySQL server says its greeting there, asked from `host`: the condition on which a tunnel stands."""
+    try:
+        with host.socket() if host else socket.socket() as probe:
+            probe.settimeout(PROBE_SECONDS)
+            probe.connect((address, port))
+            # Three bytes of length, a sequence number, then the protocol's version.
+            return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
+    except OSError:
+        return False
+
+
+def _os_user() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

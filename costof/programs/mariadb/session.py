@@ -1,0 +1,111 @@
+"""A log-in to a user's own MySQL or MariaDB server for administration: under TLS or in plain, as its URL asks.
+
+There is no second try by the other way: whoever stands between could make the first one fail, and be sent the password.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pymysql
+from pymysql.constants import CR, ER
+from pymysql.cursors import Cursor
+from pymysql.err import MySQLError
+
+from costof.errors import CostofError, Problem
+from costof.programs.mariadb.url import MysqlUrl
+
+REACH_SECONDS = 5
+# An index over all records of the largest run, on a slow disk.
+ANSWER_SECONDS = 600
+#: A year: the connection holds a lock for as long as a run lasts, through slices in which nothing is asked.
+IDLE_SECONDS = 31_536_000
+WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
+PLAIN_PROHIBITED = 3159
+GONE = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
+MAY_WANT_TLS = "the server may require TLS of this account: say ?ssl-mode=VERIFY_IDENTITY in the URL, or --tls-ca"
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class MysqlSession:
+    """Reconnects when the server hung up; `again` is called then, for what belongs to a connection."""
+
+    def __init__(self, url: MysqlUrl, again: Callable[[], None] = lambda: None) -> None:
+        self._url = url
+        self._again = again
+        self._connection: pymysql.Connection[Cursor] | None = None
+
+    def open(self) -> None:
+        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
+        try:
+            self._connection = self._connect()
+        except MySQLError as error:
+            refused = code_of(error) in WRONG_LOGIN
+            told = words_of(error)
+            if not self._url.tls and (refused or code_of(error) == PLAIN_PROHIBITED):
+                told += f"; {MAY_WANT_TLS}"
+            problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_UNREACHABLE
+            raise CostofError(problem, target=self._url.shown, detail=told) from None
+
+    def close(self) -> None:
+        if self._connection is not None and self._connection.open:
+            self._connection.close()
+
+    def ask(self, statement: str, *values: object) -> Rows:
+        """Raises `TARGET_FAILED`."""
+        try:
+            return self.try_to(statement, *values)
+        except MySQLError as error:
+            if code_of(error) not in GONE:
+                raise self._failed(error) from None
+        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
+        try:
+            self._connection = self._connect()
+            self._again()
+            return self.try_to(statement, *values)
+        except MySQLError as error:
+            raise self._failed(error) from None
+
+    def try_to(self, statement: str, *values: object) -> Rows:
+        """Raises `MySQLError`."""
+        assert self._connection is not None
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall()
+
+    def _failed(self, error: MySQLError) -> CostofError:
+        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=words_of(error))
+
+    def _connect(self) -> pymysql.Connection[Cursor]:
+        # Given a context, PyMySQL says no more than its request for TLS to a server that does not offer it.
+        secure: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
+        return pymysql.connect(
+            host=self._url.host,
+            port=self._url.port,
+            user=self._url.username,
+            # As bytes: PyMySQL would take it for Latin-1.
+            password=self._url.password.encode(),
+            autocommit=True,
+            connect_timeout=REACH_SECONDS,
+            read_timeout=ANSWER_SECONDS,
+            write_timeout=ANSWER_SECONDS,
+            init_command=f"SET SESSION wait_timeout = {IDLE_SECONDS}",
+            **secure,
+        )
+
+
+def tls_context(url: MysqlUrl) -> ssl.SSLContext:
+    """Verifies the chain and the name, by the URL's CA or the system's."""
+    return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
+
+
+def code_of(error: MySQLError) -> int:
+    return error.args[0] if error.args and isinstance(error.args[0], int) else -1
+
+
+def words_of(error: MySQLError) -> str:
+    """What the server or PyMySQL said, without the number before it."""
+    return str(error.args[-1] if error.args else error)

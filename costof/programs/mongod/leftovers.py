@@ -1,0 +1,54 @@
+"""Databases with costof's marker on a MongoDB. A run leaves signs of life there while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.programs.access import Access
+from costof.programs.heartbeat import DEAD_AFTER_SECONDS
+from costof.programs.leftovers import Leftover, Server, in_use_here
+from costof.programs.mongod.marked_database import MarkedDatabase
+from costof.programs.mongod.session import MongodbSession
+from costof.programs.mongod.url import parse_mongodb_url
+from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, could_be_own
+
+
+class MongodbServer(Server):
+    def __init__(self, session: MongodbSession, shown: str) -> None:
+        self.shown = shown
+        self._session = session
+
+    def find(self) -> list[Leftover]:
+        names = self._session.asked(self._session.client.list_database_names)
+        found = []
+        for name in sorted(name for name in names if could_be_own(name)):
+            database = MarkedDatabase(self._session, name)
+            marker = database.marker() if MARKER_NAME in database.collections() else None
+            if marker is not None:
+                found.append(Leftover(name, marker, _in_use(database, marker)))
+        return found
+
+    def remove(self, leftover: Leftover) -> bool:
+        return MarkedDatabase(self._session, leftover.database).remove(leftover.marker)
+
+
+def opened(access: Access) -> Iterator[Server]:
+    url = parse_mongodb_url(access, "clean")
+    check_ca_file(url.ca_file)
+    session = MongodbSession(url)
+    session.open()
+    try:
+        yield MongodbServer(session, url.shown)
+    finally:
+        session.close()
+
+
+def _in_use(database: MarkedDatabase, marker: Marker) -> str | None:
+    """One whose maker is seen to be dead needs no waiting."""
+    if here := in_use_here(marker):
+        return here
+    silent = database.seconds_silent()
+    if marker.maker.lives() is False or silent is None or silent > DEAD_AFTER_SECONDS:
+        return None
+    told = f"its run showed life {silent:.0f} s ago ({marker.maker})"
+    return f"{told}; it is taken for dead after {DEAD_AFTER_SECONDS:.0f} s without"

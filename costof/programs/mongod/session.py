@@ -1,0 +1,94 @@
+"""A log-in to a user's own MongoDB for administration: under TLS or in plain, as its URL asks.
+
+There is no second try by the other way: whoever stands between could make the first one fail, and listen to the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pymongo
+from pymongo.errors import OperationFailure, PyMongoError
+
+from costof.errors import CostofError, Problem
+from costof.programs.mongod.url import MongodbUrl
+
+REACH_MS = 5000
+AUTHENTICATION_FAILED = 18
+#: Words of pymongo's errors for which another way of talking to the address would meet the same.
+NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
+MAY_WANT_TLS = "the server may take TLS only: say tls=true in the URL, or --tls-ca"
+MAY_BE_PLAIN = "TLS is asked for, and the server may take plain connections only"
+
+Client = pymongo.MongoClient[dict[str, Any]]
+
+
+class MongodbSession:
+    """`client` is of the whole set, `member` of one server."""
+
+    def __init__(self, url: MongodbUrl) -> None:
+        self._url = url
+        self._client: Client | None = None
+        self._members: dict[str, Client] = {}
+
+    def open(self) -> None:
+        """Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
+        if self._url.username is not None and not self._url.password:
+            raise CostofError(Problem.PASSWORD_MISSING, target=self._url.shown)
+        client = self._connect(self._url.addresses, replica_set=self._url.replica_set)
+        try:
+            client.admin.command("ping")
+        except OperationFailure as error:
+            client.close()
+            problem = Problem.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else Problem.TARGET_FAILED
+            raise CostofError(problem, target=self._url.shown, detail=first_words(error)) from None
+        except PyMongoError as error:
+            client.close()
+            told = first_words(error)
+            if not any(words in told for words in NOBODY_THERE):
+                told += f"; {MAY_BE_PLAIN if self._url.tls else MAY_WANT_TLS}"
+            raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
+        self._client = client
+
+    def close(self) -> None:
+        for client in [*self._members.values(), *([self._client] if self._client else [])]:
+            client.close()
+
+    @property
+    def client(self) -> Client:
+        assert self._client is not None
+        return self._client
+
+    def member(self, server: str) -> Client:
+        if server not in self._members:
+            self._members[server] = self._connect([server], replica_set=None, directConnection=True)
+        return self._members[server]
+
+    def asked(self, question: Callable[[], Any]) -> Any:
+        """Raises `TARGET_FAILED`."""
+        try:
+            return question()
+        except PyMongoError as error:
+            raise CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=first_words(error)) from None
+
+    def _connect(self, addresses: list[str], replica_set: str | None, **more: Any) -> Client:
+        options: dict[str, Any] = {"serverSelectionTimeoutMS": REACH_MS, "connectTimeoutMS": REACH_MS, **more}
+        if replica_set:
+            options["replicaSet"] = replica_set
+        if self._url.username is not None:
+            options |= {"username": self._url.username, "password": self._url.password}
+            options["authSource"] = self._url.auth_source
+        if self._url.tls:
+            options["tls"] = True
+            if self._url.ca_file is not None:
+                options["tlsCAFile"] = str(self._url.ca_file)
+        return pymongo.MongoClient(addresses, **options)
+
+
+def first_words(error: PyMongoError) -> str:
+    """pymongo appends its whole view of the topology to its errors; the first part tells the user."""
+    text = str(error)
+    for noise in (", Timeout:", ", full error:", " (configured timeouts"):
+        text = text.split(noise)[0]
+    return text

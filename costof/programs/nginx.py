@@ -1,0 +1,186 @@
+"""nginx as a balancer of the lab."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+from costof.errors import CostofError, Problem
+from costof.lab.certificates import FFDHE2048
+from costof.lab.program import UNPACKED, Counters, find_program, first_words
+from costof.programs.balancer import (
+    CONNECT_SECONDS,
+    DESCRIPTORS,
+    IDLE,
+    IDLE_TO_ORIGIN,
+    ORIGIN_NAME,
+    PROOF_PATH,
+    REQUESTS_PER_CONNECTION,
+    SUITES,
+    Balancer,
+    Entrance,
+)
+
+PACKAGE = "nginx"
+MODULE = "ngx_stream_module.so"
+MODULE_PACKAGE = "libnginx-mod-stream"
+ANSWER_SECONDS = 5.0
+#: What it would write elsewhere.
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+_ACCEPTED = re.compile(r"server accepts handled requests\s+(\d+) ")
+
+
+def find_nginx() -> Path:
+    """COSTOF_NGINX, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
+    return find_program("nginx", PACKAGE)
+
+
+def nginx_version(binary: Path) -> str:
+    """Such as '1.22.1'. Raises `PROGRAM_MISSING` when it does not run."""
+    # 'nginx version: nginx/1.22.1'
+    return first_words([str(binary), "-v"], PACKAGE).rpartition("/")[2]
+
+
+def find_stream_module(binary: Path) -> Path | None:
+    """What nginx passes connections through with; None where it is built in. Raises `PROGRAM_MISSING`."""
+    built = subprocess.run([str(binary), "-V"], capture_output=True, text=True, timeout=20, check=False).stderr
+    if re.search(r"--with-stream(?=\s|$)", built):
+        return None
+    folder = re.search(r"--modules-path=(\S+)", built)
+    folders = [Path(folder[1])] if folder else []
+    for candidate in [*folders, binary.parent, UNPACKED]:
+        if (candidate / MODULE).is_file():
+            return candidate / MODULE
+    raise CostofError(
+        Problem.PROGRAM_MISSING,
+        program=MODULE,
+        detail=f"{binary} has it neither built in nor beside it",
+        package=MODULE_PACKAGE,
+        variable="COSTOF_NGINX",
+    )
+
+
+class Nginx(Balancer):
+    """Counts connections of all entrances together, and no handshakes."""
+
+    name = "nginx"
+
+    def start(self) -> None:
+        binary = find_nginx()
+        self.version = nginx_version(binary)
+        self._folder.mkdir(mode=0o700)
+        self._module = find_stream_module(binary)
+        (self._folder / "dhparam.pem").write_text(FFDHE2048)
+        file = self._folder / "nginx.conf"
+        file.write_text(self.configuration())
+        self._asked = 0
+        argv = [str(binary), "-p", str(self._folder), "-e", "stderr", "-c", str(file)]
+        self._spawn(argv, answers=self._socket)
+
+    _module: Path | None = None
+
+    def configuration(self) -> str:
+        http = [each for each in self._entrances if not each.passes_through]
+        stream = [each for each in self._entrances if each.passes_through]
+        load = [f"load_module {self._module};"] if self._module else []
+        return "\n".join(
+            [
+                *load,
+                "daemon off;",
+                # One process, which the kernel ends with the lab, instead of a worker that outlives its master.
+                "master_process off;",
+                f"pid {self._folder / 'nginx.pid'};",
+                "error_log stderr warn;",
+                f"events {{ worker_connections {DESCRIPTORS}; }}",
+                "http {",
+                *(f"    {line}" for line in self._general()),
+                *(f"    {line}" for each in http for line in self._entrance(each)),
+                "}",
+                "stream {",
+                f"    proxy_connect_timeout {CONNECT_SECONDS}s;",
+                f"    proxy_timeout {IDLE};",
+                *(f"    server {{ listen {self._listens(each)}; proxy_pass {each.onward}; }}" for each in stream),
+                "}",
+                "",
+            ]
+        )
+
+    def counters(self, entrance: str) -> Counters:
+        """`accepts` of stub_status, without those that asked for it."""
+        try:
+            told = self._status()
+        except OSError:
+            return Counters()
+        match = _ACCEPTED.search(told)
+        if match is None:
+            raise CostofError(Problem.LAB_FAILED, detail=f"nginx says of itself: {told[-100:]}")
+        return Counters(int(match[1]) - self._asked, None)
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "nginx": f"1 process, worker_connections {DESCRIPTORS:,}, idle time-outs {IDLE}, "
+            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, {IDLE_TO_ORIGIN:,} connections to the origin kept, "
+            "no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, session cache and tickets"
+        }
+
+    @property
+    def _socket(self) -> Path:
+        return self._folder / "sock"
+
+    def _listens(self, entrance: Entrance) -> str:
+        # nginx's own backlog is 511.
+        return f"{self.address}:{entrance.port} backlog=4096"
+
+    def _general(self) -> list[str]:
+        return [
+            "access_log off;",
+            *(f"{name}_temp_path {self._folder / name};" for name in TEMPORARY),
+            f"keepalive_timeout {IDLE};",
+            f"keepalive_requests {REQUESTS_PER_CONNECTION};",
+            f"client_header_timeout {IDLE};",
+            "proxy_http_version 1.1;",
+            'proxy_set_header Connection "";',
+            "proxy_set_header Host $http_host;",
+            f"proxy_connect_timeout {CONNECT_SECONDS}s;",
+            f"proxy_read_timeout {IDLE};",
+            "ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;",
+            f"ssl_ciphers {SUITES};",
+            f"ssl_dhparam {self._folder / 'dhparam.pem'};",
+            "ssl_session_cache shared:tls:10m;",
+            f"ssl_session_timeout {IDLE};",
+            f"proxy_ssl_trusted_certificate {self._ca_file};",
+            "proxy_ssl_verify on;",
+            f"proxy_ssl_name {ORIGIN_NAME};",
+            "proxy_ssl_server_name on;",
+            f"server {{ listen unix:{self._socket}; location / {{ stub_status; }} }}",
+        ]
+
+    def _entrance(self, entrance: Entrance) -> list[str]:
+        tls = ""
+        if entrance.certificate:
+            tls = f"ssl_certificate {entrance.certificate}; ssl_certificate_key {entrance.certificate};"
+        scheme = "https" if entrance.reencrypts else "http"
+        return [
+            f"upstream to-{entrance.name} {{",
+            f"    server {entrance.onward};",
+            f"    keepalive {IDLE_TO_ORIGIN};",
+            f"    keepalive_requests {REQUESTS_PER_CONNECTION};",
+            f"    keepalive_timeout {IDLE};",
+            "}",
+            "server {",
+            f"    listen {self._listens(entrance)}{' ssl' if tls else ''}; {tls}",
+            f'    location = {PROOF_PATH} {{ default_type text/plain; return 200 "$ssl_protocol $ssl_cipher"; }}',
+            f"    location / {{ proxy_pass {scheme}://to-{entrance.name}; }}",
+            "}",
+        ]
+
+    def _status(self) -> str:
+        """Raises OSError."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(ANSWER_SECONDS)
+            asking.connect(str(self._socket))
+            self._asked += 1
+            asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return b"".join(iter(lambda: asking.recv(65536), b"")).decode(errors="replace")

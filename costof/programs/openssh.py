@@ -1,0 +1,293 @@
+"""OpenSSH tunnels of the run's own: an `sshd` and `ssh -N -L` clients, with keys, ports and configuration of the lab.
+
+Nothing of the machine's SSH is read or changed: no file under /etc/ssh or ~/.ssh, no agent, no user's configuration.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from costof.errors import CostofError, Problem
+from costof.lab.certificates import write_private
+from costof.lab.host import Host
+from costof.lab.lab import Lab, Process, is_root, last_line
+from costof.lab.program import find_program, first_words
+
+PORT = 2222
+SERVER_ROLE = "sshd"
+CLIENT_ROLE = "ssh"
+HOST_ALIAS = "costof-lab"
+
+# The published ones are the first two. A server of today refuses CBC unless it is named.
+CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
+
+# Tells what was negotiated and nothing else: the debug levels would log every connection through the tunnel.
+LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
+_NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
+
+# An sshd that is root wants a user and a folder of the system's (privilege separation); one that is not has no
+# privileges to separate. Whoever forwards needs no more than this user may, whom every distribution has. Not 'nobody':
+# systemd's name service says that its account is locked, and sshd lets nobody in there.
+UNPRIVILEGED = "daemon"
+
+
+def find_ssh() -> Path:
+    """COSTOF_SSH, or the distribution's. Raises `PROGRAM_MISSING`."""
+    return find_program("ssh", "openssh-client")
+
+
+def find_sshd() -> Path:
+    """COSTOF_SSHD, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
+    return find_program("sshd", "openssh-server")
+
+
+def ssh_version(binary: Path) -> str:
+    """Such as 'OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026'."""
+    return first_words([str(binary), "-V"], "openssh-client")
+
+
+@dataclass(frozen=True)
+class Tunnel:
+    """A standing `ssh -N -L`. Clients connect to `address`:`port`."""
+
+    name: str
+    cipher: str
+    address: str
+    port: int
+    process: Process
+
+    def negotiated(self) -> tuple[set[str], set[str]]:
+        """Ciphers and compressions of both directions, as the client's own log says: the evidence of its arm."""
+        found = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
+        return {cipher for cipher, _ in found}, {compression for _, compression in found}
+
+    def why_dead(self) -> str | None:
+        """Why nothing goes through it any more; None while it stands."""
+        if self.process.exit_status is None:
+            return None
+        return f"the tunnel {self.name} ended (status {self.process.exit_status}): {last_line(self.process.log)}"
+
+
+class SshServer:
+    """One `sshd` in a lab. `start` it, then `open_tunnel`; the lab ends both.
+
+    `address` is where clients reach it, unless a tunnel says otherwise; `bind` is what it listens on (the address
+    itself, or 0.0.0.0 in a namespace of its own, that of `host`).
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        address: str,
+        *,
+        bind: str | None = None,
+        port: int = PORT,
+        name: str = "sshd",
+        host: Host | None = None,
+    ) -> None:
+        self.address = address
+        self.port = port
+        self.name = name
+        self.version = ""
+        self._lab = lab
+        self._bind = bind or address
+        self._host = host
+        # What lies above the lab's own folder may be closed to that user, or too long for a socket's name.
+        self._folder = self._client_folder = Path()
+        self._user = pwd.getpwnam(UNPRIVILEGED) if is_root() else pwd.getpwuid(os.geteuid())
+
+    def start(self) -> None:
+        """Make the keys, start it and wait until it listens.
+
+        Raises `PROGRAM_MISSING` or `LAB_FAILED`.
+        """
+        server = find_sshd()
+        self._client = find_ssh()
+        self.version = ssh_version(self._client)
+        self._make_folders()
+        host_key, client_key = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        write_private(self._client_folder / "key", _private(client_key))
+        (self._client_folder / "known_hosts").write_text(f"{HOST_ALIAS} {_public(host_key)}\n")
+        self._give("host_key", _private(host_key))
+        self._give("authorized_keys", f"{_public(client_key)}\n".encode())
+        self._give("sshd_config", self.configuration().encode())
+        log = self._lab.spawn(self.name, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
+        # Asked of its log, since its host may be one that this process cannot connect to.
+        self._lab.wait_until(f"starting {self.name}", lambda: "Server listening on" in log.read_text(errors="replace"))
+
+    def stop(self) -> None:
+        """End it. Tunnels that stand are served by its children and live on until they are stopped."""
+        self._lab.stop(self.name)
+
+    def command_line(self, binary: Path) -> list[str]:
+        """Stays in the foreground and logs to its standard error output."""
+        argv = [str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
+        if not is_root():
+            return argv
+        # A change of user would take the supervisor's claim on its life away.
+        drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
+        return [*drop, "--no-new-privs", "--pdeathsig=KILL", *argv]
+
+    def configuration(self) -> str:
+        """The whole of its sshd_config: what is not here is OpenSSH's default, not the distribution's."""
+        settings = {
+            "ListenAddress": f"{self._bind}:{self.port}",
+            "HostKey": self._folder / "host_key",
+            "AuthorizedKeysFile": self._folder / "authorized_keys",
+            "AuthenticationMethods": "publickey",
+            "PasswordAuthentication": "no",
+            "KbdInteractiveAuthentication": "no",
+            "UsePAM": "no",
+            "AllowUsers": self._user.pw_name,
+            # The folder lies in one that everybody may write to.
+            "StrictModes": "no",
+            "PidFile": "none",
+            "UseDNS": "no",
+            "Ciphers": ",".join(CIPHERS),
+            "Compression": "no",
+            "AllowTcpForwarding": "local",
+            "AllowAgentForwarding": "no",
+            "AllowStreamLocalForwarding": "no",
+            "X11Forwarding": "no",
+            "PermitTTY": "no",
+            # The one kind of session that needs no shell: the user it runs as has none. It ends when nothing is asked.
+            "Subsystem": "sftp internal-sftp",
+            "ForceCommand": "internal-sftp",
+            "LogLevel": "INFO",
+            "LogVerbose": LOG_NEGOTIATION,
+        }
+        return "".join(f"{name} {value}\n" for name, value in settings.items())
+
+    def open_tunnel(
+        self,
+        name: str,
+        cipher: str,
+        listen: tuple[str, int],
+        target: tuple[str, int],
+        carries: Callable[[], bool],
+        *,
+        host: Host | None = None,
+        via: str | None = None,
+        session: bool = True,
+    ) -> Tunnel:
+        """Begin a tunnel and wait until it stands; see `begin_tunnel` and `stand`. Raises `LAB_FAILED`."""
+        tunnel = self.begin_tunnel(name, cipher, listen, target, host=host, via=via)
+        self.stand(tunnel, carries, session=session)
+        return tunnel
+
+    def begin_tunnel(
+        self,
+        name: str,
+        cipher: str,
+        listen: tuple[str, int],
+        target: tuple[str, int],
+        *,
+        host: Host | None = None,
+        via: str | None = None,
+    ) -> Tunnel:
+        """Begin a tunnel from `listen` on `host`, the client's, to `target` as the server's host sees it, so that
+        several may exchange their keys at once.
+
+        `via` is the address to reach the server's host at, where it is not the server's own.
+        """
+        argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name), via)
+        return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
+
+    def stand(self, tunnel: Tunnel, carries: Callable[[], bool], *, session: bool = True) -> None:
+        """Wait until `carries()` says that the service behind a tunnel answers through it.
+
+        Raises `LAB_FAILED` with the client's own last words, or when it did not negotiate what was asked for.
+
+        `session` opens one session beside the tunnel and closes it. sshd turns Nagle's algorithm off for a connection
+        when a session is opened on it, and never for a bare `ssh -N`. A server that speaks first (MySQL) then waits,
+        in every new connection through the tunnel, until the client has acknowledged that the channel is open: 40 ms,
+        and one more round trip on a far link.
+        """
+        # Its control socket comes when the key exchange, the log-in and the forwarding are done.
+        control = self._control(tunnel.name)
+        opening = f"opening the tunnel {tunnel.name}"
+        self._lab.wait_until(opening, lambda: control.exists() and carries(), of=tunnel.process)
+        ciphers, compressions = tunnel.negotiated()
+        if ciphers != {tunnel.cipher} or compressions != {"none"}:
+            detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"
+            raise CostofError(Problem.LAB_FAILED, detail=detail)
+        if session:
+            beside = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
+            self._lab.run(f"{tunnel.name}-session", beside)
+
+    def close_tunnel(self, tunnel: Tunnel) -> None:
+        """End it on purpose."""
+        self._lab.stop(tunnel.name)
+
+    def tunnel_command_line(
+        self,
+        binary: Path,
+        cipher: str,
+        listen: tuple[str, int],
+        target: tuple[str, int],
+        control: Path,
+        via: str | None = None,
+    ) -> list[str]:
+        """Holds no secret: the key is in a file. `control` is the socket for a session beside the tunnel."""
+        options = {
+            "Ciphers": cipher,
+            "Compression": "no",
+            "IdentityFile": self._client_folder / "key",
+            "IdentitiesOnly": "yes",
+            "IdentityAgent": "none",
+            "PreferredAuthentications": "publickey",
+            "BatchMode": "yes",
+            "HostKeyAlias": HOST_ALIAS,
+            "UserKnownHostsFile": self._client_folder / "known_hosts",
+            "GlobalKnownHostsFile": "none",
+            "StrictHostKeyChecking": "yes",
+            "UpdateHostKeys": "no",
+            "ControlMaster": "yes",
+            "ControlPath": control,
+            # With the process: it stays in the foreground and ends with the lab.
+            "ControlPersist": "no",
+            "ExitOnForwardFailure": "yes",
+            # A server that is gone without a word is noticed within a minute.
+            "ServerAliveInterval": "15",
+            "ServerAliveCountMax": "3",
+            "LogLevel": "INFO",
+            "LogVerbose": LOG_NEGOTIATION,
+        }
+        argv = [str(binary), "-F", "none", "-N", "-T", "-L", f"{listen[0]}:{listen[1]}:{target[0]}:{target[1]}"]
+        argv += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        return [*argv, "-p", str(self.port), "-l", self._user.pw_name, via or self.address]
+
+    def facts(self) -> dict[str, str]:
+        """What of its settings matters to a reader of a result."""
+        return {"SSH tunnel": "ssh -N -L, compression off, standing before the first slice"}
+
+    def _control(self, name: str) -> Path:
+        return self._client_folder / name
+
+    def _make_folders(self) -> None:
+        self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()
+        if is_root():
+            os.chown(self._folder, self._user.pw_uid, self._user.pw_gid)
+
+    def _give(self, name: str, content: bytes) -> None:
+        """A file that only the server may read."""
+        path = self._folder / name
+        write_private(path, content)
+        if is_root():
+            os.chown(path, self._user.pw_uid, self._user.pw_gid)
+
+
+def _private(key: Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+
+
+def _public(key: Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()

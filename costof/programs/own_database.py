@@ -1,0 +1,106 @@
+"""The database that a run makes for itself on somebody's servers: its name, its marker, and what is said of it.
+
+It must not exist before, or be empty; it carries a marker, and what is dropped is what that says this run has made.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+from cryptography import x509
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from costof.errors import CostofError, Problem
+from costof.programs.maker import Maker
+
+MARKER_NAME = "costof"
+MARKER = "made by costof"
+PREFIX = "costof_"
+#: MongoDB's limit is 63, MySQL's 64.
+LONGEST_DATABASE_NAME = 63
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
+_SERVERS_OWN = frozenset({"admin", "config", "local", "mysql", "sys", "information_schema", "performance_schema"})
+
+
+#: Read from somebody's server and put into statements, so letters, digits and underscores alone.
+Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
+
+
+class Marker(BaseModel):
+    """What a run writes of itself into its database before anything else.
+
+    `tables`: all that it will make there. `made_database`: it was not there before, so it goes too.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: str
+    maker: Maker
+    tables: list[Table]
+    made_database: bool
+
+
+def read_marker(content: object) -> Marker | None:
+    """The marker, if it is intact."""
+    try:
+        return Marker.model_validate(content)
+    except ValidationError:
+        return None
+
+
+def own_name(chosen: str | None, run_name: str) -> str:
+    """The user's choice, or a new name. Raises `BAD_DATABASE`."""
+    if chosen is None:
+        return new_database_name(run_name)
+    if not could_be_own(chosen):
+        raise CostofError(Problem.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
+    return chosen
+
+
+def could_be_own(name: str) -> bool:
+    """Whether costof makes databases of such a name."""
+    return _NAME.fullmatch(name) is not None and name.lower() not in _SERVERS_OWN
+
+
+def new_database_name(run_name: str) -> str:
+    """A name of this run's own even where two machines start one in the same second."""
+    return database_name(run_name, secrets.token_hex(3))
+
+
+def database_name(run_name: str, unique: str) -> str:
+    """`costof_<run>_<unique>` in the characters and the length that every server allows."""
+    words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
+    return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
+
+
+def granted_on(chosen: str | None, grant: str) -> str:
+    """A grant in an error: where no database was chosen, an account that may use one alone is helped otherwise."""
+    return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
+
+
+def told_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
+    """Every write of a run, in words. Nobody can know a name that is not chosen: each run takes a new one."""
+    database = chosen or f"{PREFIX}<run>_<random>"
+    how = "refuse when it holds anything" if chosen else "a new one for each run, unless --database names it"
+    return [
+        f"create database {database} on {target}; {how}",
+        f"insert the marker '{MARKER}' into {database}.{MARKER_NAME}",
+        f"insert {records:,} records of about {size} into {database}.{table}",
+        f"drop database {database} at the end, if its marker is this run's, with the tables that the run made"
+        + (" (of one that was there, and empty, the tables alone)" if chosen else ""),
+    ]
+
+
+def check_ca_file(path: Path | None) -> None:
+    """Raises `TLS_CA_INVALID` unless the file holds certificates in PEM."""
+    if path is None:
+        return
+    try:
+        x509.load_pem_x509_certificates(path.read_bytes())
+    except OSError as error:
+        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail=error.strerror) from None
+    except ValueError:
+        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None

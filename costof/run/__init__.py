@@ -1,0 +1,1 @@
+"""A run: order of slices, instruments, evidence, end."""

@@ -1,0 +1,254 @@
+"""A run, from a plan to a ledger: start the service, prove the arms, load the data, take turns until it is enough."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from costof.errors import Caution, CostofError, Problem
+from costof.lab.program import Counters
+from costof.ledger.ledger import (
+    CautionRecord,
+    EndRecord,
+    EnvironmentRecord,
+    Ledger,
+    LinksRecord,
+    LostRecord,
+    ProofRecord,
+    SliceRecord,
+    now,
+)
+from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
+from costof.run.awake import cores_awake
+from costof.run.evidence import mismatch
+from costof.run.instruments import Panel
+from costof.run.machine import describe_machine, steal_seconds
+from costof.run.schedule import enough, precision, turns_of_round
+from costof.services import Observation, Service
+from costof.study.plan import Plan, PlannedArm
+
+#: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
+FRUITLESS_ROUNDS = 2
+
+
+class Progress(Protocol):
+    """Whoever watches a run: the terminal, or nobody."""
+
+    def stage(self, text: str) -> None: ...
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
+
+
+@dataclass
+class Before:
+    """What a run that is resumed has already: its samples, whole rounds, and measuring time in seconds."""
+
+    samples: Samples = field(default_factory=Samples)
+    rounds: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class _Run:
+    """What a run holds while it lasts."""
+
+    plan: Plan
+    service: Service
+    ledger: Ledger
+    progress: Progress
+    panel: Panel
+    before: Before
+    lost_arms: set[str] = field(default_factory=set)
+    slices: int = 0
+
+    @property
+    def runnable(self) -> dict[str, list[str]]:
+        """The arms of each workload that can be measured."""
+        return {
+            name: [arm.name for arm in self.plan.arms if self.panel.measures(workload.view, arm.name)]
+            for name, workload in self.plan.study.workloads.items()
+        }
+
+
+def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before: Before | None = None) -> None:
+    """Carry the plan out; everything worth knowing is in the ledger afterwards.
+
+    A Ctrl-C or a lost service ends the run as partial with what it has. Raises `CostofError` when there is nothing:
+    the service cannot start, or no arm can run.
+    """
+    if not plan.protected:
+        raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
+    steal, started = steal_seconds(), time.monotonic()
+    state = _Run(plan, service, ledger, progress, Panel(plan, service, ledger), before or Before())
+    partial: str | None = None
+    _caution_if_busy(ledger)
+    try:
+        progress.stage("starting the servers")
+        with cores_awake() as cores, service, ExitStack() as stack:
+            facts = {**describe_machine(service.describe()), "idle cores": cores}
+            ledger.append(EnvironmentRecord(started=now(), facts=facts))
+            progress.stage("proving the arms")
+            state.panel.start(stack)
+            if plan.loads:
+                progress.stage(f"loading {plan.loads}")
+            able = next(arm for arm in plan.arms if state.panel.measures("wire", arm.name))
+            service.prepare(able, state.panel.load)
+            _prove(state, service.proofs)
+            partial = _measure(state)
+            _prove(state, service.last_proofs)
+            for text in service.cautions():
+                ledger.append(CautionRecord(text=text))
+    except KeyboardInterrupt:
+        partial = "interrupted"
+    except CostofError as error:
+        partial = str(error)
+        if state.slices == 0:
+            raise
+    finally:
+        share = (steal_seconds() - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
+        ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share)))
+
+
+def _prove(state: _Run, proofs: Callable[[PlannedArm], dict[str, str]]) -> None:
+    """What the service itself knows of its arms and links."""
+    for arm in state.plan.arms:
+        facts = proofs(arm)
+        if facts:
+            state.ledger.append(ProofRecord(arm=arm.name, facts=facts))
+    links = state.service.links()
+    if links:
+        state.ledger.append(LinksRecord(links=links))
+
+
+def _measure(state: _Run) -> str | None:
+    """Rounds until it is enough. Returns why the run is only partial, or None."""
+    plan, before = state.plan, state.before
+    state.progress.stage("warming up")
+    for number in range(-plan.warm_up_rounds, 0):
+        _round(state, number)
+    state.progress.stage("measuring")
+    started, longest, fruitless = time.monotonic() - before.seconds, 0.0, 0
+    reached: list[float | None] = []
+    for number in range(before.rounds, plan.most_rounds):
+        round_started = time.monotonic()
+        succeeded = _round(state, number)
+        if lost := state.service.lost():
+            state.ledger.append(LostRecord(detail=lost))
+            return lost
+        fruitless = 0 if succeeded else fruitless + 1
+        if fruitless == FRUITLESS_ROUNDS:
+            return f"nothing succeeded in {FRUITLESS_ROUNDS} rounds in a row"
+        longest = max(longest, time.monotonic() - round_started)
+        elapsed = time.monotonic() - started
+        reached.append(precision(plan, before.samples))
+        state.progress.round(number + 1, elapsed, reached[-1])
+        if enough(plan, number + 1, elapsed, reached, longest):
+            break
+    return None
+
+
+def _round(state: _Run, number: int) -> int:
+    """All turns of a round, or those until the service is lost. Returns the operations that succeeded."""
+    succeeded = 0
+    for turn in turns_of_round(state.plan, number, state.runnable):
+        if not _arm_is_lost(state, turn.arm):
+            succeeded += _take_turn(state, turn, number)
+        if state.service.lost():
+            break
+    return succeeded
+
+
+def _arm_is_lost(state: _Run, name: str) -> bool:
+    """Whether the arm's own part of the service is gone; said once in the ledger. The others go on."""
+    if name in state.lost_arms:
+        return True
+    reason = state.service.lost_arm(state.plan.arm(name))
+    if reason is None:
+        return False
+    state.lost_arms.add(name)
+    state.ledger.append(LostRecord(arm=name, detail=reason))
+    return True
+
+
+def _take_turn(state: _Run, turn: Turn, number: int) -> int:
+    """One slice, with the server's counters and CPU read around it. Returns the operations that succeeded."""
+    arm, panel = state.plan.arm(turn.arm), state.panel
+    workload = state.plan.study.workloads[turn.workload]
+    member = panel.members[workload.view, turn.arm]
+    with _reading_fails_softly(state):
+        state.service.arrange(arm)
+    if workload.view == "wire" and state.service.wants_ticket(arm):
+        # A session to resume: arranging the servers has voided the last one.
+        connect = state.plan.study.wire_connect
+        panel.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
+    observed = _observe(state, arm)
+    before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
+    held_before, steal_before = state.service.held_back_seconds(), steal_seconds()
+    state.slices += 1
+    answer = panel.slice(state.slices, arm, turn.workload)
+    cpu = _since(cpu_before, state.service.cpu_seconds())
+    held_back, steal = _since(held_before, state.service.held_back_seconds()), steal_seconds() - steal_before
+    moved = _read_counters(state, member).since(before)
+    judgement = state.service.judge(arm, observed, _observe(state, arm), answer)
+    workers = state.plan.workers(turn.workload, arm)
+    wrong = mismatch(arm.levels, workload.view, answer, moved, workers) or judgement.mismatch
+    state.ledger.append(
+        SliceRecord(
+            round=number,
+            warm_up=number < 0,
+            view=workload.view,
+            workload=turn.workload,
+            answer=answer,
+            server_connections=moved.connections,
+            server_tls=moved.tls_connections,
+            server_cpu_seconds=cpu,
+            server_held_back_seconds=held_back,
+            server_figures=judgement.figures,
+            server_facts=judgement.facts,
+            server_counts=judgement.counts,
+            steal_seconds=steal,
+            mismatch=wrong,
+        )
+    )
+    if wrong is None and number >= 0:
+        servers = ServersSide(judgement.figures, cpu)
+        add_samples(state.plan, state.before.samples, number, turn, answer, servers)
+    return answer.operations
+
+
+def _observe(state: _Run, arm: PlannedArm) -> Observation:
+    with _reading_fails_softly(state):
+        return state.service.observe(arm)
+    return None
+
+
+def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    return {role: seconds - before.get(role, 0.0) for role, seconds in now.items()}
+
+
+def _read_counters(state: _Run, server: str) -> Counters:
+    with _reading_fails_softly(state):
+        return state.service.counters(server)
+    return Counters()
+
+
+@contextmanager
+def _reading_fails_softly(state: _Run) -> Iterator[None]:
+    """A server that died cannot be asked: the slice still belongs in the ledger, and `lost` tells the reason."""
+    try:
+        yield
+    except CostofError:
+        raise
+    except Exception as error:
+        if state.service.lost() is None:
+            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=str(error)) from error
+
+
+def _caution_if_busy(ledger: Ledger) -> None:
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores:
+        ledger.append(CautionRecord(text=Caution.BUSY.text(load=load, cores=cores)))

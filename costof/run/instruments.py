@@ -1,0 +1,180 @@
+"""The panel: which instrument measures which arm, and through which member of the service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from costof.datasets import tpcc
+from costof.errors import CostofError, Problem
+from costof.ipc.process import (
+    ClassifiedError,
+    Instrument,
+    Ready,
+    ReadyArm,
+    SliceAnswer,
+    application,
+    border_plan,
+    engine,
+)
+from costof.ledger.ledger import Ledger, ReadyRecord
+from costof.services import Service
+from costof.study.plan import Plan, PlannedArm
+from costof.study.transport import application_environment
+
+LOAD = "load"
+LOAD_WORKERS = 4
+LOAD_SECONDS = 3600.0
+#: Classes of error that say the user's own input is wrong, rather than that a target does not offer something.
+MENDABLE = frozenset(
+    {
+        "tls_certificate_name",
+        "tls_certificate_expired",
+        "tls_certificate_untrusted",
+        "authentication",
+    }
+)
+
+Surroundings = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+
+
+@dataclass
+class Panel:
+    """Instruments that have been handed their plans. `members` says who answers an arm, as `address:port`."""
+
+    plan: Plan
+    service: Service
+    ledger: Ledger
+    _instruments: dict[tuple[str, str], Instrument] = field(default_factory=dict)
+    members: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def start(self, stack: ExitStack) -> None:
+        """The engine for every arm and, where the study has that view, the application's driver.
+
+        One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
+        that would look like an effect. Raises `ARMS_CANNOT_RUN`.
+        """
+        ready = []
+        for (prefix, _), arms in _grouped(self.plan.arms, lambda arm: (tuple(self.service.prefix(arm)), ())):
+            ready.append(self._introduce("wire", stack.enter_context(engine(prefix)), arms))
+        self._refuse_what_cannot_answer(ready)
+        if any(workload.view == "app" for workload in self.plan.study.workloads.values()):
+            able = [arm for arm in self.plan.arms if self.measures("wire", arm.name)]
+            for (prefix, environment), arms in _grouped(able, self._surroundings):
+                driver = application(self.plan.study.service, dict(environment), prefix)
+                self._introduce("app", stack.enter_context(driver), arms)
+
+    def measures(self, view: str, arm: str) -> bool:
+        return (view, arm) in self._instruments
+
+    def slice(self, number: int, arm: PlannedArm, workload: str, operations: int | None = None) -> SliceAnswer:
+        """Have one slice measured, of its planned size or of so many operations."""
+        size = self.plan.size(workload, arm)
+        view = self.plan.study.workloads[workload].view
+        asked = self._border_name(workload, arm)
+        return self._instruments[view, arm.name].slice(
+            number, arm.name, asked, operations or size.operations, size.seconds
+        )
+
+    def load(self, arm: PlannedArm) -> None:
+        """Load the study's data through an arm. Raises `NOTHING_MEASURED` when it fails."""
+        warehouses = self.plan.study.warehouses
+        operations = tpcc.load_operations(warehouses) if warehouses else self.plan.records
+        answer = self._instruments["wire", arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)
+        if answer.errors:
+            raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
+
+    def _surroundings(self, arm: PlannedArm) -> Surroundings:
+        return tuple(self.service.prefix(arm)), tuple(sorted(application_environment(arm.levels).items()))
+
+    def _introduce(self, view: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
+        """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
+        barred = {arm.name: why for arm in arms if (why := self.service.barred(arm)) is not None}
+        ready = instrument.plan(self._border_plan(view, [arm for arm in arms if arm.name not in barred]))
+        refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
+        ready = ready.model_copy(update={"arms": ready.arms + refused})
+        self.ledger.append(ReadyRecord(view=view, ready=ready))
+        for told in ready.arms:
+            if told.error is None and told.server is not None:
+                self._instruments[view, told.name] = instrument
+                self.members[view, told.name] = told.server
+        return ready
+
+    def _refuse_what_cannot_answer(self, ready: list[Ready]) -> None:
+        """Raises when no arm can run, or when no protected one can and that is the user's to mend or was asked for by
+        name. A target that merely does not offer the protection still gets its control reported."""
+        errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
+        protected = [arm.name for arm in self.plan.protected]
+        stopped = [errors[name] for name in protected if name in errors]
+        none_protected = len(stopped) == len(protected)
+        mendable = any(error.error_class in MENDABLE for error in stopped)
+        if len(errors) == len(self.plan.arms) or (none_protected and (self.plan.protection_asked or mendable)):
+            told = stopped if none_protected else list(errors.values())
+            raise CostofError(Problem.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told)))
+
+    def _border_plan(self, view: str, arms: list[PlannedArm]) -> dict[str, Any]:
+        return border_plan(
+            [{"name": arm.name, **self.service.endpoint(arm)} for arm in arms],
+            list(self._border_workloads(view, arms).values()),
+            seed=self.plan.seed,
+            threads=os.cpu_count() or 1,
+            records=self.plan.records,
+        )
+
+    def _border_workloads(self, view: str, arms: list[PlannedArm]) -> dict[str, dict[str, Any]]:
+        """The study's workloads with the number of workers that each arm has for them."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, workload in self.plan.study.workloads.items():
+            for arm in arms if workload.view == view else []:
+                told: dict[str, Any] = {
+                    "name": self._border_name(name, arm),
+                    "kind": workload.kind,
+                    "workers": self.plan.workers(name, arm),
+                }
+                if workload.ycsb:
+                    # What was loaded is what can be asked for, and what new records follow.
+                    loaded = {"record_count": self.plan.records} if self.plan.records else {}
+                    told["ycsb"] = {**workload.options(arm.levels), **loaded}
+                if workload.kind == "tpcc":
+                    told["tpcc"] = {"phase": "run", **workload.tpcc_options(arm.levels)}
+                if workload.pace is not None:
+                    told["pace"] = workload.pace.model_dump()
+                if not workload.first_operation:
+                    told["first_operation"] = False
+                found[told["name"]] = told
+        if view == "wire" and self.plan.loads:
+            found[LOAD] = load_workload(self.plan.study.warehouses)
+        return found
+
+    def _border_name(self, workload: str, arm: PlannedArm) -> str:
+        """An instrument knows a workload of another number of workers, or of other options, as another workload."""
+        spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
+        parts = [workload, f"x {workers}" if workers != spec.workers else "", spec.variant(arm.levels)]
+        return " ".join(part for part in parts if part)
+
+
+def _barred(detail: str) -> ClassifiedError:
+    return ClassifiedError(**{"class": "plain_refused", "detail": detail})
+
+
+def load_workload(warehouses: int = 0) -> dict[str, Any]:
+    """The border's workload that loads the data: records, or TPC-C's warehouses."""
+    workload: dict[str, Any] = {"name": LOAD, "kind": "load", "workers": LOAD_WORKERS}
+    if warehouses:
+        workload |= {"kind": "tpcc", "tpcc": {"phase": "load", "warehouses": warehouses}}
+    return workload
+
+
+def _grouped(
+    arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
+) -> list[tuple[Surroundings, list[PlannedArm]]]:
+    """Arms by what their process needs. One that needs no environment of its own joins the first on its host."""
+    groups: dict[Surroundings, list[PlannedArm]] = {}
+    for arm in sorted(arms, key=lambda arm: not surroundings(arm)[1]):
+        host, environment = surroundings(arm)
+        joined = next((key for key in groups if key[0] == host and not environment), (host, environment))
+        groups.setdefault(joined, []).append(arm)
+    return list(groups.items())

@@ -1,0 +1,140 @@
+"""What an experiment needs of the servers it asks: the same five verbs for a lab and for a target.
+
+A lab (`lab.py` of a service's folder) starts real servers and may rearrange them for an arm; a target
+(`own.py`) is somebody's own and is only asked. Both pass `tests/contract/test_service.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from costof.ipc.process import SliceAnswer
+from costof.lab.program import Counters, Description
+from costof.lab.round_trips import LinkEvidence
+from costof.study.plan import PlannedArm
+
+LoadData = Callable[[PlannedArm], None]
+#: What a service knows of itself at one instant; only the service reads it.
+Observation = Any
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the servers themselves say of a slice: why it does not prove its arm, figures, facts in words, and counts.
+
+    Figures are means over the slice unless their name says otherwise, in the unit of the metric that shows them.
+    Counts are the slice's own; the evidence adds them up, those of the warm-up among them.
+    """
+
+    mismatch: str | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Service(ABC):
+    """Servers under question. A context manager: leaving it gives back everything that it took."""
+
+    #: Roles whose CPU time can be read; empty for a target on other machines.
+    measures_cpu: bool = False
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Start or reach the servers. Raises `CostofError`."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @abstractmethod
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        """How to reach the service as `arm` says: `{"service": …, "transport": …}` of the border's plan.
+
+        Holds the password: it goes to instruments by their standard input and is written nowhere.
+        """
+
+    @abstractmethod
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """Make the place for the data, call `load` with the arm to load through, and wait until every member has it."""
+
+    @abstractmethod
+    def writes(self) -> list[str]:
+        """Every write `prepare` and the teardown would do, in words (`--dry-run`)."""
+
+    @abstractmethod
+    def describe(self) -> Description: ...
+
+    def needs(self) -> list[str]:
+        """What the account must be allowed to do, and how it is granted (`--dry-run`)."""
+        return []
+
+    def barred(self, arm: PlannedArm) -> str | None:
+        """Why an arm must not even be tried, such as a plain one where TLS was asked for; None where it may."""
+        return None
+
+    def arrange(self, arm: PlannedArm) -> None:
+        """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
+
+    def wants_ticket(self, arm: PlannedArm) -> bool:
+        """Whether the client of an arm that resumes sessions must first connect once, outside measured time.
+
+        Asked once after each `arrange`: the servers may show another key since the arm's last slice, and tickets given
+        before are worth nothing then.
+        """
+        return False
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        """Argv prefix that starts a program on the client's host of an arm (a network namespace); [] for this one."""
+        return []
+
+    def links(self) -> list[LinkEvidence]:
+        """What was measured on the lab's links, where it has some."""
+        return []
+
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What the service itself can prove of an arm before it is measured, such as a tunnel's negotiated cipher.
+
+        Asked when the data is there.
+        """
+        return {}
+
+    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What it can prove of an arm once the run is over, such as that the data is still sound."""
+        return {}
+
+    def lost_arm(self, arm: PlannedArm) -> str | None:
+        """Why one arm can no longer be measured though the others can (its tunnel died); None while it can."""
+        return None
+
+    def counters(self, server: str) -> Counters:
+        """The counters of the member at `server` ('address:port')."""
+        return Counters()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU seconds used so far, by role."""
+        return {}
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        """Look at the servers, right before and right after each slice of an arm. Outside measured time."""
+        return None
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        """What two observations say of the slice between them."""
+        return Judgement()
+
+    def held_back_seconds(self) -> dict[str, float]:
+        """Seconds so far in which a role wanted to run and its CPU share was used up, by role: its own steal time."""
+        return {}
+
+    def cautions(self) -> list[str]:
+        """What a reader must know of these servers, once the run is over."""
+        return []
+
+    def lost(self) -> str | None:
+        """Why the service can no longer answer, where it knows; None while it can."""
+        return None

@@ -1,0 +1,1 @@
+"""Column encryption by a gateway before MariaDB or MySQL."""

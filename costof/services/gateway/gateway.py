@@ -1,0 +1,268 @@
+"""The gateway before one server: a set of rules for each kind of arm, a listener for each, and what proves them.
+
+A lab's server and a user's own have the same gateway before them, so both services are made with this.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pymysql.err import MySQLError
+
+from costof import __version__
+from costof.datasets.tpcc import TABLES
+from costof.ipc.process import SliceAnswer
+from costof.lab.certificates import write_private
+from costof.lab.program import Counters
+from costof.lab.resource import Opened
+from costof.programs.gateway import (
+    NO_LIMITS,
+    PLAIN,
+    ROLE,
+    GatewayListener,
+    GatewayListenerCounters,
+    GatewayProcess,
+)
+from costof.services import Judgement
+from costof.services.gateway.rules import (
+    COLUMNS,
+    CONTROL,
+    DIRECT,
+    Account,
+    CatalogueAccount,
+    encrypted_columns,
+    rules_text,
+)
+from costof.services.gateway.sample import Login, Rows, compare, read_recorded
+from costof.study.plan import Plan, PlannedArm
+
+FIRST_PORT = 3307
+MASTER_KEY = "costof"
+MASTER_KEY_BYTES = 16
+# A transaction that is under way when its slice closes has so long to end, and is then abandoned
+# (engine/src/drive/worker.rs).
+GRACE_SECONDS = 1.0
+# One answer a terminal may be unread then. The largest has 75 values: fifteen lines of an order with five columns each.
+MOST_VALUES_UNREAD = 75
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an arm asks of the gateway. Each has a listener of its own, so that its counters tell them apart."""
+
+    level: str
+    algorithm: str | None
+
+    @classmethod
+    def of(cls, arm: PlannedArm) -> Rules:
+        return cls(arm.levels["encrypted"], arm.levels.get("algorithm"))
+
+    @property
+    def name(self) -> str:
+        return f"{self.level}-{self.algorithm}" if self.algorithm else self.level
+
+    @property
+    def direct(self) -> bool:
+        return self.level == DIRECT
+
+    @property
+    def encrypts(self) -> bool:
+        return self.level not in (DIRECT, CONTROL)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the gateway stands, and before what: `server` is 'address:port'.
+
+    `transport` is the border's own, to the server; `certificate` is what the gateway shows its clients where that is
+    TLS. `catalogue` sees the database's tables at the server.
+    """
+
+    address: str
+    server: str
+    database: str
+    catalogue: CatalogueAccount
+    prefix: list[str] = field(default_factory=list)
+    transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
+    certificate: Path | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A reading of the gateway's counters for an arm, and when; no counters where the arm goes without one."""
+
+    monotonic: float
+    counters: GatewayListenerCounters | None
+
+
+class GatewayFront(Opened):
+    """A context manager within a lab's, in whose folder the rules lie. An arm that its sample contradicts is lost."""
+
+    def __init__(self, plan: Plan, folder: Path, position: Position, accounts: Iterable[Account]) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._position = position
+        self._master_keys = {MASTER_KEY: secrets.token_hex(MASTER_KEY_BYTES)}
+        self._accounts = list(accounts)
+        self._rules = [rules for rules in dict.fromkeys(map(Rules.of, plan.arms)) if not rules.direct]
+        self._sampled: dict[Rules, dict[str, str]] = {}
+        self._contradicted: dict[Rules, str] = {}
+
+    def _open(self, stack: ExitStack) -> None:
+        """Raises `INSTRUMENT_FAILED`."""
+        self._process = stack.enter_context(GatewayProcess(self._position.prefix))
+        listeners = [self._listener(number, rules) for number, rules in enumerate(self._rules)]
+        self._process.begin(listeners)
+        self._listeners = dict(zip(self._rules, listeners, strict=True))
+
+    def service(self, arm: PlannedArm, direct: dict[str, Any]) -> dict[str, Any]:
+        """The border's `service` of an arm: the server's own, or the gateway's, which the client decrypts.
+
+        What the arm's rules encrypt the client takes in no other form, so that no operation of the run could have gone
+        without. Holds the password and the master key.
+        """
+        rules = Rules.of(arm)
+        if rules.direct:
+            return direct
+        return {
+            **direct,
+            "addresses": [self._listeners[rules].name],
+            "decryption": {
+                "master_keys": dict(self._master_keys),
+                "must_be_encrypted": [
+                    f"{self._position.database}.{table}.{column}" for table, column in encrypted_columns(rules.level)
+                ],
+            },
+        }
+
+    def port(self, arm: PlannedArm) -> int:
+        """The gateway's port for an arm that goes through it."""
+        return self._listeners[Rules.of(arm)].port
+
+    def counters(self, server: str) -> Counters | None:
+        """Connections at the listener of that name; None where there is no such listener."""
+        if all(server != listener.name for listener in self._listeners.values()):
+            return None
+        if self.ended() is not None:
+            return Counters()
+        counted = self._process.counters().listeners[server]
+        return Counters(counted.connections, counted.tls)
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return {ROLE: self._process.cpu_seconds()}
+
+    def ended(self) -> int | None:
+        """The gateway's exit status, when it has ended."""
+        return self._process.ended()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def versions(self) -> dict[str, str]:
+        return {ROLE: f"costof-engine {__version__}"}
+
+    def sample(self, arm: PlannedArm, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
+        """What a client without keys receives on the arm, in words; once for all arms of the same rules.
+
+        `kept` reads the same rows past the gateway, `login` is where the arm's client goes.
+        """
+        rules = Rules.of(arm)
+        if rules not in self._sampled:
+            self._sampled[rules] = self._sample(rules, kept, login)
+        return self._sampled[rules]
+
+    def lost_arm(self, arm: PlannedArm) -> str | None:
+        return self._contradicted.get(Rules.of(arm))
+
+    def observe(self, arm: PlannedArm) -> Seen:
+        rules = Rules.of(arm)
+        if rules.direct or self.ended() is not None:
+            return Seen(time.monotonic(), None)
+        counted = self._process.counters().listeners[self._listeners[rules].name]
+        return Seen(time.monotonic(), counted)
+
+    def judge(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> Judgement:
+        """Whether what the gateway encrypted is what the driver decrypted, and how much that was."""
+        if before.counters is None or after.counters is None:
+            return Judgement()
+        moved = _moved(before.counters, after.counters)
+        decrypted = answer.decrypted.values if answer.decrypted else 0
+        unread = self._may_be_unread(arm, before, after, answer)
+        return Judgement(
+            mismatch=values_mismatch(Rules.of(arm), moved["values_encrypted"], decrypted, answer.operations, unread),
+            counts={
+                "connections counted by the gateway": moved["connections"],
+                "values encrypted by the gateway": moved["values_encrypted"],
+                "values decrypted by the driver": decrypted,
+                "bytes of plaintext": moved["plaintext_bytes"],
+                "bytes of ciphertext": moved["ciphertext_bytes"],
+            },
+        )
+
+    def _may_be_unread(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> int:
+        """Values that may have been sent and not read: none, unless a transaction failed or was abandoned.
+
+        One is abandoned when the slice's time and its grace are over, so never in a shorter slice.
+        """
+        sizes = (self._plan.size(name, arm).seconds for name in self._plan.study.workloads)
+        cut_off = after.monotonic - before.monotonic >= min(sizes) + GRACE_SECONDS
+        workers = max(self._plan.workers(name, arm) for name in self._plan.study.workloads)
+        broken = sum(error.count for error in answer.errors) + (workers if cut_off else 0)
+        return broken * MOST_VALUES_UNREAD
+
+    def _listener(self, number: int, rules: Rules) -> GatewayListener:
+        path = self._folder / f"rules-{rules.name}.toml"
+        at = self._position
+        text = rules_text(rules.level, at.database, rules.algorithm, self._accounts, self._master_keys, at.catalogue)
+        write_private(path, text.encode())
+        port = FIRST_PORT + number
+        return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport, limits=NO_LIMITS)
+
+    def _sample(self, rules: Rules, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
+        encrypted = encrypted_columns(rules.level)
+        share = len(encrypted) / len(COLUMNS)
+        facts = {"columns encrypted": f"{len(encrypted)} of {len(COLUMNS)} ({share:.1%})"}
+        if not rules.direct:
+            login = replace(login, address=self._position.address, port=self._listeners[rules].port)
+        try:
+            rows, received = read_recorded(login, self._position.database)
+        except (MySQLError, OSError) as error:
+            self._contradicted[rules] = f"it could not be proved: {error}"
+            return facts
+        found = compare(kept(), rows, received, encrypted)
+        if found.wrong is not None:
+            self._contradicted[rules] = found.wrong
+            return facts
+        return facts | {f"row sample of {len(TABLES)} tables": found.told}
+
+
+def loading_arm(plan: Plan, able: PlannedArm) -> PlannedArm:
+    """The arm to load the data through: one that goes past the gateway, or else one that can run."""
+    return next((arm for arm in plan.arms if Rules.of(arm).direct), able)
+
+
+def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
+    """Why the counts of a slice do not prove its rules, in words; None where they do.
+
+    A driver reads all that it is sent, so both ends count the same, but for what is left `unread` at most.
+    """
+    if not rules.encrypts:
+        told = f"the gateway encrypted {encrypted:,} values and the driver decrypted {decrypted:,} without a rule"
+        return told if encrypted or decrypted else None
+    if not encrypted and operations:
+        return "the gateway encrypted nothing"
+    if not decrypted <= encrypted <= decrypted + unread:
+        return f"the gateway encrypted {encrypted:,} values, the driver decrypted {decrypted:,}"
+    return None
+
+
+def _moved(before: GatewayListenerCounters, after: GatewayListenerCounters) -> dict[str, int]:
+    names = ("connections", "values_encrypted", "plaintext_bytes", "ciphertext_bytes")
+    return {name: getattr(after, name) - getattr(before, name) for name in names}

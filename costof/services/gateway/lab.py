@@ -1,0 +1,187 @@
+"""The lab of column encryption: one MariaDB with TPC-C's tables, and the gateway before it on a host of its own."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from costof.datasets.tpcc_database import TpccDatabase
+from costof.errors import Caution
+from costof.ipc.process import SliceAnswer
+from costof.lab.certificates import Authority
+from costof.lab.chain import ChainedSite
+from costof.lab.host import Host
+from costof.lab.lab import Lab, is_root
+from costof.lab.program import Counters, Description
+from costof.lab.resource import Opened
+from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
+from costof.programs.mariadb.server import ROLE as SERVER_ROLE
+from costof.services import Judgement, LoadData, Observation, Service
+from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Seen, loading_arm
+from costof.services.gateway.rules import Account, CatalogueAccount
+from costof.services.gateway.sample import Login, Rows, log_in, read_rows
+from costof.study.plan import Plan, PlannedArm
+
+GATEWAY = "gateway"
+#: Accounts beside the measured one.
+ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
+ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
+# A warehouse and what hours of New-Orders add to it stay in memory, so that arms of a late round do as those of an
+# early one did. The log is large enough not to be what the server waits for.
+SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
+TRAFFIC = "Bytes_%"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the gateway and the server have counted so far; bytes are those that the server has sent and received."""
+
+    gateway: Seen
+    server_bytes: int
+    server_counters: Counters
+
+
+class GatewayLab(Opened, Service):
+    """All arms use one server, and all that do not go directly one gateway. Either's end is the run's."""
+
+    measures_cpu = True
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lab = Lab()
+        #: Whether server and gateway have the CPU shares that arms ask for: as machines of their own would.
+        self._shares = is_root()
+        cores = {"cores": 1.0, "last_cores": 1.0} if self._shares else {}
+        self._site = ChainedSite(self._lab, [GATEWAY], "a server", plan.seed, **cores)
+
+    def _open(self, stack: ExitStack) -> None:
+        stack.enter_context(self._lab)
+        stack.enter_context(self._site)
+        authority = Authority(self._lab.folder / "certificates")
+        self._server = MariadbServer(
+            self._lab, authority, [self._site.last_address], host=self._site.last, settings=SETTINGS
+        )
+        stack.callback(self._server.close)
+        self._server.start()
+        for account in ACCOUNTS[1:]:
+            self._server.add_user(account.name)
+        # Here and not when they are filled: what measures may look at the tables as soon as it connects.
+        self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
+        self._tables.make()
+        host = self._site.middle[GATEWAY]
+        server = f"{self._server.address}:{PORT}"
+        catalogue = CatalogueAccount(ADMINISTRATOR, self._server.password)
+        position = Position(self._site.addresses[GATEWAY], server, DATABASE, catalogue, host.prefix)
+        self._front = stack.enter_context(GatewayFront(self._plan, self._lab.folder, position, ACCOUNTS))
+
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        return {"service": self._front.service(arm, self._server.endpoint()), "transport": {"kind": "plain"}}
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        return self._site.client.prefix
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """Load TPC-C's tables, past the gateway where an arm goes so. Raises `TPCC_UNSOUND`."""
+        through = loading_arm(self._plan, arm)
+        self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
+        self._tables.fill(lambda: load(through))
+
+    def arrange(self, arm: PlannedArm) -> None:
+        self._tables.renew()
+        self._give_shares({role: float(arm.levels[f"{role}_cpu"]) for role in self._hosts})
+
+    def writes(self) -> list[str]:
+        return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
+
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What a client without keys receives. An arm that this contradicts is lost."""
+        account = Login(self._server.address, PORT, USER, self._server.password, self._site.client)
+        return self._front.sample(arm, self._rows, account)
+
+    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+        return {} if self.lost() else self._tables.facts()
+
+    def lost_arm(self, arm: PlannedArm) -> str | None:
+        return self._front.lost_arm(arm)
+
+    def counters(self, server: str) -> Counters:
+        """Of the end that a client speaks to: the gateway's listener, or the server."""
+        counted = self._front.counters(server)
+        return self._server.counters() if counted is None else counted
+
+    def held_back_seconds(self) -> dict[str, float]:
+        shares = {role: host.cpu_share for role, host in self._hosts.items()}
+        return {role: share.held_back_seconds() for role, share in shares.items() if share is not None}
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return self._lab.cpu_seconds() | self._front.cpu_seconds()
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        return Reading(self._front.observe(arm), self._server_bytes(), self._server.counters())
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        if not isinstance(before, Reading) or not isinstance(after, Reading):
+            return Judgement()
+        judged = self._front.judge(arm, before.gateway, after.gateway, answer)
+        moved = after.server_bytes - before.server_bytes
+        connections = after.server_counters.since(before.server_counters).connections or 0
+        return replace(
+            judged,
+            figures={"bytes": moved / answer.operations} if answer.operations else {},
+            counts=judged.counts | {"connections counted by the server": connections},
+        )
+
+    def lost(self) -> str | None:
+        for process in self._lab.dead():
+            if process.role == SERVER_ROLE:
+                return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
+        status = self._front.ended()
+        # Without it there is no control.
+        return None if status is None else f"the lab's gateway ended in the middle of the run (status {status})"
+
+    def cautions(self) -> list[str]:
+        shares = (
+            []
+            if self._shares
+            else [Caution.NO_CPU_SHARE.text(hosts="server and gateway", factors="server_cpu and gateway_cpu")]
+        )
+        return shares if self.lost() else shares + self._tables.cautions()
+
+    def describe(self) -> Description:
+        return Description(
+            versions={"mariadbd": self._server.version, **self._front.versions()},
+            topology=self._site.topology(),
+            facts=self._server.facts(),
+        )
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """Pids of what the lab has started, by name."""
+        return {process.name: process.pid for process in self._lab.processes.values()} | {GATEWAY: self._front.pid}
+
+    @property
+    def _hosts(self) -> dict[str, Host]:
+        """Those with a share, by role."""
+        return {SERVER_ROLE: self._site.last, GATEWAY: self._site.middle[GATEWAY]}
+
+    def _give_shares(self, cores: dict[str, float]) -> None:
+        for role, host in self._hosts.items():
+            if host.cpu_share is not None:
+                host.cpu_share.resize(cores[role])
+
+    def _rows(self) -> Rows:
+        """Past the gateway, as its administrator."""
+        with log_in(
+            Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._site.client)
+        ) as direct:
+            return read_rows(direct, DATABASE)
+
+    def _server_bytes(self) -> int:
+        """Sent and received so far; the reading itself is among the next one's, and is a few hundred."""
+        return sum(int(value) for value in self._server.status(TRAFFIC).values())
+
+
+def service(plan: Plan) -> Service:
+    return GatewayLab(plan)

@@ -1,0 +1,1 @@
+"""Balancers before an HTTP server."""

@@ -1,0 +1,172 @@
+"""A user's own balancer, reached by an https:// and an http:// URL. It is asked by GET alone; nothing is written."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+from costof.errors import CostofError, Problem
+from costof.lab.program import Description
+from costof.programs.access import Access
+from costof.programs.own_database import check_ca_file
+from costof.services import LoadData, Service
+from costof.study.plan import Plan, PlannedArm
+from costof.study.transport import speaks_tls, transport_of
+from costof.urls import UrlError, check_without_login, query_shown
+
+PORTS = {"https": 443, "http": 80}
+#: Where TLS can end as far as a client can tell: not at all, or at the balancer.
+KNOWN = ("none", "balancer")
+# What a path and a query may hold as they are (RFC 3986, 3.3 and 3.4), and escapes.
+_KEPT = "/?:@!$&'()*+,;=-._~%[]|"
+_LABELS = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a URL says. `address` is 'host:port' to connect to, `host` the Host header, `path` holds the query.
+
+    `url` is to be shown: of its query the names alone, since a value may be a token.
+    """
+
+    url: str
+    name: str
+    port: int
+    address: str
+    host: str
+    path: str
+
+
+class HttpTarget(Service):
+    """Its servers are somebody's own: no counters, no CPU time, and their side of the evidence is the client's word."""
+
+    def __init__(self, plan: Plan, tls: Place, plain: Place, ca_file: Path | None) -> None:
+        self._places = {True: tls, False: plain}
+        self._used = [place for secure, place in self._places.items() if _has_arms(plan, secure)]
+        self._ca_file = ca_file
+
+    def __enter__(self) -> Self:
+        check_ca_file(self._ca_file)
+        for place in self._used:
+            _resolve(place)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        place = self._places[speaks_tls(arm.levels)]
+        return {
+            "service": {
+                "protocol": "http",
+                "addresses": [place.address],
+                "host": place.host,
+                "path": place.path,
+                "requests_per_connection": int(arm.levels["keep_alive"]),
+            },
+            "transport": transport_of(arm.levels, self._ca_file),
+        }
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """There is no data."""
+
+    def writes(self) -> list[str]:
+        return [f"nothing: only GET requests are made, of {' and '.join(place.url for place in self._used)}"]
+
+    def describe(self) -> Description:
+        return Description(
+            # What it calls itself stands in its responses, which the instrument reads.
+            versions={},
+            topology="a balancer of the user's own",
+            facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
+        )
+
+
+def service(plan: Plan, access: Access, run_name: str) -> Service:
+    """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
+    `PLAIN_TARGET_MISSING`."""
+    terminations = list(dict.fromkeys(arm.levels["termination"] for arm in plan.arms))
+    unknown = [level for level in terminations if level not in KNOWN]
+    if unknown:
+        rest = ",".join(level for level in KNOWN if level in terminations)
+        raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)
+    tls = parse_url(access.url, "https", plan.study.name)
+    if access.plain_url is None:
+        raise CostofError(Problem.PLAIN_TARGET_MISSING, study=plan.study.name)
+    return HttpTarget(plan, tls, parse_url(access.plain_url, "http", plan.study.name), access.ca_file)
+
+
+def shown(access: Access, study: str) -> tuple[str, str | None]:
+    """Both URLs as plans and reports show them. Raises `BAD_TARGET`."""
+    plain = access.plain_url and parse_url(access.plain_url, "http", study).url
+    return parse_url(access.url, "https", study).url, plain
+
+
+def parse_url(url: str, scheme: str, study: str) -> Place:
+    """Of 'https://host:443/path?query'. A fragment is the client's own and left out. Raises `BAD_TARGET`."""
+
+    def bad(detail: str) -> CostofError:
+        return CostofError(Problem.BAD_TARGET, study=study, detail=detail)
+
+    try:
+        check_without_login(url)
+        parts = urlsplit(url)
+        port = parts.port if parts.port is not None else PORTS[scheme]
+        name = _ascii_name(parts.hostname or "")
+        if "[" in parts.netloc and ":" not in name:
+            raise UrlError("what stands in brackets is no IPv6 address")
+    except UrlError as error:
+        raise bad(str(error)) from None
+    except ValueError:
+        raise bad("what follows // is not host:port, with IPv6 in brackets") from None
+    if parts.scheme != scheme:
+        option = "--target" if scheme == "https" else "--plain-target"
+        raise bad(f"{option} is written as {scheme}://host:{PORTS[scheme]}/path")
+    if not name or port == 0:
+        raise bad("it names no host" if not name else "nobody listens on port 0")
+    bracketed = f"[{name}]" if ":" in name else name
+    path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_KEPT)
+    host = bracketed if port == PORTS[scheme] else f"{bracketed}:{port}"
+    shown = f"{scheme}://{host}{path.partition('?')[0]}{query_shown(parts.query)}"
+    return Place(shown, name, port, f"{bracketed}:{port}", host, path)
+
+
+def _ascii_name(name: str) -> str:
+    """The name as it is looked up. Raises ValueError for what cannot be one."""
+    if not name:
+        return name
+    if ":" in name:
+        # The name of a network card (RFC 6874) means nothing to whoever reads the Host header.
+        if "%" in name:
+            raise UrlError("an address with a zone cannot be asked")
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            raise UrlError("what stands in brackets is no IPv6 address") from None
+    try:
+        found = name.encode("idna").decode()
+    except UnicodeError:
+        found = ""
+    if not _LABELS.fullmatch(found):
+        raise UrlError("that cannot be the name of a host")
+    return found
+
+
+def _has_arms(plan: Plan, secure: bool) -> bool:
+    return any(speaks_tls(arm.levels) == secure for arm in plan.arms)
+
+
+def _resolve(place: Place) -> None:
+    """Raises `TARGET_UNREACHABLE` at once, where each of its arms would say so."""
+    try:
+        socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        detail = f"its name does not resolve ({error.strerror})"
+        raise CostofError(Problem.TARGET_UNREACHABLE, target=place.url, detail=detail) from None

@@ -1,0 +1,1 @@
+"""A MongoDB replica set or single server."""

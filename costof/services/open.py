@@ -1,0 +1,75 @@
+"""From a plan to the servers it asks: the run's own lab, or the user's target.
+
+A service is found by its name: `lab.py` and `own.py` in `costof/services/<service>/` each have a function `service`. A
+target's takes the `Access`, and `shown` says its URLs without their secrets.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from costof.errors import CostofError, Problem
+from costof.programs.access import Access
+from costof.services import Service
+from costof.study.plan import Plan
+from costof.study.schema import Study
+
+#: Services whose plain and TLS entrances have URLs of their own. They have no database and no log-in.
+TWO_URLS = frozenset({"http"})
+
+
+def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
+    """The service of a plan, not yet started. `access` holds the password, which the plan does not.
+
+    Raises `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, and whatever a URL is refused for.
+    """
+    service: Service
+    if access is None:
+        service = import_module(f"costof.services.{plan.study.service}.lab").service(plan)
+        return service
+    _check_used(plan.study, access)
+    service = _target(plan.study).service(plan, access, run_name)
+    _check_plain_arms(plan, service)
+    return service
+
+
+def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
+    """`--target` and `--plain-target` as the plan keeps them. Raises what a URL is refused for."""
+    if access is None:
+        return None, None
+    _check_used(study, access)
+    shown: tuple[str, str | None] = _target(study).shown(access, study.name)
+    return shown
+
+
+def _check_used(study: Study, access: Access) -> None:
+    """Raises for options that a target of this study has no use for."""
+    if study.service not in TWO_URLS:
+        if access.plain_url is not None:
+            raise CostofError(Problem.PLAIN_TARGET_UNUSED)
+        return
+    password = access.password is not None and access.password.said
+    said = {"a password": password, "--database": access.database, "--allow-plain": access.allow_plain}
+    for option, value in said.items():
+        if value:
+            raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)
+
+
+def _target(study: Study) -> ModuleType:
+    return import_module(f"costof.services.{study.service}.own")
+
+
+def _check_plain_arms(plan: Plan, service: Service) -> None:
+    """Raises `PLAIN_NOT_ALLOWED` at once where a comparison was asked for that cannot be had. Whoever asked for the
+    protection alone has figures of it, and is told why the others are not there."""
+    barred = [arm for arm in plan.arms if service.barred(arm) is not None]
+    if barred and not plan.protection_alone:
+        protected = next((arm.levels[plan.study.main_factor] for arm in plan.protected if arm not in barred), "tls")
+        raise CostofError(
+            Problem.PLAIN_NOT_ALLOWED,
+            target=plan.target,
+            arms=", ".join(arm.name for arm in barred),
+            factor=plan.study.main_factor,
+            protected=protected,
+        )

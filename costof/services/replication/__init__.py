@@ -1,0 +1,1 @@
+"""MongoDB replica sets of several sizes and shapes."""

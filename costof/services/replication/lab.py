@@ -1,0 +1,317 @@
+"""The lab of chained replication: a replica set for each number of nodes, shaped and slowed down as an arm asks for.
+
+All sets stand through the whole run and only the measured one works. A set has a primary, electable secondaries and a
+hidden member, seven that vote at most; the others are read-only: they have no vote and cannot be elected.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from pymongo.errors import PyMongoError
+
+from costof.errors import Caution
+from costof.ipc.process import SliceAnswer
+from costof.lab.lab import Lab
+from costof.lab.program import Counters, Description
+from costof.lab.resource import Opened
+from costof.lab.round_trips import LinkEvidence
+from costof.programs.mongod.binary import find_mongod, mongod_version
+from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
+from costof.services import Judgement, LoadData, Observation, Service
+from costof.services.replication.nodes import Distances, Group, NodeNetwork
+from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
+from costof.services.replication.shape import NotArrangedError, ShapedSet
+from costof.services.replication.tree import told
+from costof.study.plan import Plan, PlannedArm
+
+REPLICA_SET = "costof"
+DATABASE = "ycsb"
+COLLECTION = "usertable"
+#: Roles as CPU time is counted under them, in the members' order.
+PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
+MOST_VOTERS = 7
+# The smallest that mongod takes: fifteen members share the machine's memory and its disk.
+OPTIONS = {"wiredTigerCacheSizeGB": "0.25", "oplogSize": "990"}
+PARAMETERS = {
+    # For the fail points that pin a shape.
+    "enableTestCommands": "1",
+    # Its periodic disk writes would be noise in the measurement.
+    "diagnosticDataCollectionEnabled": "false",
+}
+# As often as a set of fifteen has them every two seconds: a node sends as many a second in any set, and in small ones a
+# change of the configuration, which waits for one, takes less.
+HEARTBEAT_MS_A_MEMBER = 2000 / 14
+#: Records (about 1 kB each, on every member) past which the data is dropped between two slices.
+MOST_RECORDS = 100_000
+
+
+def roles_of(nodes: int) -> dict[str, str]:
+    """The members of a set by name, with their roles: in the order in which a chain is formed.
+
+    Those that vote come first, the electable before the hidden one, so that no path to a majority leads through a
+    member that does not count towards it.
+    """
+    voters = min(nodes, MOST_VOTERS)
+    roles = {"primary": PRIMARY}
+    roles |= {f"secondary-{number}": SECONDARIES for number in range(1, voters - 1)}
+    roles["hidden"] = HIDDEN
+    return roles | {f"read-only-{number}": READ_ONLY for number in range(1, nodes - voters + 1)}
+
+
+@dataclass
+class _Standing:
+    """One set, where its nodes stand, and what they were last given."""
+
+    shaped: ShapedSet
+    group: Group
+    prefix: str
+    distances: Distances | None = None
+
+
+class ReplicationLab(Opened, Service):
+    """Sets by their level of `nodes`. A member that dies costs its set's arms; the last set, the run."""
+
+    measures_cpu = True
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lab = Lab()
+        self._password = secrets.token_urlsafe(24)
+        self._groups = {nodes: _group(plan, nodes) for nodes in dict.fromkeys(arm.levels["nodes"] for arm in plan.arms)}
+        self._cores = float(os.cpu_count() or 1)
+        self._network = NodeNetwork(self._lab, plan.seed, list(self._groups.values()), self._cores)
+        self._sets: dict[str, _Standing] = {}
+        self._measured = next(iter(self._groups))
+        self._trouble: str | None = None
+        # Reads ask for records of earlier slices.
+        self._may_drop = all(arm.levels.get("read_share", "0") == "0" for arm in plan.arms)
+
+    def _open(self, stack: ExitStack) -> None:
+        binary = find_mongod()
+        self._version = mongod_version(binary)
+        stack.enter_context(self._lab)
+        stack.enter_context(self._network)
+        replica_sets = []
+        for nodes, group in self._groups.items():
+            self._network.move(group, Distances(0.0, 0.0))
+            replica_set = self._replica_set(nodes)
+            stack.callback(replica_set.close)
+            replica_set.start(binary, OPTIONS, PARAMETERS)
+            replica_sets.append(replica_set)
+            shaped = ShapedSet(self._lab, replica_set, DATABASE, COLLECTION)
+            self._sets[nodes] = _Standing(shaped, group, f"{nodes}-")
+        for replica_set in replica_sets:
+            replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
+        for replica_set in replica_sets:
+            replica_set.settled()
+        for nodes in self._sets:
+            # From here on: forming in a tenth of a core would take minutes.
+            self._give_shares(nodes, min(float(arm.levels["node_cpu"]) for arm in self._plan.arms))
+
+    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+        concern = arm.levels.get("write_concern", "majority")
+        members = self._sets[arm.levels["nodes"]].shaped.members
+        return {
+            "service": {
+                "protocol": "mongodb",
+                "addresses": [member.address for member in members if member.priority],
+                "replica_set": _set_name(arm.levels["nodes"]),
+                "read_preference": "primary",
+                "write_concern": int(concern) if concern.isdigit() else concern,
+                "username": "costof",
+                "password": self._password,
+                "auth_source": "admin",
+                "database": DATABASE,
+                "collection": COLLECTION,
+            },
+            "transport": {"kind": "plain"},
+        }
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        return self._network.client.prefix
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """YCSB's load is what is measured: there is nothing to be there before it."""
+
+    def writes(self) -> list[str]:
+        return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
+
+    def arrange(self, arm: PlannedArm) -> None:
+        """What goes wrong here is told by `judge`: it spoils a slice and not the run."""
+        self._measured = arm.levels["nodes"]
+        standing = self._sets[self._measured]
+        shaped = standing.shaped
+        self._trouble = self._lost_set(self._measured)
+        if self._trouble is not None:
+            return
+        # With all of the machine: only the slice has to pass in the arm's share.
+        self._give_shares(self._measured, self._cores)
+        try:
+            self._move(standing, distances_of(arm))
+            shaped.take_office()
+            if self._may_drop:
+                shaped.trim(MOST_RECORDS)
+            shaped.take_shape(arm.levels["sync"])
+            shaped.catch_up(arm.levels["sync"])
+        except (NotArrangedError, PyMongoError) as error:
+            self._trouble = f"the set could not be arranged: {error}".split(", full error")[0]
+        finally:
+            self._give_shares(self._measured, float(arm.levels["node_cpu"]))
+
+    def links(self) -> list[LinkEvidence]:
+        return self._network.links()
+
+    def counters(self, server: str) -> Counters:
+        return read_counters(self._shaped.admin(server))
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Of the set that is being measured; the members of a role together."""
+        used: dict[str, float] = {}
+        for member in self._shaped.members:
+            used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
+        return used | self._network.cpu_seconds()
+
+    def held_back_seconds(self) -> dict[str, float]:
+        held: dict[str, float] = {}
+        for member in self._shaped.members:
+            share = member.host.cpu_share if member.host else None
+            if share is not None:
+                held[member.role] = held.get(member.role, 0.0) + share.held_back_seconds()
+        return held
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        return self._sets[arm.levels["nodes"]].shaped.read()
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        if not isinstance(before, SetReading) or not isinstance(after, SetReading):
+            return Judgement(mismatch=self._trouble or "the members could not be asked")
+        shaped = self._sets[arm.levels["nodes"]].shaped
+        wrong = (
+            self._trouble
+            or before.fault(shaped.primary)
+            or after.fault(shaped.primary)
+            or tree_mismatch(shaped.wanted(arm.levels["sync"]), before, after)
+        )
+        facts = {"tree": told(after.tree)}
+        if wrong is not None:
+            return Judgement(wrong, facts=facts)
+        figures = figures_of(before, after, shaped.voters, answer.operations)
+        return Judgement(None, figures | self._cpu_figures(arm, before, after), facts)
+
+    def lost_arm(self, arm: PlannedArm) -> str | None:
+        return self._lost_set(arm.levels["nodes"])
+
+    def lost(self) -> str | None:
+        reasons = [self._lost_set(nodes) for nodes in self._sets]
+        return self._network.lost() or (reasons[0] if all(reasons) else None)
+
+    def cautions(self) -> list[str]:
+        told = [] if self._network.shares else [Caution.NO_NODE_SHARES.text()]
+        for nodes, standing in self._sets.items():
+            if standing.shaped.deposed:
+                told.append(Caution.PRIMARY_DEPOSED.text(nodes=nodes, times=standing.shaped.deposed))
+        return told
+
+    def describe(self) -> Description:
+        sets = "; ".join(f"{nodes} ({_counted(int(nodes))})" for nodes in self._groups)
+        share = "a CPU share each" if self._network.shares else "no CPU shares"
+        return Description(
+            versions={"mongod": self._version},
+            topology=f"replica sets of {sets}; {self._network.topology()}, {share}",
+            facts={"read preference": "primary", "authentication": "SCRAM-SHA-256", **_settings()},
+        )
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """Pids of the members, by the number of nodes and their name, such as '7-secondary-1'."""
+        return {process.name: process.pid for process in self._lab.processes.values()}
+
+    @property
+    def _shaped(self) -> ShapedSet:
+        return self._sets[self._measured].shaped
+
+    def _replica_set(self, nodes: str) -> ReplicaSet:
+        members = [
+            Member(
+                name,
+                role,
+                self._network.addresses[f"{nodes}-{name}"],
+                host=self._network.hosts[f"{nodes}-{name}"],
+                priority={PRIMARY: 2, SECONDARIES: 1}.get(role, 0),
+                hidden=role == HIDDEN,
+                votes=0 if role == READ_ONLY else 1,
+            )
+            for name, role in roles_of(int(nodes)).items()
+        ]
+        return ReplicaSet(self._lab, _set_name(nodes), members, self._password, DATABASE, prefix=f"{nodes}-")
+
+    def _give_shares(self, nodes: str, cores: float) -> None:
+        for member in self._sets[nodes].shaped.members:
+            if member.host and member.host.cpu_share:
+                member.host.cpu_share.resize(cores)
+
+    def _move(self, standing: _Standing, distances: Distances) -> None:
+        if standing.distances != distances:
+            self._network.move(standing.group, distances)
+            standing.distances = distances
+
+    def _lost_set(self, nodes: str) -> str | None:
+        for name, status in self._sets[nodes].shaped.dead():
+            return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
+        return None
+
+    def _cpu_figures(self, arm: PlannedArm, before: SetReading, after: SetReading) -> dict[str, float]:
+        """Percent of a node's share (of a core where it has none), the mean of a role's members.
+
+        Of the time between the readings, in which the time was used: the slice alone is a little shorter.
+        """
+        cores = float(arm.levels["node_cpu"]) if self._network.shares else 1.0
+        seconds = (after.at - before.at) * cores
+        used: dict[str, list[float]] = {}
+        for member in self._sets[arm.levels["nodes"]].shaped.members:
+            moved = after.members[member.name].cpu_seconds - before.members[member.name].cpu_seconds
+            used.setdefault(member.role, []).append(moved)
+        return {FIGURES[role]: 100 * sum(each) / len(each) / seconds for role, each in used.items() if seconds}
+
+
+#: Names of the roles' CPU figures.
+FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
+
+
+def service(plan: Plan) -> Service:
+    return ReplicationLab(plan)
+
+
+def distances_of(arm: PlannedArm) -> Distances:
+    """How far the nodes are from each other in an arm."""
+    return Distances(float(arm.levels["round_trip_ms"]), float(arm.levels["far_member_ms"]))
+
+
+def _group(plan: Plan, nodes: str) -> Group:
+    roles = roles_of(int(nodes))
+    # The last that can be elected: any other is as near to the primary as it was.
+    far = [name for name, role in roles.items() if role == SECONDARIES][-1]
+    distances = dict.fromkeys(distances_of(arm) for arm in plan.arms if arm.levels["nodes"] == nodes)
+    return Group([f"{nodes}-{name}" for name in roles], f"{nodes}-{far}", list(distances))
+
+
+def _set_name(nodes: str) -> str:
+    return f"{REPLICA_SET}{nodes}"
+
+
+def _counted(nodes: int) -> str:
+    """Such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    counts = Counter(roles_of(nodes).values())
+    several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
+    return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
+
+
+def _settings() -> dict[str, str]:
+    every = [f"{name}={value}" for name, value in (OPTIONS | PARAMETERS).items()]
+    return {"server settings": ", ".join(every)}

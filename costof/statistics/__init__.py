@@ -1,0 +1,1 @@
+"""Effects, intervals and verdicts; latency histograms; break-even points."""

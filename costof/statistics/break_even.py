@@ -1,0 +1,78 @@
+"""From how many operations a connection a protection costs less than a share of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from costof.statistics.effects import TRIMMED
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """One number a round, the same rounds in each: times of a connection and of an operation on it, control and arm."""
+
+    control_connection: Sequence[float]
+    arm_connection: Sequence[float]
+    control_operation: Sequence[float]
+    arm_operation: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations a connection; infinite where no number is enough."""
+
+    value: float
+    low: float
+    high: float
+
+
+def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
+    """Operations a connection from which the arm takes less than `share` longer than the control, with a 95 % interval.
+
+    With n operations a connection costs C + n q. The arm's extra, dC + n dq, stays below share (C + n q) from
+    n = (dC - share C) / (share q - dq) on, or never where dq is not below share q. The interval is a percentile
+    bootstrap over rounds (Efron 1979): the ratio of two uncertain numbers has no simple interval of its own.
+    """
+    table = np.asarray(
+        [rounds.control_connection, rounds.arm_connection, rounds.control_operation, rounds.arm_operation], dtype=float
+    )
+    count = table.shape[1]
+    chance = np.random.default_rng(seed)
+    picks = chance.integers(0, count, size=(RESAMPLES, count))
+    resampled = np.sort(_needed(_trimmed(table[:, picks]), share))
+    middle = float(_needed(_trimmed(table[:, None, :]), share)[0])
+    low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in (0.025, 0.975))
+    return Operations(middle, min(low, middle), max(high, middle))
+
+
+def _trimmed(table: np.ndarray) -> np.ndarray:
+    """Trimmed means over the last axis: control's connection and operation, and the arm's extra of both."""
+    control_connection, arm_connection, control_operation, arm_operation = table
+    figures = np.stack(
+        [
+            control_connection,
+            arm_connection - control_connection,
+            control_operation,
+            arm_operation - control_operation,
+        ]
+    )
+    cut = max(1, int(TRIMMED * figures.shape[-1]))
+    kept = np.sort(figures, axis=-1)[..., cut:-cut] if figures.shape[-1] > 2 else figures
+    means: np.ndarray = kept.mean(axis=-1)
+    return means
+
+
+def _needed(figures: np.ndarray, share: float) -> np.ndarray:
+    connection, extra_connection, operation, extra_operation = figures
+    over = extra_connection - share * connection
+    room = share * operation - extra_operation
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Without room each operation costs the share or more by itself: then it is not kept from any number on, even
+        # where the connection saves and few operations stay below it.
+        needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
+    return needed

@@ -1,0 +1,25 @@
+"""."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from costof.model import Finite, Model
+
+
+class Verdict(StrEnum):
+    """The only things a run may say of an effect (design: rules of measurement, 6)."""
+
+    COSTS = "costs"
+    SAVES = "saves"
+    NO_COST = "no cost above the margin"
+    UNRESOLVED = "unresolved"
+
+
+class Estimate(Model):
+    """A number with its 95 % interval over `rounds` rounds; its unit is its owner's."""
+
+    value: Finite
+    low: Finite
+    high: Finite
+    rounds: int

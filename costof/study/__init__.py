@@ -1,0 +1,1 @@
+"""Studies, and the plan that one becomes."""
