@@ -16,7 +16,7 @@ def study() -> Study:
     """The study's factors, with a profile of the tests' own and no metrics."""
     text = resources.files("costof.studies").joinpath(f"{STUDY}.toml").read_text()
     asked = tomllib.loads(text)
-    known = {name: asked[name] for name in ("title", "question", "protection", "service", "control", "labels")}
+    known = {name: asked[name] for name in ("title", "question", "protection", "service", "control")}
     known |= {name: asked[name] for name in ("target_control", "factors")}
     size: dict[str, Any] = {"operations": 100, "seconds": 2}
     profile = {"description": "", "budget": "1m", "precision": 0.05, "rounds": [3, 9], "slices": {"write": size}}

@@ -43,8 +43,8 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         if wrong:
             told.append(Caution.EVIDENCE_MISSING.text(slices=len(wrong), arm=arm.name, detail=wrong[0]))
         # That nothing is verified stands in the answer itself.
-        if arm.levels.get("verify", "full") not in ("full", "none"):
-            told.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.levels["verify"]))
+        if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
+            told.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
     differing = _twin_differs(run)
     if differing:
         told.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))

@@ -15,7 +15,6 @@ from costof.statistics.effects import difference, estimate
 from costof.statistics.estimate import Estimate
 from costof.study.plan import PlannedArm
 from costof.study.schema import Operation
-from costof.study.transport import tunnel_of
 
 
 def cost_model(run: Run) -> CostModel | None:
@@ -73,7 +72,7 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
 def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
     """Round trips of a connection that end before the link: a tunnel answers the TCP handshake at its near end, and
     carries the opening of its channel together with the server's greeting."""
-    return 1.0 if tunnel_of(arm.levels) and operation.operation == "connection" else 0.0
+    return arm.asked.near_round_trips if operation.operation == "connection" else 0.0
 
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:

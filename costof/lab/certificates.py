@@ -30,6 +30,10 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 """
 
 
+#: The kind of key that a server has where nobody asks for another.
+DEFAULT_KEY = "rsa-2048"
+
+
 def new_key(kind: str) -> PrivateKey:
     """`kind` is 'rsa-<bits>' or 'ecdsa-p256'."""
     family, size = kind.split("-")

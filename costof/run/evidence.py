@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from costof.ipc.process import SliceAnswer
 from costof.lab.program import Counters
-from costof.study.plan import AS_SERVED
-from costof.study.transport import SUITES, VERSIONS, says_transport, speaks_tls
+from costof.study.asked import Asked
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
@@ -13,7 +12,7 @@ STRAY_CONNECTIONS = 4
 CONNECTIONS_PER_CLIENT = 2
 
 
-def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
+def mismatch(asked: Asked, view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
     """Why a slice does not prove its arm, in words; None when it does.
 
     `moved` is what the server's own counters moved by during the slice; where it does not tell, the client's side
@@ -25,9 +24,9 @@ def mismatch(levels: dict[str, str], view: str, answer: SliceAnswer, moved: Coun
         return None
     if view == "wire":
         stray = max(STRAY_CONNECTIONS, 2 * workers) + sum(error.count for error in answer.errors)
-        return _client_side(levels, answer) or _server_side(levels, _taken(answer, workers), moved, stray)
+        return _client_side(asked, answer) or _server_side(asked, _taken(answer, workers), moved, stray)
     opened = int(answer.evidence.get("clients", 0)) * CONNECTIONS_PER_CLIENT
-    return _server_side(levels, opened, moved, STRAY_CONNECTIONS, exact=False)
+    return _server_side(asked, opened, moved, STRAY_CONNECTIONS, exact=False)
 
 
 def _taken(answer: SliceAnswer, workers: int) -> int:
@@ -38,55 +37,44 @@ def _taken(answer: SliceAnswer, workers: int) -> int:
     return opened - min(max(0, opened - used.count), workers) if used else opened
 
 
-def _client_side(levels: dict[str, str], answer: SliceAnswer) -> str | None:
-    if not says_transport(levels):
+def _client_side(asked: Asked, answer: SliceAnswer) -> str | None:
+    if asked.transport is None:
         return None
-    seen = answer.evidence
+    seen, wanted = answer.evidence, asked.transport
     protocol = seen.get("protocol")
-    if not speaks_tls(levels):
+    if not wanted.is_tls:
         return f"the client spoke {protocol}" if protocol else None
     if not protocol:
         return "the client did not speak TLS"
-    suite = levels.get("suite", "")
-    wanted = levels.get("tls_version") or VERSIONS.get(suite)
-    if wanted and protocol != f"TLSv{wanted}":
+    if wanted.version and protocol != f"TLSv{wanted.version}":
         return f"the client spoke {protocol}"
-    if suite in SUITES and seen.get("cipher") != SUITES[suite]:
+    if wanted.cipher and seen.get("cipher") != wanted.cipher:
         return f"the cipher was {seen.get('cipher')}"
-    if levels.get("key", AS_SERVED) != AS_SERVED and seen.get("key") != levels["key"]:
-        return f"the server showed a key of {seen.get('key')}"
-    if levels.get("verify", "full") != "none" and not seen.get("verified"):
+    for name, value in asked.seen.items():
+        if seen.get(name) != value:
+            return f"the server showed a {name} of {seen.get(name)}"
+    if wanted.verify != "none" and not seen.get("verified"):
         return "the client did not verify the server's certificate"
     handshakes, resumed = int(seen.get("handshakes", 0)), int(seen.get("resumed", 0))
-    if levels.get("resumption") == "on" and resumed < handshakes:
+    if resumed < handshakes if wanted.resumption else resumed:
         return f"{resumed} of {handshakes} handshakes were resumed"
-    if levels.get("resumption") == "off" and resumed:
-        return f"{resumed} handshakes were resumed"
     return None
 
 
-def _server_side(levels: dict[str, str], opened: int, moved: Counters, stray: int, exact: bool = True) -> str | None:
+def _server_side(asked: Asked, opened: int, moved: Counters, stray: int, exact: bool = True) -> str | None:
     if moved.connections is None or opened == 0:
         return None
     if moved.connections < opened:
         return f"the server counted {moved.connections} connections of {opened}"
     if exact and not moved.shared and moved.connections > opened + stray:
         return f"the server counted {moved.connections} connections, {opened} were opened"
-    return (
-        None
-        if moved.tls_connections is None
-        else _tls_counted(levels, opened, moved.tls_connections, moved.shared, stray)
-    )
-
-
-def _tls_counted(levels: dict[str, str], opened: int, counted: dict[str, int], shared: bool, stray: int) -> str | None:
-    tls = sum(counted.values())
-    if not says_transport(levels):
+    if moved.tls_connections is None or asked.transport is None:
         return None
-    if not speaks_tls(levels):
-        return None if shared or tls <= stray else f"the server counted {tls} TLS connections"
-    version = levels.get("tls_version")
+    tls = sum(moved.tls_connections.values())
+    if not asked.transport.is_tls:
+        return None if moved.shared or tls <= stray else f"the server counted {tls} TLS connections"
+    version = asked.transport.version
     # One that does not count by version counts under 'TLS'.
     if version:
-        tls = counted.get(f"TLSv{version}", 0) + counted.get("TLS", 0)
+        tls = moved.tls_connections.get(f"TLSv{version}", 0) + moved.tls_connections.get("TLS", 0)
     return f"the server counted {tls} connections with TLS {version or ''} of {opened}" if tls < opened else None

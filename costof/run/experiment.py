@@ -195,7 +195,7 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     moved = _read_counters(state, member).since(before)
     judgement = state.service.judge(arm, observed, _observe(state, arm), answer)
     workers = state.plan.workers(turn.workload, arm)
-    wrong = mismatch(arm.levels, workload.view, answer, moved, workers) or judgement.mismatch
+    wrong = mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch
     state.ledger.append(
         SliceRecord(
             round=number,

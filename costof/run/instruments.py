@@ -22,8 +22,8 @@ from costof.ipc.process import (
 )
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
+from costof.study.asked import PLAIN
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import application_environment
 
 LOAD = "load"
 LOAD_WORKERS = 4
@@ -88,7 +88,7 @@ class Panel:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _surroundings(self, arm: PlannedArm) -> Surroundings:
-        return tuple(self.service.prefix(arm)), tuple(sorted(application_environment(arm.levels).items()))
+        return tuple(self.service.prefix(arm)), tuple(sorted((arm.asked.transport or PLAIN).environment().items()))
 
     def _introduce(self, view: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
@@ -134,12 +134,13 @@ class Panel:
                     "kind": workload.kind,
                     "workers": self.plan.workers(name, arm),
                 }
+                options = {key: value for key, value in arm.asked.workload.get(name, {}).items() if key != "workers"}
                 if workload.ycsb:
                     # What was loaded is what can be asked for, and what new records follow.
                     loaded = {"record_count": self.plan.records} if self.plan.records else {}
-                    told["ycsb"] = {**workload.options(arm.levels), **loaded}
+                    told["ycsb"] = {**workload.ycsb, **options, **loaded}
                 if workload.kind == "tpcc":
-                    told["tpcc"] = {"phase": "run", **workload.tpcc_options(arm.levels)}
+                    told["tpcc"] = {"phase": "run", **workload.tpcc, **options}
                 if workload.pace is not None:
                     told["pace"] = workload.pace.model_dump()
                 if not workload.first_operation:
@@ -152,7 +153,11 @@ class Panel:
     def _border_name(self, workload: str, arm: PlannedArm) -> str:
         """An instrument knows a workload of another number of workers, or of other options, as another workload."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
-        parts = [workload, f"x {workers}" if workers != spec.workers else "", spec.variant(arm.levels)]
+        parts = [
+            workload,
+            f"x {workers}" if workers != spec.workers else "",
+            self.plan.study.variant(workload, arm.levels),
+        ]
         return " ".join(part for part in parts if part)
 
 

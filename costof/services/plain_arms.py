@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from costof.study.plan import PlannedArm
-from costof.study.transport import says_transport, speaks_tls
 
 
 def barred_by_tls(arm: PlannedArm, tls_asked: bool, allowed: bool) -> str | None:
     """Why a plain arm must not be tried; None for any other. Its log-in could be read on the way."""
-    if not tls_asked or allowed or speaks_tls(arm.levels) or not says_transport(arm.levels):
+    if not tls_asked or allowed or arm.asked.transport is None or arm.asked.transport.is_tls:
         return None
     return "TLS was asked of this target, so nothing is said to it in plain; --allow-plain has this arm measured too"

@@ -20,4 +20,4 @@ class Tickets:
         """Whether the arm's client has to fetch a ticket now; asking counts as having done so."""
         held_since = self._held_since.get(arm.name, 0)
         self._held_since[arm.name] = self._changes
-        return arm.levels.get("resumption") == "on" and held_since < self._changes
+        return arm.asked.transport is not None and arm.asked.transport.resumption and held_since < self._changes

@@ -11,31 +11,28 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from costof.errors import CostofError, Problem, nearest
+from costof.model import Model
+from costof.study.asked import Asked
 from costof.study.published import Published, load_published
-from costof.study.schema import FAR, LONGEST_ROUND_TRIP_MS, Profile, SliceSize, Study
+from costof.study.schema import AS_SERVED, FAR, LONGEST_ROUND_TRIP_MS, Level, Profile, SliceSize, Study
 
 TWIN_SUFFIX = "-twin"
 CONTEXT_SIGN = "@"
 #: Round trips from which slices are sized for a far client.
 FAR_FROM_MS = 5.0
-#: The level of a lab-only factor when a target is asked: whatever its servers have.
-AS_SERVED = "as served"
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PlannedArm(Model):
     name: str
     label: str
     levels: dict[str, str]
+    asked: Asked = Field(default_factory=Asked, description="What its levels ask for.")
     control: bool = False
     twin: bool = False
     baseline: str | None = None
@@ -101,7 +98,8 @@ class Plan(Model):
         return far if far and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS else self.slices[workload]
 
     def workers(self, workload: str, arm: PlannedArm) -> int:
-        return self.size(workload, arm).workers or self.study.workloads[workload].workers_of(arm.levels)
+        of_levels = arm.asked.workload.get(workload, {}).get("workers")
+        return self.size(workload, arm).workers or int(of_levels or self.study.workloads[workload].workers)
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def as_served(study: Study) -> Study:
     setting that all arms share. A factor that a target is taken with as it is has that as its first level.
     """
     taken = {
-        name: factor.model_copy(update={"levels": [AS_SERVED, *factor.levels], "default": [AS_SERVED]})
+        name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})
         for name, factor in study.factors.items()
         if factor.as_served
     }
@@ -187,13 +185,17 @@ def as_served(study: Study) -> Study:
     if not study.target_control:
         return study
     main = next(name for name, factor in study.factors.items() if not factor.lab_only)
-    factors = {main: study.factors[main].model_copy(update={"context": False})}
+    varied = study.factors[main]
+    labelled = {
+        name: level.model_copy(update={"label": level.label or f"{varied.label} {name}"})
+        for name, level in varied.levels.items()
+    }
+    factors = {main: varied.model_copy(update={"context": False, "levels": labelled})}
     for name, factor in study.factors.items():
         if name != main:
             factors[name] = factor.model_copy(update={"context": factor.context or factor.lab_only})
-    labels = {level: f"{factors[main].label} {level}" for level in factors[main].levels}
-    update = {"factors": factors, "control": study.target_control, "protection": factors[main].label}
-    return study.model_copy(update={**update, "labels": labels | study.labels})
+    update = {"factors": factors, "control": study.target_control, "protection": varied.label}
+    return study.model_copy(update=update)
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
@@ -232,7 +234,7 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
     for setting, planned in groups.items():
         shared = dict(zip(settings, setting, strict=True))
         arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
-    return arms
+    return [arm.model_copy(update={"asked": study.asked(arm.levels)}) for arm in arms]
 
 
 def _everywhere(study: Study, levels: dict[str, list[str]]) -> dict[str, str]:

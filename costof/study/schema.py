@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from costof.errors import CostofError, Problem, nearest
+from costof.model import Model
+from costof.study.asked import Asked, asked_by
 
 Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
@@ -20,8 +22,24 @@ Options = dict[str, str | int | float | bool]
 FAR = "@far"
 
 
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+#: The level of a factor where a user's own server is taken as it is: it asks for nothing.
+AS_SERVED = "as served"
+
+
+class Level(Model):
+    """What one value of a factor does (`costof.study.asked`). `label`, of the main factor's, names an arm."""
+
+    label: str = ""
+    transport: dict[str, Any] = Field(default_factory=dict)
+    service: dict[str, Any] = Field(default_factory=dict)
+    workload: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    lab: dict[str, Any] = Field(default_factory=dict)
+    seen: dict[str, str] = Field(default_factory=dict)
+    near_round_trips: float | None = None
+
+    @property
+    def effect(self) -> dict[str, Any]:
+        return self.model_dump(exclude_defaults=True, exclude={"label"})
 
 
 class Factor(Model):
@@ -33,7 +51,8 @@ class Factor(Model):
 
     label: str
     words: str = Field(default="", description="An arm's level of a context, such as '{level} terminals'.")
-    levels: list[str]
+    levels: dict[str, Level] = Field(description="By name; a list of names where `each` says all that they do.")
+    each: Level = Field(default=Level(), description="What every level does; '{level}' stands for its name.")
     default: list[str]
     when: dict[str, list[str]] = {}
     lab_only: bool = Field(default=False, description="The servers' own affair: a target is taken as it is.")
@@ -50,12 +69,22 @@ class Factor(Model):
         default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
     )
 
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _named(cls, levels: Any) -> Any:
+        return {name: {} for name in levels} if isinstance(levels, list) else levels
+
     @model_validator(mode="after")
     def _default_is_a_level(self) -> Self:
         unknown = [level for level in self.default if not self.allows(level)]
         if unknown or not self.default:
-            raise ValueError(f"default {self.default} is not among the levels {self.levels}")
+            raise ValueError(f"default {self.default} is not among the levels {list(self.levels)}")
         return self
+
+    def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
+        """What a level does, for `asked_by`."""
+        own = self.levels.get(level, Level())
+        return [] if level == AS_SERVED else [(self.each.effect, level), (own.effect, level)]
 
     def allows(self, level: str) -> bool:
         """Whether `level` may be chosen."""
@@ -85,44 +114,14 @@ class Workload(Model):
     view: Literal["wire", "app"]
     kind: str
     workers: int = 1
-    workers_factor: str | None = Field(default=None, description="The factor whose level is the number, instead.")
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
     ycsb: Options = Field(
         default={}, description="Kind ycsb: what differs from YCSB's defaults, by the border's names."
     )
-    ycsb_by_level: dict[str, dict[str, Options]] = Field(
-        default={}, description="By factor and level: what an arm with this level has instead."
-    )
     tpcc: Options = Field(
         default={}, description="Kind tpcc: what differs from the border's defaults, by the border's names."
     )
-    tpcc_factors: list[str] = Field(
-        default=[], description="Factors whose levels are options of the same names; 'on' and 'off' are yes and no."
-    )
-
-    def workers_of(self, levels: dict[str, str]) -> int:
-        """The number of workers on an arm of these levels."""
-        return int(levels[self.workers_factor]) if self.workers_factor else self.workers
-
-    def tpcc_options(self, levels: dict[str, str]) -> Options:
-        """The `tpcc` options on an arm of these levels."""
-        switches: Options = {"on": True, "off": False}
-        return {**self.tpcc, **{name: switches.get(levels[name], levels[name]) for name in self.tpcc_factors}}
-
-    def options(self, levels: dict[str, str]) -> Options:
-        """The `ycsb` options on an arm of these levels."""
-        found = dict(self.ycsb)
-        for factor, by_level in self.ycsb_by_level.items():
-            found |= by_level.get(levels.get(factor, ""), {})
-        return found
-
-    def variant(self, levels: dict[str, str]) -> str:
-        """What tells its options on such an arm from the usual ones, such as 'read_share 0.5'; '' where they are."""
-        told = [(name, levels.get(name, "")) for name in self.ycsb_by_level]
-        found = [(name, level) for name, level in told if level in self.ycsb_by_level[name]]
-        found += [(name, levels[name]) for name in self.tpcc_factors]
-        return ", ".join(f"{name} {level}" for name, level in found)
 
 
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
@@ -271,7 +270,6 @@ class Study(Model):
     protection: str = Field(description="What costs, in a sentence such as '… adds 3 ms': 'TLS'.")
     service: str
     control: dict[str, str]
-    labels: dict[str, str] = Field(description="An arm's label by its level of the first factor.")
     factors: dict[str, Factor]
     workloads: dict[str, Workload]
     metrics: dict[str, Metric]
@@ -295,13 +293,9 @@ class Study(Model):
         for name, metric in self.metrics.items():
             if metric.workload not in self.workloads:
                 raise ValueError(f"metric {name} asks for the unknown workload {metric.workload}")
-        for name, workload in self.workloads.items():
-            for factor, by_level in workload.ycsb_by_level.items():
-                if factor not in self.factors or not by_level.keys() <= set(self.factors[factor].levels):
-                    raise ValueError(f"workload {name} has options of unknown levels of {factor}")
-            for factor in [*workload.tpcc_factors, *([workload.workers_factor] if workload.workers_factor else [])]:
-                if factor not in self.factors:
-                    raise ValueError(f"workload {name} follows the unknown factor {factor}")
+        for factor in self.factors.values():
+            for level in factor.levels:
+                self._check_effect(factor, level)
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
@@ -318,10 +312,35 @@ class Study(Model):
             raise ValueError(f"unknown metrics {unknown}")
         return self
 
+    def _check_effect(self, factor: Factor, level: str) -> None:
+        unknown = (
+            asked_by([({"transport": {"kind": "tls"}}, ""), *factor.effects(level)]).workload.keys() - self.workloads
+        )
+        if unknown:
+            raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
+
     @property
     def main_factor(self) -> str:
         """The factor whose level makes an arm the control or not: the first."""
         return next(iter(self.factors))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """An arm's label by its level of the main factor."""
+        return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
+
+    def asked(self, levels: dict[str, str]) -> Asked:
+        """What an arm of these levels asks for."""
+        return asked_by(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
+
+    def variant(self, workload: str, levels: dict[str, str]) -> str:
+        """What tells a workload's options on such an arm from the usual ones, such as 'read_share 0.5'; '' where
+        nothing does. Another number of workers is no other option."""
+        found = []
+        for name, level in levels.items():
+            effects = [effect.get("workload", {}).get(workload, {}) for effect, _ in self.factors[name].effects(level)]
+            found += [f"{name} {level}"] if any(options.keys() - {"workers"} for options in effects) else []
+        return ", ".join(found)
 
     @property
     def wire_connect(self) -> str:

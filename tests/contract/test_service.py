@@ -24,7 +24,6 @@ from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
 from costof.study.plan import Options, Plan, PlannedArm, resolve
 from costof.study.schema import load_study
-from costof.study.transport import speaks_tls, tunnel_of
 from tests.engines import TPCC_WORKLOADS, WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
 from tests.replication_plan import plan_for as small_replication_plan
@@ -180,11 +179,11 @@ def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> 
     apart = ("addresses", "decryption") if standing.is_gateway else apart
     assert ends[0] == ends[1]
     assert ends[0]["transport"] == {"kind": "plain"}
-    assert ends[2]["transport"]["kind"] == ("tls" if speaks_tls(arms[2].levels) else "plain")
+    assert ends[2]["transport"]["kind"] == ("tls" if arms[2].asked.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
     # A tunnel is entered elsewhere, and nothing else is different.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
-        assert (end["transport"] == {"kind": "plain"}) != speaks_tls(arm.levels)
+        assert (end["transport"] == {"kind": "plain"}) != arm.asked.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
 
 
@@ -194,7 +193,7 @@ def test_a_client_takes_what_its_arm_encrypts_in_no_other_form(standing: Standin
     for arm in standing.plan.arms:
         service = standing.service.endpoint(arm)["service"]
         demands = service.get("decryption", {}).get("must_be_encrypted", [])
-        columns = encrypted_columns(arm.levels["encrypted"])
+        columns = encrypted_columns(arm.asked.lab.get("columns"))
         assert demands == [f"{service['database']}.{table}.{column}" for table, column in columns]
 
 
@@ -233,7 +232,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         moved = service.counters(engines.server(arm)).since(before)
         assert answer.operations == 20
         assert not answer.errors
-        assert mismatch(arm.levels, "wire", answer, moved, workers=20) is None
+        assert mismatch(arm.asked, "wire", answer, moved, workers=20) is None
         opened = int(answer.evidence["connections"])
         if standing.counted_as is None:
             assert moved == Counters()
@@ -242,7 +241,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert moved.connections >= opened
         if moved.tls_connections is None:
             assert arm.levels["balancer"] == "nginx"
-        elif speaks_tls(arm.levels):
+        elif arm.asked.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
             # Where bytes are passed through, it is the origin that counts.
             counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.counted_as
@@ -252,7 +251,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
 def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
         proofs = standing.service.proofs(arm)
-        if tunnel_of(arm.levels):
+        if arm.asked.lab.get("tunnel"):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         else:
             # Only a lab knows where a balancer goes on to. What a gateway sends is read wherever it stands.
@@ -267,7 +266,7 @@ def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> 
         total = phases.get("connect_and_first_operation") or phases["connect"]
         assert sum(phase.sum_ns for phase in parts) == total.sum_ns
         assert sum(phase.round_trips or 0 for phase in parts) == total.round_trips
-        assert ("tls" in phases) == speaks_tls(arm.levels)
+        assert ("tls" in phases) == arm.asked.speaks_tls
 
 
 def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:

@@ -29,7 +29,7 @@ from costof.services.gateway import lab as gateway_lab
 from costof.services.gateway.gateway import Rules
 from costof.services.gateway.lab import ADMINISTRATOR, STRANGER, GatewayLab
 from costof.services.gateway.own import GatewayTarget
-from costof.services.gateway.rules import CONTROL, encrypted_columns, rules_text
+from costof.services.gateway.rules import encrypted_columns, rules_text
 from costof.services.gateway.sample import Login, compare, read_recorded, read_rows
 from costof.services.gateway.sample import log_in as log_in_raw
 from costof.services.open import open_service
@@ -182,7 +182,7 @@ def test_an_account_gets_what_its_role_says(lab: GatewayLab) -> None:
     with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
-    assert compare(kept, rows, received, encrypted_columns("100")).wrong is None
+    assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
     # The measured one, without the word that it decrypts.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", lab._server.endpoint()["username"])) as stock:
         read_rows(stock, DATABASE)
@@ -190,7 +190,11 @@ def test_an_account_gets_what_its_role_says(lab: GatewayLab) -> None:
 
 def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: GatewayLab) -> None:
     files = sorted(lab._lab.folder.glob("rules-*.toml"))
-    assert [path.name for path in files] == ["rules-0.toml", "rules-100-aes-128-gcm.toml", "rules-20-aes-128-gcm.toml"]
+    assert [path.name for path in files] == [
+        "rules-100-aes-128-gcm.toml",
+        "rules-20-aes-128-gcm.toml",
+        "rules-none.toml",
+    ]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
@@ -198,7 +202,7 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: GatewayLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front
-    spoiled = rules_text(CONTROL, DATABASE, None, front._accounts, front._master_keys, front._position.catalogue)
+    spoiled = rules_text(None, DATABASE, None, front._accounts, front._master_keys, front._position.catalogue)
     write_private(path, spoiled.encode())
     assert set(front._process.reload().values()) == {None}
     try:

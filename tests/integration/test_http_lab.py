@@ -28,7 +28,7 @@ from costof.programs.haproxy import Haproxy
 from costof.programs.nginx import Nginx
 from costof.programs.origin import Listener, OriginProcess
 from costof.services.http import site
-from costof.services.http.lab import HttpLab, Road, _Connection, _context
+from costof.services.http.lab import HttpLab, Route, _Connection, _context
 from costof.study.plan import Options, Plan, PlannedArm, resolve
 from costof.study.schema import load_study
 from tests.lab_programs import HANGS_SECONDS, eventually, get
@@ -113,9 +113,9 @@ def test_the_end_of_tls_shows_its_own_certificate_with_the_arms_key(lab: HttpLab
                 shown = certificate_of(connection)
             (owner,) = shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
             ends_at = "origin" if arm.levels["termination"] == "backend" else "balancer"
-            assert owner.value == f"{ends_at}-{arm.levels['termination']}"
+            assert owner.value == f"{ends_at}-of-{Route.of(arm).name}"
             assert isinstance(shown.public_key(), rsa.RSAPublicKey) == arm.levels["key"].startswith("rsa")
-            seen.add((arm.levels["balancer"], *Road.of(arm).name.split("-", 1)))
+            seen.add((arm.levels["balancer"], arm.levels["termination"], arm.levels["key"]))
     assert len(seen) == 2 * 3 * 2
 
 
@@ -128,20 +128,20 @@ def test_an_arm_whose_suite_openssl_lacks_is_lost_alone(lab: HttpLab, arms: list
     assert lab.lost() is None
 
 
-def test_each_road_is_counted_apart_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
-    roads = {
-        Road.of(arm): arm for arm in reversed(arms) if arm.levels["balancer"] == "haproxy" and "rc4" not in arm.name
+def test_each_route_is_counted_apart_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
+    routes = {
+        Route.of(arm): arm for arm in reversed(arms) if arm.levels["balancer"] == "haproxy" and "rc4" not in arm.name
     }
-    for road, arm in roads.items():
-        before = {other: counted(lab, each) for other, each in roads.items()}
+    for route, arm in routes.items():
+        before = {other: counted(lab, each) for other, each in routes.items()}
         for _ in range(7):
             with connected(lab, arm) as connection:
                 assert ask(connection) == "OK"
-        moved = {other: counted(lab, each).since(before[other]) for other, each in roads.items()}
+        moved = {other: counted(lab, each).since(before[other]) for other, each in routes.items()}
         assert {other: each.connections for other, each in moved.items()} == {
-            other: 7 * (other == road) for other in roads
+            other: 7 * (other == route) for other in routes
         }
-        assert sum((moved[road].tls_connections or {}).values()) == (0 if road.key is None else 7)
+        assert sum((moved[route].tls_connections or {}).values()) == (0 if route.key is None else 7)
 
 
 def test_nginx_counts_connections_without_those_that_ask_it(lab: HttpLab, arms: list[PlannedArm]) -> None:
@@ -165,12 +165,12 @@ def test_connections_to_the_origin_are_kept(
     )
     with connected(lab, arm) as first:
         assert ask(first) == "OK"
-    before = lab._taken(Road.of(arm))
+    before = lab._taken(Route.of(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
             # The last one ends the client's connection, and that alone.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
-    after = lab._taken(Road.of(arm))
+    after = lab._taken(Route.of(arm))
     assert before is not None
     assert after is not None
     assert after.requests - before.requests == 200

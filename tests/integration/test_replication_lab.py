@@ -27,7 +27,7 @@ from costof.lab.lab import Lab, is_root
 from costof.lab.round_trips import tcp_round_trip_ms
 from costof.services import Judgement
 from costof.services.replication import nodes
-from costof.services.replication.lab import ReplicationLab
+from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.study.plan import PlannedArm
 from tests.lab_programs import HANGS_SECONDS, SHORTER_MS, alive, eventually
@@ -51,7 +51,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
     """Records by the administration's own connection: it needs no way into the hosts."""
-    collection = lab._sets[arm.levels["nodes"]].shaped._set.admin("primary")["ycsb"]["usertable"]
+    collection = lab._sets[Setting.of(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm)["service"]["write_concern"]
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
     started, begun = time.time_ns(), time.monotonic_ns()
@@ -135,7 +135,7 @@ def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: py
     seven.arrange(arm)
     write(seven, arm, 20)
     seven.arrange(arm)
-    shaped = seven._sets["7"].shaped
+    shaped = seven._sets[7].shaped
     counted = shaped._set.ask_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
     assert set(counted.values()) == {0}
 
@@ -144,7 +144,7 @@ def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) 
     arm = seven.arms["chain"]  # type: ignore[attr-defined]
     seven.arrange(arm)
     before = seven.observe(arm)
-    shaped = seven._sets["7"].shaped
+    shaped = seven._sets[7].shaped
     shaped._set.admin("primary").admin.command("replSetStepDown", 60, secondaryCatchUpPeriodSecs=10)
     answer = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
     assert seven.judge(arm, before, seven.observe(arm), answer).mismatch == "primary is in SECONDARY"
@@ -195,7 +195,7 @@ def resynchronising(lab: ReplicationLab, name: str) -> Iterator[None]:
     process = lab._lab.processes[name]
     argv = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
     hang = 'failpoint.initialSyncHangBeforeCopyingDatabases={"mode": "alwaysOn"}'
-    replica_set = lab._sets["3"].shaped._set
+    replica_set = lab._sets[3].shaped._set
     member = next(each for each in replica_set.members if name.endswith(each.name))
     data = replica_set._folder(member.name)
     lab._lab.stop(name)
@@ -289,7 +289,7 @@ def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch:
 
 RUN = """
 import json, sys
-from costof.services.replication.lab import ReplicationLab
+from costof.services.replication.lab import ReplicationLab, Setting
 from tests.replication_plan import plan_for
 with ReplicationLab(plan_for("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")) as lab:
     hosts = [lab._network.client, *lab._network.hosts.values()]

@@ -12,7 +12,7 @@ from costof.lab.lab import Lab
 from costof.programs.balancer import Balancer, Entrance
 from costof.programs.haproxy import Haproxy
 from costof.programs.nginx import MODULE, Nginx, find_stream_module
-from costof.services.http.lab import contradiction
+from costof.services.http.lab import Route, contradiction
 
 PEM, CA = Path("/lab/server.pem"), Path("/lab/ca.pem")
 ENTRANCES = [
@@ -84,17 +84,17 @@ def test_a_missing_module_is_named_with_its_package(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("termination", "at_balancer", "onward"),
+    ("route", "at_balancer", "onward"),
     [
-        ("none", "", "plain"),
-        ("balancer", "TLSv1.3 X", "plain"),
-        ("reencrypt", "TLSv1.3 X", "TLS"),
-        ("backend", "", "TLS"),
-        ("direct", "", "plain"),
+        (Route(False, False, False, None), "", "plain"),
+        (Route(False, True, False, "rsa-2048"), "TLSv1.3 X", "plain"),
+        (Route(False, True, True, "rsa-2048"), "TLSv1.3 X", "TLS"),
+        (Route(False, False, True, "rsa-2048"), "", "TLS"),
+        (Route(True, False, False, None), "", "plain"),
     ],
 )
-def test_an_arm_is_contradicted_by_whatever_is_not_as_it_says(termination: str, at_balancer: str, onward: str) -> None:
-    assert contradiction(termination, at_balancer, onward) is None
-    assert contradiction(termination, "" if at_balancer else "TLSv1.3 X", onward) is not None
+def test_an_arm_is_contradicted_by_whatever_is_not_as_it_says(route: Route, at_balancer: str, onward: str) -> None:
+    assert contradiction(route, at_balancer, onward) is None
+    assert contradiction(route, "" if at_balancer else "TLSv1.3 X", onward) is not None
     for other in {"plain", "TLS", "nothing"} - {onward}:
-        assert contradiction(termination, at_balancer, other) is not None
+        assert contradiction(route, at_balancer, other) is not None

@@ -9,8 +9,6 @@ import pytest
 from costof.datasets import tpcc
 from costof.services.gateway.rules import (
     COLUMNS,
-    CONTROL,
-    DIRECT,
     Account,
     CatalogueAccount,
     encrypted_columns,
@@ -19,7 +17,7 @@ from costof.services.gateway.rules import (
 )
 from costof.study.schema import load_study
 
-SHARES = ["20", "50", "100"]
+SHARES = [f"mysql-column-encryption/{share}.toml" for share in (20, 50, 100)]
 CATALOGUE = CatalogueAccount("catalogue", 'pass"word')
 
 
@@ -28,9 +26,9 @@ def test_tpcc_has_nine_tables_and_92_columns() -> None:
     assert len(COLUMNS) == len(set(COLUMNS)) == 92
 
 
-@pytest.mark.parametrize("level", SHARES)
-def test_a_share_is_what_its_name_says_to_the_nearest_column(level: str) -> None:
-    assert len(encrypted_columns(level)) == round(int(level) / 100 * len(COLUMNS))
+@pytest.mark.parametrize("share", [20, 50, 100])
+def test_a_share_is_what_its_name_says_to_the_nearest_column(share: int) -> None:
+    assert len(encrypted_columns(f"mysql-column-encryption/{share}.toml")) == round(share / 100 * len(COLUMNS))
 
 
 @pytest.mark.parametrize("level", SHARES)
@@ -48,17 +46,17 @@ def test_a_larger_share_holds_the_smaller_ones() -> None:
 
 
 def test_every_level_of_the_study_has_its_rules() -> None:
-    levels = load_study("mysql-column-encryption").factors["encrypted"].levels
-    assert [level for level in levels if groups_of(level)] == SHARES
-    assert not groups_of(DIRECT)
-    assert not groups_of(CONTROL)
+    study = load_study("mysql-column-encryption")
+    asked = [study.asked({"encrypted": level}).lab.get("columns") for level in study.factors["encrypted"].levels]
+    assert asked == [None, None, *SHARES]
+    assert not groups_of(None)
     assert all(group.why for level in SHARES for group in groups_of(level))
 
 
 def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
     name = 'a "b"\\ü'
     accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
-    told = tomllib.loads(rules_text("50", "shop", "sm4-gcm", accounts, {"key": "0f" * 16}, CATALOGUE))
+    told = tomllib.loads(rules_text(SHARES[1], "shop", "sm4-gcm", accounts, {"key": "0f" * 16}, CATALOGUE))
     assert told["algorithm"] == "sm4-gcm"
     assert told["master_keys"] == {"key": "0f" * 16}
     assert told["check"] == {"username": "catalogue", "password": 'pass"word'}
@@ -69,10 +67,10 @@ def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
         {"name": "admin", "role": "plaintext"},
     ]
     assert {each["database"] for each in told["columns"]} == {"shop"}
-    assert {(each["table"], each["column"]) for each in told["columns"]} == set(encrypted_columns("50"))
+    assert {(each["table"], each["column"]) for each in told["columns"]} == set(encrypted_columns(SHARES[1]))
 
 
 def test_without_a_rule_the_file_names_no_column() -> None:
-    told = tomllib.loads(rules_text(CONTROL, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
+    told = tomllib.loads(rules_text(None, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
     assert not {"columns", "check"} & set(told)
     assert told["accounts"] == [{"name": "a", "role": "opaque"}]

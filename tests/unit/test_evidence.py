@@ -9,9 +9,12 @@ import pytest
 from costof.ipc.process import ClassifiedError, Phase, SliceAnswer
 from costof.lab.program import Counters
 from costof.run.evidence import mismatch
+from costof.study.schema import load_study
 
-PLAIN = {"transport": "plain"}
-TLS = {"transport": "tls", "tls_version": "1.3", "key": "rsa-2048", "verify": "full", "resumption": "off"}
+STUDY = load_study("mongodb-tls")
+PLAIN = STUDY.asked({"transport": "plain"})
+TLS_LEVELS = {"transport": "tls", "tls_version": "1.3", "key": "rsa-2048", "verify": "full", "resumption": "off"}
+TLS = STUDY.asked(TLS_LEVELS)
 SEEN = {"connections": 50, "handshakes": 50, "resumed": 0, "protocol": "TLSv1.3", "key": "rsa-2048", "verified": True}
 
 
@@ -48,7 +51,7 @@ def test_an_arm_that_is_what_it_says_passes() -> None:
         ({"protocol": "TLSv1.2"}, "TLSv1.2"),
         ({"key": "rsa-4096"}, "rsa-4096"),
         ({"verified": False}, "did not verify"),
-        ({"resumed": 3}, "3 handshakes were resumed"),
+        ({"resumed": 3}, "3 of 50 handshakes were resumed"),
     ],
 )
 def test_the_client_notices(change: dict[str, Any], told: str) -> None:
@@ -68,9 +71,9 @@ def test_the_client_notices(change: dict[str, Any], told: str) -> None:
     ],
 )
 def test_a_suite_is_what_was_spoken(suite: str, protocol: str, cipher: str, told: str | None) -> None:
-    levels = {"termination": "balancer", "suite": suite}
+    asked = load_study("http-tls-termination").asked({"termination": "balancer", "suite": suite})
     seen = answer(**{**SEEN, "protocol": protocol, "cipher": cipher})
-    assert mismatch(levels, "wire", seen, Counters()) == told
+    assert mismatch(asked, "wire", seen, Counters()) == told
 
 
 def test_a_plain_arm_that_spoke_tls_is_thrown_out() -> None:
@@ -79,7 +82,7 @@ def test_a_plain_arm_that_spoke_tls_is_thrown_out() -> None:
 
 
 def test_resumption_must_have_happened() -> None:
-    on = {**TLS, "resumption": "on"}
+    on = STUDY.asked({**TLS_LEVELS, "resumption": "on"})
     assert mismatch(on, "wire", answer(**{**SEEN, "resumed": 50}), moved(50, v3=50)) is None
     assert (
         mismatch(on, "wire", answer(**{**SEEN, "resumed": 49}), moved(50, v3=50)) == "49 of 50 handshakes were resumed"

@@ -10,8 +10,8 @@ import pytest
 from costof.services.gateway.gateway import Rules, values_mismatch
 from costof.services.gateway.sample import Recorder, Rows, compare
 
-GCM = Rules("20", "aes-128-gcm")
-CONTROL, DIRECT = Rules("0", None), Rules("direct", None)
+GCM = Rules("mysql-column-encryption/20.toml", "aes-128-gcm")
+CONTROL, DIRECT = Rules(None, None), Rules(None, None, direct=True)
 
 PHONE, NAME, STATE, NUMBER = (("customer", name) for name in ("c_phone", "c_last", "c_state", "c_id"))
 KEPT: Rows = {
@@ -95,5 +95,5 @@ def test_both_ends_count_the_same_values(
 
 def test_rules_of_an_arm_are_what_its_levels_ask_of_the_gateway() -> None:
     assert (GCM.encrypts, CONTROL.encrypts, DIRECT.encrypts) == (True, False, False)
-    assert (GCM.name, CONTROL.name) == ("20-aes-128-gcm", "0")
+    assert (GCM.name, CONTROL.name) == ("20-aes-128-gcm", "none")
     assert dataclasses.replace(GCM, algorithm="sm4-gcm") != GCM

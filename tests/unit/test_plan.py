@@ -309,8 +309,9 @@ def test_terminals_are_workers_and_settings_of_the_transactions() -> None:
         *(f"{n}@terminals-32" for n in ("0", "0-twin", "20")),
     ]
     assert [plan.workers("transactions", arm) for arm in plan.arms] == [8, 8, 8, 32, 32, 32]
-    options = plan.study.workloads["transactions"].tpcc_options(plan.arms[0].levels)
-    assert options == {"warehouses": 1, "isolation": "serializable", "keying": True}
+    assert plan.study.workloads["transactions"].tpcc == {"warehouses": 1}
+    options = plan.arms[0].asked.workload["transactions"]
+    assert options == {"workers": "8", "isolation": "serializable", "keying": True}
     assert plan.loads == "1 warehouse"
 
 
@@ -330,15 +331,25 @@ def test_published_terminals_stand_an_hour_of_minutes_in_turns() -> None:
     assert {arm.levels["encrypted"] for arm in plan.arms} == {"direct", "0", "20", "50", "100"}
 
 
-def test_a_workload_follows_only_factors_that_there_are() -> None:
-    study = load_study(ENCRYPTION).model_dump()
-    study["workloads"]["transactions"]["workers_factor"] = "terminal"
-    with pytest.raises(ValueError, match="follows the unknown factor terminal"):
-        Study.model_validate(study)
-
-
 def test_a_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
     nothing = cast(Any, None)
     with pytest.raises(CostofError, match=r"leave only the control \(plain\): add one to compare it with"):
         run(plan, nothing, nothing, nothing)
+
+
+def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -> None:
+    study = load_study("mysql-transport")
+    weak = study.asked({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
+    assert weak.transport is not None
+    assert weak.transport.for_instrument(None) == {
+        "kind": "tls",
+        "cipher": "AES256-SHA",
+        "security_level": 0,
+        "verify": "full",
+        "resumption": False,
+    }
+    assert (weak.lab, weak.seen) == ({"key": "rsa-1024"}, {"key": "rsa-1024"})
+    assert study.asked({"transport": "tls", "key": AS_SERVED}).lab == {}
+    tunnel = study.asked({"transport": "ssh-aes256-ctr"})
+    assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)

@@ -12,7 +12,6 @@ import numpy as np
 
 from costof.ipc.process import Decrypted, SliceAnswer, TpccCounts
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, ProofRecord, SliceRecord
-from costof.services.gateway.rules import CONTROL, DIRECT
 from costof.study.plan import Options, Plan, PlannedArm, resolve
 from costof.study.schema import load_study
 
@@ -27,6 +26,7 @@ MIX = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_
 SERVER, CLIENT = 5.0, 1.0
 PRESENCE = {"gateway": 0.5, "client": 0.05, "server": 0.1}
 ENCRYPTED = {"gateway": 0.8, "client": 0.6, "server": 0.0}
+DIRECT, CONTROL = "direct", "0"
 VALUES = 120
 BYTES, ADDED_BYTES = 9_000.0, 4_000.0
 

@@ -23,7 +23,7 @@ from pymysql.err import MySQLError
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, Problem
-from costof.lab.certificates import Authority, write_private
+from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters
@@ -43,7 +43,6 @@ PORT = 3306
 DATABASE = "costof"
 USER = "costof"
 ED25519_USER = "costof_ed25519"
-DEFAULT_KEY = "rsa-2048"
 ROLE = "server"
 PROBE_SECONDS = 5.0
 

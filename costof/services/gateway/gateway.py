@@ -21,6 +21,7 @@ from costof.ipc.process import SliceAnswer
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.lab.resource import Opened
+from costof.model import Model
 from costof.programs.gateway import (
     NO_LIMITS,
     PLAIN,
@@ -32,8 +33,6 @@ from costof.programs.gateway import (
 from costof.services import Judgement
 from costof.services.gateway.rules import (
     COLUMNS,
-    CONTROL,
-    DIRECT,
     Account,
     CatalogueAccount,
     encrypted_columns,
@@ -52,28 +51,42 @@ GRACE_SECONDS = 1.0
 MOST_VALUES_UNREAD = 75
 
 
+class Setting(Model):
+    """What an arm asks of the lab. `direct`: past the gateway. `columns`: the file that names what is encrypted."""
+
+    direct: bool = False
+    columns: str | None = None
+    algorithm: str | None = None
+    server_cores: float | None = None
+    gateway_cores: float | None = None
+
+    @classmethod
+    def of(cls, arm: PlannedArm) -> Setting:
+        return cls.model_validate(arm.asked.lab)
+
+
 @dataclass(frozen=True)
 class Rules:
     """What an arm asks of the gateway. Each has a listener of its own, so that its counters tell them apart."""
 
-    level: str
+    columns: str | None
     algorithm: str | None
+    direct: bool = False
 
     @classmethod
     def of(cls, arm: PlannedArm) -> Rules:
-        return cls(arm.levels["encrypted"], arm.levels.get("algorithm"))
+        setting = Setting.of(arm)
+        return cls(setting.columns, setting.algorithm, setting.direct)
 
     @property
     def name(self) -> str:
-        return f"{self.level}-{self.algorithm}" if self.algorithm else self.level
-
-    @property
-    def direct(self) -> bool:
-        return self.level == DIRECT
+        """Such as '20-aes-128-gcm', or 'none'."""
+        columns = Path(self.columns).stem if self.columns else "none"
+        return f"{columns}-{self.algorithm}" if self.algorithm else columns
 
     @property
     def encrypts(self) -> bool:
-        return self.level not in (DIRECT, CONTROL)
+        return self.columns is not None
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,7 @@ class GatewayFront(Opened):
             "decryption": {
                 "master_keys": dict(self._master_keys),
                 "must_be_encrypted": [
-                    f"{self._position.database}.{table}.{column}" for table, column in encrypted_columns(rules.level)
+                    f"{self._position.database}.{table}.{column}" for table, column in encrypted_columns(rules.columns)
                 ],
             },
         }
@@ -220,13 +233,13 @@ class GatewayFront(Opened):
     def _listener(self, number: int, rules: Rules) -> GatewayListener:
         path = self._folder / f"rules-{rules.name}.toml"
         at = self._position
-        text = rules_text(rules.level, at.database, rules.algorithm, self._accounts, self._master_keys, at.catalogue)
+        text = rules_text(rules.columns, at.database, rules.algorithm, self._accounts, self._master_keys, at.catalogue)
         write_private(path, text.encode())
         port = FIRST_PORT + number
         return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport, limits=NO_LIMITS)
 
     def _sample(self, rules: Rules, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
-        encrypted = encrypted_columns(rules.level)
+        encrypted = encrypted_columns(rules.columns)
         share = len(encrypted) / len(COLUMNS)
         facts = {"columns encrypted": f"{len(encrypted)} of {len(COLUMNS)} ({share:.1%})"}
         if not rules.direct:

@@ -19,7 +19,7 @@ from costof.lab.resource import Opened
 from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.server import ROLE as SERVER_ROLE
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Seen, loading_arm
+from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
 from costof.services.gateway.rules import Account, CatalogueAccount
 from costof.services.gateway.sample import Login, Rows, log_in, read_rows
 from costof.study.plan import Plan, PlannedArm
@@ -77,7 +77,10 @@ class GatewayLab(Opened, Service):
         self._front = stack.enter_context(GatewayFront(self._plan, self._lab.folder, position, ACCOUNTS))
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        return {"service": self._front.service(arm, self._server.endpoint()), "transport": {"kind": "plain"}}
+        return {
+            "service": self._front.service(arm, self._server.endpoint()),
+            "transport": arm.asked.for_instrument(None),
+        }
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._site.client.prefix
@@ -90,7 +93,8 @@ class GatewayLab(Opened, Service):
 
     def arrange(self, arm: PlannedArm) -> None:
         self._tables.renew()
-        self._give_shares({role: float(arm.levels[f"{role}_cpu"]) for role in self._hosts})
+        setting = Setting.of(arm)
+        self._give_shares({SERVER_ROLE: setting.server_cores or 1.0, GATEWAY: setting.gateway_cores or 1.0})
 
     def writes(self) -> list[str]:
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]

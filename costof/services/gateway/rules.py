@@ -1,7 +1,7 @@
-"""Column rules: which of TPC-C's columns a level of `mysql-column-encryption` encrypts, and the gateway's file of them.
+"""Column rules: which of TPC-C's columns an arm has encrypted, and the gateway's file of them.
 
-The columns and the reasons are data, `studies/mysql-column-encryption/<level>.toml`; the gateway's file is of
-docs/column-encryption.md's form.
+The columns and the reasons are data beside the study, such as `studies/mysql-column-encryption/20.toml`; the gateway's
+file is of docs/column-encryption.md's form.
 """
 
 from __future__ import annotations
@@ -14,13 +14,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
 
-from pydantic import BaseModel, ConfigDict
-
 from costof.datasets import tpcc
-
-STUDY = "mysql-column-encryption"
-#: Levels at which nothing is encrypted: without a gateway, and through one without rules.
-DIRECT, CONTROL = "direct", "0"
+from costof.model import Model
 
 Column = tuple[str, str]
 #: Of all nine tables, as (table, column).
@@ -33,10 +28,6 @@ COLUMNS: list[Column] = [
 ]
 
 
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 class Group(Model):
     """Columns as 'table.column', in which `*` stands for any characters, and why they are encrypted."""
 
@@ -45,7 +36,7 @@ class Group(Model):
 
 
 class RuleFile(Model):
-    """What a level encrypts: its groups, and all of the level that it names."""
+    """What a file names: its groups, and all of the file beside it."""
 
     beside: str | None = None
     groups: list[Group]
@@ -68,23 +59,24 @@ class CatalogueAccount:
     password: str
 
 
-def groups_of(level: str) -> list[Group]:
-    """The groups of a level, those of the level beside it first; none where nothing is encrypted."""
-    if level in (DIRECT, CONTROL):
+def groups_of(columns: str | None) -> list[Group]:
+    """The groups of a file of columns, those of the file beside it first; none where nothing is encrypted."""
+    if columns is None:
         return []
-    path = resources.files("costof.studies") / STUDY / f"{level}.toml"
+    path = resources.files("costof.studies").joinpath(columns)
     rules = RuleFile.model_validate(tomllib.loads(path.read_text()))
-    return [*(groups_of(rules.beside) if rules.beside else []), *rules.groups]
+    beside = f"{columns.rpartition('/')[0]}/{rules.beside}" if rules.beside else None
+    return [*groups_of(beside), *rules.groups]
 
 
-def encrypted_columns(level: str) -> list[Column]:
-    """The columns that a level encrypts, in the order of the tables."""
-    patterns = [pattern for group in groups_of(level) for pattern in group.columns]
+def encrypted_columns(columns: str | None) -> list[Column]:
+    """The columns that a file of them names, in the order of the tables."""
+    patterns = [pattern for group in groups_of(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
 
 def rules_text(
-    level: str,
+    columns: str | None,
     database: str,
     algorithm: str | None,
     accounts: Sequence[Account],
@@ -101,13 +93,13 @@ def rules_text(
     for account in accounts:
         lines += ["", "[[accounts]]", f"name = {_quoted(account.name)}", f"role = {_quoted(account.role)}"]
         lines += [f"master_key = {_quoted(account.master_key)}"] if account.master_key else []
-    for group in groups_of(level):
+    for group in groups_of(columns):
         lines += ["", f"# {group.why}"]
         for pattern in group.columns:
             table, column = pattern.split(".")
             told = {"database": database, "table": table, "column": column}
             lines += ["[[columns]]", *(f"{name} = {_quoted(value)}" for name, value in told.items())]
-    if groups_of(level):
+    if groups_of(columns):
         lines += ["", "[check]"]
         lines += [f"username = {_quoted(catalogue.name)}", f"password = {_quoted(catalogue.password)}"]
     return "\n".join(lines).lstrip() + "\n"

@@ -24,38 +24,41 @@ from costof.programs.nginx import Nginx
 from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
 from costof.services import LoadData, Service
+from costof.services.http.setting import Setting
 from costof.services.http.site import BalancedSite
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import transport_of
 
 PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
 PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
-#: Levels of `termination` at which the balancer, and the origin, has a certificate.
-ENDS_AT_BALANCER = ("balancer", "reencrypt")
-ENDS_AT_ORIGIN = ("reencrypt", "backend")
 PROOF_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Road:
-    """What an arm asks of the servers. Each has ports of its own, so that their counters tell roads apart."""
+class Route:
+    """Where an arm's connections go and where TLS ends. Each has ports of its own, so counters tell them apart."""
 
-    termination: str
+    direct: bool
+    tls_at_balancer: bool
+    tls_at_origin: bool
     key: str | None
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Road:
-        return cls(arm.levels["termination"], arm.levels.get("key"))
+    def of(cls, arm: PlannedArm) -> Route:
+        setting = Setting.of(arm)
+        return cls(setting.direct, setting.tls_at_balancer, setting.tls_at_origin, setting.key)
 
     @property
     def name(self) -> str:
-        return f"{self.termination}-{self.key}" if self.key else self.termination
+        """Such as 'balancer-rsa-2048' or 'direct'."""
+        ends = ["balancer"] * self.tls_at_balancer + ["origin"] * self.tls_at_origin
+        return "-".join([*(ends or ["direct" if self.direct else "plain"]), *([self.key] if self.key else [])])
 
     @property
-    def balanced(self) -> bool:
-        return self.termination != "direct"
+    def passes_through(self) -> bool:
+        """The balancer forwards bytes: TLS ends at the origin alone."""
+        return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 
 class HttpLab(Opened, Service):
@@ -65,11 +68,11 @@ class HttpLab(Opened, Service):
     measures_cpu = True
 
     def __init__(self, plan: Plan) -> None:
-        balanced = [arm for arm in plan.arms if Road.of(arm).balanced]
-        self._roads = list(dict.fromkeys(map(Road.of, plan.arms)))
+        balanced = [arm for arm in plan.arms if not Route.of(arm).direct]
+        self._routes = list(dict.fromkeys(map(Route.of, plan.arms)))
         self._lab = Lab()
-        first_cores = float(balanced[0].levels["balancer_cpu"])
-        names = dict.fromkeys(arm.levels["balancer"] for arm in balanced)
+        first_cores = Setting.of(balanced[0]).balancer_cores or 1.0
+        names = dict.fromkeys(str(Setting.of(arm).balancer) for arm in balanced)
         self._site = BalancedSite(self._lab, list(names), first_cores, plan.seed)
         self._balancers: dict[str, Balancer] = {}
         self._contradicted: dict[str, str] = {}
@@ -79,9 +82,9 @@ class HttpLab(Opened, Service):
         stack.enter_context(self._site)
         self._authority = Authority(self._lab.folder / "certificates")
         self._origin = stack.enter_context(OriginProcess(self._site.origin.prefix))
-        self._listeners = dict(zip(self._roads, self._listeners_of(self._roads), strict=True))
+        self._listeners = dict(zip(self._routes, self._listeners_of(self._routes), strict=True))
         self._origin.begin(list(self._listeners.values()))
-        entrances = self._entrances_of([road for road in self._roads if road.balanced])
+        entrances = self._entrances_of([route for route in self._routes if not route.direct])
         for name, host in self._site.balancers.items():
             balancer = PROGRAMS[name](self._lab, host, self._site.addresses[name], entrances, self._authority.ca_file)
             balancer.start()
@@ -95,9 +98,9 @@ class HttpLab(Opened, Service):
                 "protocol": "http",
                 "addresses": [f"{address}:{port}"],
                 "path": PATH,
-                "requests_per_connection": int(arm.levels["keep_alive"]),
+                "requests_per_connection": int(arm.asked.service["requests_per_connection"]),
             },
-            "transport": transport_of(arm.levels, self._authority.ca_file),
+            "transport": arm.asked.for_instrument(self._authority.ca_file),
         }
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -110,8 +113,9 @@ class HttpLab(Opened, Service):
         return ["nothing: the lab's own servers are asked by GET alone"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        if Road.of(arm).balanced:
-            self._site.resize(arm.levels["balancer"], float(arm.levels["balancer_cpu"]))
+        if not Route.of(arm).direct:
+            setting = Setting.of(arm)
+            self._site.resize(str(setting.balancer), setting.balancer_cores or 1.0)
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         """Where TLS ended for two connections made as the arm makes them. One that contradicts the arm loses it."""
@@ -127,17 +131,17 @@ class HttpLab(Opened, Service):
     def lost_arm(self, arm: PlannedArm) -> str | None:
         if arm.name in self._contradicted:
             return self._contradicted[arm.name]
-        return self._balancers[arm.levels["balancer"]].why_dead() if Road.of(arm).balanced else None
+        return self._balancers[str(Setting.of(arm).balancer)].why_dead() if not Route.of(arm).direct else None
 
     def counters(self, server: str) -> Counters:
         """Of the end that a client speaks to: a balancer, or the origin where bytes are passed through to it."""
         for name, balancer in self._balancers.items():
-            for road in self._roads:
-                if road.balanced and server == f"{self._site.addresses[name]}:{self._ports[road.name]}":
-                    if road.termination == "backend":
-                        return _told(self._taken(road))
-                    return balancer.counters(road.name)
-        return _told(self._taken(next(road for road in self._roads if not road.balanced)))
+            for route in self._routes:
+                if not route.direct and server == f"{self._site.addresses[name]}:{self._ports[route.name]}":
+                    if route.passes_through:
+                        return _told(self._taken(route))
+                    return balancer.counters(route.name)
+        return _told(self._taken(next(route for route in self._routes if route.direct)))
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | {ORIGIN_ROLE: self._origin.cpu_seconds()}
@@ -170,63 +174,61 @@ class HttpLab(Opened, Service):
         """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()} | {"origin": self._origin.pid}
 
-    def _listeners_of(self, roads: Iterable[Road]) -> list[Listener]:
+    def _listeners_of(self, routes: Iterable[Route]) -> list[Listener]:
         names = [self._site.origin_address, *self._site.addresses.values(), ORIGIN_NAME]
         return [
             Listener(
                 self._site.origin_address,
                 FIRST_LISTENER + number,
-                self._certificate(ORIGIN_NAME, road, names) if road.termination in ENDS_AT_ORIGIN else None,
+                self._certificate(ORIGIN_NAME, route, names) if route.tls_at_origin else None,
             )
-            for number, road in enumerate(roads)
+            for number, route in enumerate(routes)
         ]
 
-    def _entrances_of(self, roads: Iterable[Road]) -> list[Entrance]:
+    def _entrances_of(self, routes: Iterable[Route]) -> list[Entrance]:
         names = list(self._site.addresses.values())
         return [
             Entrance(
-                name=road.name,
+                name=route.name,
                 port=FIRST_ENTRANCE + number,
-                onward=self._listeners[road].name,
-                certificate=self._certificate("balancer", road, names)
-                if road.termination in ENDS_AT_BALANCER
-                else None,
-                reencrypts=road.termination == "reencrypt",
-                passes_through=road.termination == "backend",
+                onward=self._listeners[route].name,
+                certificate=self._certificate("balancer", route, names) if route.tls_at_balancer else None,
+                reencrypts=route.tls_at_balancer and route.tls_at_origin,
+                passes_through=route.passes_through,
             )
-            for number, road in enumerate(roads)
+            for number, route in enumerate(routes)
         ]
 
-    def _certificate(self, owner: str, road: Road, names: list[str]) -> Path:
-        assert road.key is not None
-        return self._authority.issue(f"{owner}-{road.termination}", road.key, names)
+    def _certificate(self, owner: str, route: Route, names: list[str]) -> Path:
+        assert route.key is not None
+        return self._authority.issue(f"{owner}-of-{route.name}", route.key, names)
 
     def _entry(self, arm: PlannedArm) -> tuple[str, int]:
         """Where the arm's client connects to."""
-        road = Road.of(arm)
-        if road.balanced:
-            return self._site.addresses[arm.levels["balancer"]], self._ports[road.name]
-        return self._listeners[road].address, self._listeners[road].port
+        route = Route.of(arm)
+        if not route.direct:
+            return self._site.addresses[str(Setting.of(arm).balancer)], self._ports[route.name]
+        return self._listeners[route].address, self._listeners[route].port
 
-    def _taken(self, road: Road) -> ListenerCounters | None:
-        """What the origin has taken over a road. None when it has died: `lost` says so."""
+    def _taken(self, route: Route) -> ListenerCounters | None:
+        """What the origin has taken over a route. None when it has died: `lost` says so."""
         if self._origin.ended() is not None:
             return None
-        return self._origin.counters().listeners[self._listeners[road].name]
+        return self._origin.counters().listeners[self._listeners[route].name]
 
     def _prove(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Facts, and what of them contradicts the arm."""
-        road = Road.of(arm)
+        route = Route.of(arm)
         told = ""
-        if road.balanced and road.termination != "backend":
+        if not route.direct and not route.passes_through:
             told = self._ask(arm, PROOF_PATH).strip()
-        before = self._origin.counters().listeners[self._listeners[road].name]
+        before = self._origin.counters().listeners[self._listeners[route].name]
         self._ask(arm, "/?wait=0")
-        after = self._origin.counters().listeners[self._listeners[road].name]
-        # Which of the origin's ports was asked tells the road; one with TLS takes nothing else.
+        after = self._origin.counters().listeners[self._listeners[route].name]
+        # Which of the origin's ports was asked tells the route; one with TLS takes nothing else.
         onward = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
-        facts = {"TLS at the balancer": told or "none"} if road.balanced else {}
-        return facts | {"to the origin": onward}, contradiction(road.termination, told, onward)
+        facts = {"TLS at the balancer": told or "none"} if not route.direct else {}
+        return facts | {"to the origin": onward}, contradiction(route, told, onward)
 
     def _ask(self, arm: PlannedArm, path: str) -> str:
         """One request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
@@ -244,11 +246,11 @@ class HttpLab(Opened, Service):
         return body
 
 
-def contradiction(termination: str, at_balancer: str, onward: str) -> str | None:
-    """What of an arm's proof is not as its termination says, in words; None when all is."""
-    if bool(at_balancer) != (termination in ENDS_AT_BALANCER):
+def contradiction(route: Route, at_balancer: str, onward: str) -> str | None:
+    """What of an arm's proof is not as its route says, in words; None when all is."""
+    if bool(at_balancer) != route.tls_at_balancer:
         return f"the balancer says of its connection: {at_balancer or 'no TLS'}"
-    wanted = "TLS" if termination in ENDS_AT_ORIGIN else "plain"
+    wanted = "TLS" if route.tls_at_origin else "plain"
     return None if onward == wanted else f"to the origin came {onward}, not {wanted}"
 
 

@@ -16,13 +16,11 @@ from costof.lab.program import Description
 from costof.programs.access import Access
 from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
+from costof.services.http.setting import Setting
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import speaks_tls, transport_of
 from costof.urls import UrlError, check_without_login, query_shown
 
 PORTS = {"https": 443, "http": 80}
-#: Where TLS can end as far as a client can tell: not at all, or at the balancer.
-KNOWN = ("none", "balancer")
 # What a path and a query may hold as they are (RFC 3986, 3.3 and 3.4), and escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"
 _LABELS = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
@@ -62,16 +60,16 @@ class HttpTarget(Service):
     ) -> None: ...
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        place = self._places[speaks_tls(arm.levels)]
+        place = self._places[arm.asked.speaks_tls]
         return {
             "service": {
                 "protocol": "http",
                 "addresses": [place.address],
                 "host": place.host,
                 "path": place.path,
-                "requests_per_connection": int(arm.levels["keep_alive"]),
+                "requests_per_connection": int(arm.asked.service["requests_per_connection"]),
             },
-            "transport": transport_of(arm.levels, self._ca_file),
+            "transport": arm.asked.for_instrument(self._ca_file),
         }
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
@@ -92,10 +90,11 @@ class HttpTarget(Service):
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
     `PLAIN_TARGET_MISSING`."""
-    terminations = list(dict.fromkeys(arm.levels["termination"] for arm in plan.arms))
-    unknown = [level for level in terminations if level not in KNOWN]
+    # What a client cannot tell of a balancer: whether it is there, and where else TLS ends.
+    settings = {arm.levels[plan.study.main_factor]: Setting.of(arm) for arm in plan.arms}
+    unknown = [level for level, setting in settings.items() if setting.direct or setting.tls_at_origin]
     if unknown:
-        rest = ",".join(level for level in KNOWN if level in terminations)
+        rest = ",".join(level for level in settings if level not in unknown)
         raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)
     tls = parse_url(access.url, "https", plan.study.name)
     if access.plain_url is None:
@@ -160,7 +159,7 @@ def _ascii_name(name: str) -> str:
 
 
 def _has_arms(plan: Plan, secure: bool) -> bool:
-    return any(speaks_tls(arm.levels) == secure for arm in plan.arms)
+    return any(arm.asked.speaks_tls == secure for arm in plan.arms)
 
 
 def _resolve(place: Place) -> None:

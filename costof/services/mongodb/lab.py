@@ -10,7 +10,7 @@ import secrets
 from contextlib import ExitStack
 from typing import Any
 
-from costof.lab.certificates import Authority, write_private
+from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened
@@ -21,7 +21,6 @@ from costof.services import LoadData, Service
 from costof.services.site import Site
 from costof.services.tickets import Tickets
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import transport_of
 
 ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"
@@ -72,7 +71,7 @@ class MongodbLab(Opened, Service):
                 "database": DATABASE,
                 "collection": COLLECTION,
             },
-            "transport": transport_of(arm.levels, self._authority.ca_file),
+            "transport": arm.asked.for_instrument(self._authority.ca_file),
         }
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -86,7 +85,7 @@ class MongodbLab(Opened, Service):
         return [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        key = arm.levels.get("key")
+        key = arm.asked.lab.get("key")
         if key is None or key == self._key:
             return
         for role in ROLES:
@@ -137,7 +136,7 @@ class MongodbLab(Opened, Service):
 
     def _issue_certificates(self) -> None:
         self._authority = Authority(self._lab.folder / "certificates")
-        kinds = list(dict.fromkeys(arm.levels["key"] for arm in self._arms if "key" in arm.levels)) or ["rsa-2048"]
+        kinds = list(dict.fromkeys(key for arm in self._arms if (key := arm.asked.lab.get("key")))) or [DEFAULT_KEY]
         self._certificates = {
             (role, kind): self._authority.issue(role, kind, [self._host(role), role, "localhost"])
             for role in ROLES

@@ -27,7 +27,6 @@ from costof.services import LoadData, Service
 from costof.services.mongodb.lab import COLLECTION
 from costof.services.plain_arms import barred_by_tls
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import transport_of
 
 
 class MongodbTarget(Service):
@@ -82,7 +81,7 @@ class MongodbTarget(Service):
                 "database": self.database,
                 "collection": COLLECTION,
             },
-            "transport": transport_of(arm.levels, self._url.ca_file),
+            "transport": arm.asked.for_instrument(self._url.ca_file),
         }
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:

@@ -7,18 +7,17 @@ from contextlib import ExitStack
 from typing import Any
 
 from costof.datasets.sysbench import TABLE
-from costof.lab.certificates import Authority
+from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened
 from costof.lab.round_trips import LinkEvidence
-from costof.programs.mariadb.server import DATABASE, DEFAULT_KEY, PORT, ROLE, MariadbServer
+from costof.programs.mariadb.server import DATABASE, PORT, ROLE, MariadbServer
 from costof.services import LoadData, Service
 from costof.services.mysql.tunnels import Tunnels
 from costof.services.site import Site
 from costof.services.tickets import Tickets
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import WEAK_KEYS, transport_of
 
 
 class MysqlLab(Opened, Service):
@@ -31,7 +30,7 @@ class MysqlLab(Opened, Service):
 
     def __init__(self, plan: Plan, knows_clients: bool = False) -> None:
         self._knows_clients = knows_clients
-        self._keys = keys_to_show([arm.levels["key"] for arm in plan.arms if "key" in arm.levels])
+        self._keys = keys_to_show([key for arm in plan.arms if (key := arm.asked.lab.get("key"))])
         self._lab = Lab()
         # Near clients have a host of their own too, where root allows it: near is the same beside far ones and alone.
         self._site = Site(self._lab, plan, apart=True)
@@ -61,7 +60,7 @@ class MysqlLab(Opened, Service):
         entrance = self._tunnels.entrance(arm) or (self._server.address, PORT)
         return {
             "service": self._server.endpoint(*entrance),
-            "transport": transport_of(arm.levels, self.authority.ca_file),
+            "transport": arm.asked.for_instrument(self.authority.ca_file),
         }
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -75,7 +74,8 @@ class MysqlLab(Opened, Service):
         return [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        if "key" in arm.levels and self._server.show_key(arm.levels["key"]):
+        key = arm.asked.lab.get("key")
+        if key is not None and self._server.show_key(key):
             self._tickets.void()
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
@@ -120,11 +120,10 @@ class MysqlLab(Opened, Service):
 def keys_to_show(asked: Sequence[str]) -> list[str]:
     """The kinds of key to make, and first the one to show while the arms are proved, which every arm's client takes.
 
-    A weak key is taken by its own arms alone, and an ECDSA key cannot serve the old suites.
+    A weak key is taken by its own arms alone, and an ECDSA key cannot serve the old suites; the server's usual one can.
     """
     kinds = list(dict.fromkeys(asked))
-    common = [kind for kind in kinds if kind.startswith("rsa-") and kind not in WEAK_KEYS]
-    first = kinds[0] if len(kinds) == 1 else common[0] if common else DEFAULT_KEY
+    first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY
     return [first, *(kind for kind in kinds if kind != first)]
 
 

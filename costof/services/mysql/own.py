@@ -10,9 +10,9 @@ from costof.programs.access import Access
 from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import told_writes
 from costof.services import LoadData, Service
+from costof.services.mysql.tunnels import cipher_of
 from costof.services.own_mysql import OwnMysqlDatabase
 from costof.study.plan import Plan, PlannedArm
-from costof.study.transport import transport_of, tunnel_of
 
 
 class MysqlTarget(OwnMysqlDatabase):
@@ -24,7 +24,7 @@ class MysqlTarget(OwnMysqlDatabase):
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         return {
             "service": {**self.login, "table": TABLE, "statements": "prepared"},
-            "transport": transport_of(arm.levels, self._url.ca_file),
+            "transport": arm.asked.for_instrument(self._url.ca_file),
         }
 
     def make_tables(self) -> None:
@@ -41,9 +41,10 @@ class MysqlTarget(OwnMysqlDatabase):
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_TUNNEL_TO_TARGET`."""
-    tunnels = {level for arm in plan.arms if (level := tunnel_of(arm.levels))}
+    factor = plan.study.main_factor
+    tunnels = {arm.levels[factor] for arm in plan.arms if cipher_of(arm)}
     if tunnels:
-        rest = dict.fromkeys(arm.levels["transport"] for arm in plan.arms if arm.levels["transport"] not in tunnels)
+        rest = dict.fromkeys(arm.levels[factor] for arm in plan.arms if not cipher_of(arm))
         told = ",".join(rest)
         raise CostofError(Problem.NO_TUNNEL_TO_TARGET, levels=", ".join(sorted(tunnels)), rest=told)
     return MysqlTarget(plan, access, run_name)

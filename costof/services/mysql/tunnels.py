@@ -12,15 +12,15 @@ from costof.programs.openssh import SshServer, Tunnel
 from costof.services.site import Site
 from costof.study.plan import PlannedArm
 
-CIPHER_OF = {
-    "ssh-aes256-cbc": "aes256-cbc",
-    "ssh-aes256-ctr": "aes256-ctr",
-    "ssh-chacha20-poly1305": "chacha20-poly1305@openssh.com",
-    "ssh-aes256-gcm": "aes256-gcm@openssh.com",
-}
 FIRST_PORT = 3307
 
+#: A cipher, by OpenSSH's name, and a distance.
 Key = tuple[str, str]
+
+
+def cipher_of(arm: PlannedArm) -> str:
+    """Of the tunnel that an arm's client goes through; '' for an arm without one."""
+    return str(arm.asked.lab.get("tunnel", ""))
 
 
 class Tunnels:
@@ -29,7 +29,7 @@ class Tunnels:
     def __init__(self, lab: Lab, site: Site, arms: Sequence[PlannedArm]) -> None:
         self._lab = lab
         self._site = site
-        self._arms = {self._key(arm): arm for arm in arms if arm.levels["transport"] in CIPHER_OF}
+        self._arms = {self._key(arm): arm for arm in arms if cipher_of(arm)}
         self._ports = {key: FIRST_PORT + number for number, key in enumerate(self._arms)}
         self._standing: dict[Key, Tunnel] = {}
         self._failed: dict[Key, str] = {}
@@ -43,9 +43,10 @@ class Tunnels:
         self._sshd.start()
         begun = {}
         for key, arm in self._arms.items():
-            level, distance = key
+            cipher, distance = key
+            name = f"ssh-{cipher.partition('@')[0]}-{distance}"
             entrance, host = self._listens(key, arm), self._site.client(arm)
-            begun[key] = self._sshd.begin_tunnel(f"{level}-{distance}", CIPHER_OF[level], entrance, target, host=host)
+            begun[key] = self._sshd.begin_tunnel(name, cipher, entrance, target, host=host)
         for key, tunnel in begun.items():
             carries = partial(greets, tunnel.address, tunnel.port, self._site.client(self._arms[key]))
             try:
@@ -90,7 +91,7 @@ class Tunnels:
         return self._sshd.facts() if self._sshd else {}
 
     def _key(self, arm: PlannedArm) -> Key:
-        return arm.levels["transport"], self._site.distance(arm)
+        return cipher_of(arm), self._site.distance(arm)
 
     def _listens(self, key: Key, arm: PlannedArm) -> tuple[str, int]:
         return self._site.client_address(arm), self._ports[key]

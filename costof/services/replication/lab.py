@@ -21,6 +21,7 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened
 from costof.lab.round_trips import LinkEvidence
+from costof.model import Model
 from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
 from costof.services import Judgement, LoadData, Observation, Service
@@ -74,8 +75,27 @@ class _Standing:
     distances: Distances | None = None
 
 
+class Setting(Model):
+    """What an arm asks of the lab. `node_cores`: the CPU share of a node."""
+
+    nodes: int
+    shape: str
+    round_trip_ms: float
+    far_member_ms: float
+    node_cores: float
+
+    @classmethod
+    def of(cls, arm: PlannedArm) -> Setting:
+        return cls.model_validate(arm.asked.lab)
+
+    @property
+    def distances(self) -> Distances:
+        """How far the nodes are from each other."""
+        return Distances(self.round_trip_ms, self.far_member_ms)
+
+
 class ReplicationLab(Opened, Service):
-    """Sets by their level of `nodes`. A member that dies costs its set's arms; the last set, the run."""
+    """Sets by their number of nodes. A member that dies costs its set's arms; the last set, the run."""
 
     measures_cpu = True
 
@@ -83,14 +103,18 @@ class ReplicationLab(Opened, Service):
         self._plan = plan
         self._lab = Lab()
         self._password = secrets.token_urlsafe(24)
-        self._groups = {nodes: _group(plan, nodes) for nodes in dict.fromkeys(arm.levels["nodes"] for arm in plan.arms)}
+        self._groups = {
+            nodes: _group(plan, nodes) for nodes in dict.fromkeys(Setting.of(arm).nodes for arm in plan.arms)
+        }
         self._cores = float(os.cpu_count() or 1)
         self._network = NodeNetwork(self._lab, plan.seed, list(self._groups.values()), self._cores)
-        self._sets: dict[str, _Standing] = {}
+        self._sets: dict[int, _Standing] = {}
         self._measured = next(iter(self._groups))
         self._trouble: str | None = None
         # Reads ask for records of earlier slices.
-        self._may_drop = all(arm.levels.get("read_share", "0") == "0" for arm in plan.arms)
+        self._may_drop = not any(
+            options.get("read_proportion") for arm in plan.arms for options in arm.asked.workload.values()
+        )
 
     def _open(self, stack: ExitStack) -> None:
         binary = find_mongod()
@@ -112,25 +136,25 @@ class ReplicationLab(Opened, Service):
             replica_set.settled()
         for nodes in self._sets:
             # From here on: forming in a tenth of a core would take minutes.
-            self._give_shares(nodes, min(float(arm.levels["node_cpu"]) for arm in self._plan.arms))
+            self._give_shares(nodes, min(Setting.of(arm).node_cores for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        concern = arm.levels.get("write_concern", "majority")
-        members = self._sets[arm.levels["nodes"]].shaped.members
+        nodes = Setting.of(arm).nodes
+        members = self._sets[nodes].shaped.members
         return {
             "service": {
                 "protocol": "mongodb",
                 "addresses": [member.address for member in members if member.priority],
-                "replica_set": _set_name(arm.levels["nodes"]),
+                "replica_set": _set_name(nodes),
                 "read_preference": "primary",
-                "write_concern": int(concern) if concern.isdigit() else concern,
+                "write_concern": write_concern(arm),
                 "username": "costof",
                 "password": self._password,
                 "auth_source": "admin",
                 "database": DATABASE,
                 "collection": COLLECTION,
             },
-            "transport": {"kind": "plain"},
+            "transport": arm.asked.for_instrument(None),
         }
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -144,7 +168,8 @@ class ReplicationLab(Opened, Service):
 
     def arrange(self, arm: PlannedArm) -> None:
         """What goes wrong here is told by `judge`: it spoils a slice and not the run."""
-        self._measured = arm.levels["nodes"]
+        setting = Setting.of(arm)
+        self._measured = setting.nodes
         standing = self._sets[self._measured]
         shaped = standing.shaped
         self._trouble = self._lost_set(self._measured)
@@ -153,16 +178,16 @@ class ReplicationLab(Opened, Service):
         # With all of the machine: only the slice has to pass in the arm's share.
         self._give_shares(self._measured, self._cores)
         try:
-            self._move(standing, distances_of(arm))
+            self._move(standing, setting.distances)
             shaped.take_office()
             if self._may_drop:
                 shaped.trim(MOST_RECORDS)
-            shaped.take_shape(arm.levels["sync"])
-            shaped.catch_up(arm.levels["sync"])
+            shaped.take_shape(setting.shape)
+            shaped.catch_up(setting.shape)
         except (NotArrangedError, PyMongoError) as error:
             self._trouble = f"the set could not be arranged: {error}".split(", full error")[0]
         finally:
-            self._give_shares(self._measured, float(arm.levels["node_cpu"]))
+            self._give_shares(self._measured, setting.node_cores)
 
     def links(self) -> list[LinkEvidence]:
         return self._network.links()
@@ -186,26 +211,27 @@ class ReplicationLab(Opened, Service):
         return held
 
     def observe(self, arm: PlannedArm) -> Observation:
-        return self._sets[arm.levels["nodes"]].shaped.read()
+        return self._sets[Setting.of(arm).nodes].shaped.read()
 
     def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement(mismatch=self._trouble or "the members could not be asked")
-        shaped = self._sets[arm.levels["nodes"]].shaped
+        setting = Setting.of(arm)
+        shaped = self._sets[setting.nodes].shaped
         wrong = (
             self._trouble
             or before.fault(shaped.primary)
             or after.fault(shaped.primary)
-            or tree_mismatch(shaped.wanted(arm.levels["sync"]), before, after)
+            or tree_mismatch(shaped.wanted(setting.shape), before, after)
         )
         facts = {"tree": told(after.tree)}
         if wrong is not None:
             return Judgement(wrong, facts=facts)
         figures = figures_of(before, after, shaped.voters, answer.operations)
-        return Judgement(None, figures | self._cpu_figures(arm, before, after), facts)
+        return Judgement(None, figures | self._cpu_figures(setting, before, after), facts)
 
     def lost_arm(self, arm: PlannedArm) -> str | None:
-        return self._lost_set(arm.levels["nodes"])
+        return self._lost_set(Setting.of(arm).nodes)
 
     def lost(self) -> str | None:
         reasons = [self._lost_set(nodes) for nodes in self._sets]
@@ -219,7 +245,7 @@ class ReplicationLab(Opened, Service):
         return told
 
     def describe(self) -> Description:
-        sets = "; ".join(f"{nodes} ({_counted(int(nodes))})" for nodes in self._groups)
+        sets = "; ".join(f"{nodes} ({_counted(nodes)})" for nodes in self._groups)
         share = "a CPU share each" if self._network.shares else "no CPU shares"
         return Description(
             versions={"mongod": self._version},
@@ -236,7 +262,7 @@ class ReplicationLab(Opened, Service):
     def _shaped(self) -> ShapedSet:
         return self._sets[self._measured].shaped
 
-    def _replica_set(self, nodes: str) -> ReplicaSet:
+    def _replica_set(self, nodes: int) -> ReplicaSet:
         members = [
             Member(
                 name,
@@ -247,11 +273,11 @@ class ReplicationLab(Opened, Service):
                 hidden=role == HIDDEN,
                 votes=0 if role == READ_ONLY else 1,
             )
-            for name, role in roles_of(int(nodes)).items()
+            for name, role in roles_of(nodes).items()
         ]
         return ReplicaSet(self._lab, _set_name(nodes), members, self._password, DATABASE, prefix=f"{nodes}-")
 
-    def _give_shares(self, nodes: str, cores: float) -> None:
+    def _give_shares(self, nodes: int, cores: float) -> None:
         for member in self._sets[nodes].shaped.members:
             if member.host and member.host.cpu_share:
                 member.host.cpu_share.resize(cores)
@@ -261,20 +287,20 @@ class ReplicationLab(Opened, Service):
             self._network.move(standing.group, distances)
             standing.distances = distances
 
-    def _lost_set(self, nodes: str) -> str | None:
+    def _lost_set(self, nodes: int) -> str | None:
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
         return None
 
-    def _cpu_figures(self, arm: PlannedArm, before: SetReading, after: SetReading) -> dict[str, float]:
+    def _cpu_figures(self, setting: Setting, before: SetReading, after: SetReading) -> dict[str, float]:
         """Percent of a node's share (of a core where it has none), the mean of a role's members.
 
         Of the time between the readings, in which the time was used: the slice alone is a little shorter.
         """
-        cores = float(arm.levels["node_cpu"]) if self._network.shares else 1.0
+        cores = setting.node_cores if self._network.shares else 1.0
         seconds = (after.at - before.at) * cores
         used: dict[str, list[float]] = {}
-        for member in self._sets[arm.levels["nodes"]].shaped.members:
+        for member in self._sets[setting.nodes].shaped.members:
             moved = after.members[member.name].cpu_seconds - before.members[member.name].cpu_seconds
             used.setdefault(member.role, []).append(moved)
         return {FIGURES[role]: 100 * sum(each) / len(each) / seconds for role, each in used.items() if seconds}
@@ -288,20 +314,21 @@ def service(plan: Plan) -> Service:
     return ReplicationLab(plan)
 
 
-def distances_of(arm: PlannedArm) -> Distances:
-    """How far the nodes are from each other in an arm."""
-    return Distances(float(arm.levels["round_trip_ms"]), float(arm.levels["far_member_ms"]))
+def write_concern(arm: PlannedArm) -> int | str:
+    """A number of members, or a word such as the server's own for most of them."""
+    concern = str(arm.asked.service.get("write_concern", "majority"))
+    return int(concern) if concern.isdigit() else concern
 
 
-def _group(plan: Plan, nodes: str) -> Group:
-    roles = roles_of(int(nodes))
+def _group(plan: Plan, nodes: int) -> Group:
+    roles = roles_of(nodes)
     # The last that can be elected: any other is as near to the primary as it was.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
-    distances = dict.fromkeys(distances_of(arm) for arm in plan.arms if arm.levels["nodes"] == nodes)
+    distances = dict.fromkeys(each.distances for each in map(Setting.of, plan.arms) if each.nodes == nodes)
     return Group([f"{nodes}-{name}" for name in roles], f"{nodes}-{far}", list(distances))
 
 
-def _set_name(nodes: str) -> str:
+def _set_name(nodes: int) -> str:
     return f"{REPLICA_SET}{nodes}"
 
 

@@ -15,8 +15,10 @@ from costof.programs.own_database import told_writes
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.services.mongodb.lab import COLLECTION
 from costof.services.mongodb.own import MongodbTarget, shown
+from costof.services.replication.lab import write_concern
 from costof.services.replication.readings import SetReading, figures_of, read_status, tree_mismatch
 from costof.services.replication.tree import told
+from costof.study.asked import Transport
 from costof.study.plan import Plan, PlannedArm
 
 
@@ -42,14 +44,12 @@ class ReplicationTarget(MongodbTarget):
 
     def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
         end = super().endpoint(arm)
-        concern = arm.levels["write_concern"]
         end["service"] |= {
             "read_preference": "primary",
-            "write_concern": int(concern) if concern.isdigit() else concern,
+            "write_concern": write_concern(arm),
         }
         if self._url.tls:
-            end["transport"] = {"kind": "tls", "verify": "full", "resumption": False}
-            end["transport"] |= {"ca_file": str(self._url.ca_file)} if self._url.ca_file else {}
+            end["transport"] = Transport(kind="tls").for_instrument(self._url.ca_file)
         return end
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:

@@ -1,0 +1,96 @@
+"""What an arm asks for: the effects of its levels, merged.
+
+A study's TOML says what each level does, in five places: `transport` (how the client speaks), `service` (what the
+client asks of the server), `workload` (by the workload's name), `lab` (what the lab's servers are) and `seen` (what
+evidence must show besides). No other code knows a level by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from costof.model import Model
+
+#: Stands for the level's own name in a factor's `each`.
+LEVEL = "{level}"
+
+
+class Transport(Model):
+    """How the client speaks; under TLS, what it offers alone and what it holds the server to."""
+
+    kind: Literal["plain", "tls"]
+    version: str | None = Field(default=None, description="'1.2' or '1.3', offered alone.")
+    cipher: str | None = Field(default=None, description="OpenSSL's name of a suite of TLS 1.2, offered alone.")
+    security_level: int | None = Field(default=None, description="OpenSSL's, where what is asked for is weak.")
+    verify: Literal["full", "ca-only", "none"] = "full"
+    resumption: bool = False
+
+    @property
+    def is_tls(self) -> bool:
+        return self.kind == "tls"
+
+    def for_instrument(self, ca_file: Path | None) -> dict[str, Any]:
+        """The `transport` object of an instrument's plan."""
+        if not self.is_tls:
+            return {"kind": self.kind}
+        told = self.model_dump(exclude_none=True)
+        return told if ca_file is None else {**told, "ca_file": str(ca_file)}
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables for a driver's process.
+
+        Drivers such as pymongo have no option for the TLS version; OpenSSL's own configuration file pins it for the
+        process.
+        """
+        if self.version is None:
+            return {}
+        return {"OPENSSL_CONF": str(Path(__file__).parents[1] / "drivers" / f"openssl-tls{self.version}.cnf")}
+
+
+PLAIN = Transport(kind="plain")
+
+
+class Asked(Model):
+    """The merged effects of an arm's levels. `transport` is None where a study has nothing to say of it."""
+
+    transport: Transport | None = None
+    service: dict[str, Any] = Field(default_factory=dict, description="Settings of the protocol's client.")
+    workload: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By workload: what differs.")
+    lab: dict[str, Any] = Field(default_factory=dict, description="Settings of the lab's servers.")
+    seen: dict[str, str] = Field(default_factory=dict, description="What either end must have seen.")
+    near_round_trips: float = Field(default=0.0, description="Of a connection, that its distance does not lengthen.")
+
+    @property
+    def speaks_tls(self) -> bool:
+        """Whether the client itself speaks TLS; a tunnel around it is the service's to prove."""
+        return self.transport is not None and self.transport.is_tls
+
+    def for_instrument(self, ca_file: Path | None) -> dict[str, Any]:
+        """The `transport` object of an instrument's plan: plain, where the study has nothing to say of it."""
+        return (self.transport or PLAIN).for_instrument(ca_file)
+
+
+def asked_by(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
+    """Effects merged in order, each with its level's name. Raises `ValueError` for what no effect can be."""
+    merged: dict[str, Any] = {}
+    for effect, level in effects:
+        _merge(merged, _of_level(effect, level))
+    return Asked.model_validate(merged)
+
+
+def _merge(into: dict[str, Any], effect: dict[str, Any]) -> None:
+    for key, value in effect.items():
+        if isinstance(value, dict):
+            _merge(into.setdefault(key, {}), value)
+        else:
+            into[key] = value
+
+
+def _of_level(effect: Any, level: str) -> Any:
+    if isinstance(effect, dict):
+        return {key: _of_level(value, level) for key, value in effect.items()}
+    return effect.replace(LEVEL, level) if isinstance(effect, str) else effect
