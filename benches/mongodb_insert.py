@@ -34,8 +34,8 @@ from costof.ipc.process import Instrument, border_plan, engine
 from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
 from costof.services import Service
 from costof.services.mongodb.lab import service
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 
 TURNS = 9
 SECONDS = 1.0

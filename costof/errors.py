@@ -18,7 +18,7 @@ class Problem(Enum):
     """(exit status, what is wrong and what to do)."""
 
     UNKNOWN_STUDY = (EXIT_USAGE, "there is no study '{name}'{nearest}; `costof list` shows them all")
-    BROKEN_STUDY = (EXIT_FAILED, "the study file {path} is not valid: {detail}")
+    BROKEN_STUDY = (EXIT_USAGE, "the study file {path} is not valid: {detail}")
     UNKNOWN_FACTOR = (EXIT_USAGE, "'{name}' is no factor of {study}{nearest}; it has: {allowed}")
     UNKNOWN_LEVEL = (EXIT_USAGE, "'{level}' is no level of {factor}; choose from: {allowed}")
     LAB_ONLY_FACTOR = (EXIT_USAGE, "{factor} can be varied in a lab only; a target's servers are taken as they are")

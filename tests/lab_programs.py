@@ -33,8 +33,8 @@ from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer
 from costof.programs.origin import Listener, OriginProcess
 from costof.services.mongodb.lab import MongodbLab
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 
 #: What has not come by then never will: no machine is that slow, and pytest's own limit is twice as long.
 HANGS_SECONDS = 300

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+import click
 
 from costof.analysis.ab import ab_figures
 from costof.analysis.result import AbFigures
@@ -22,6 +25,7 @@ PORTS = {"http": 80, "https": 443}
 REQUESTS_WITHIN_TIME = 50_000
 #: ab's own time-out of a response.
 TIMEOUT_MS = 30_000
+MOST_CONCURRENT = 20_000
 #: Without -t nothing but the number of requests ends the slice.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
@@ -192,3 +196,30 @@ def _status(figures: AbFigures) -> int:
     """A failed request is an answer in part. A response of another length is ab's failure, and an answer here."""
     failed = {name: count for name, count in figures.failed.items() if name != "length"}
     return EXIT_PARTIAL if any(failed.values()) else EXIT_ANSWERED
+
+
+@click.command("ab")
+@click.argument("url")
+@click.option("-n", "requests", type=click.IntRange(1, 1_000_000_000), help="Requests to make; 1 unless -t is given.")
+@click.option("-c", "concurrency", type=click.IntRange(1, MOST_CONCURRENT), default=1, help="Requests at a time.")
+@click.option("-k", "keep_alive", is_flag=True, help="Keep connections alive; else each request opens one.")
+@click.option("-t", "seconds", type=click.IntRange(1, 604_800), help="Seconds at most; implies -n 50000.")
+@click.option("-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="A further header; may be repeated.")
+@click.option("--insecure", is_flag=True, help="Do not verify the server's certificate, as ab never does.")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that the server's certificate is from.")
+def ask_as_ab(
+    url: str,
+    requests: int | None,
+    concurrency: int,
+    keep_alive: bool,
+    seconds: int | None,
+    headers: tuple[str, ...],
+    insecure: bool,
+    tls_ca: Path | None,
+) -> None:
+    """Ask one URL as Apache's ab does, and print its report: HTTP/1.1 GET, a closed loop."""
+    report = ask(AbOptions(url, requests, concurrency, keep_alive, seconds, headers, not insecure, tls_ca))
+    for caution in report.cautions:
+        click.echo(f"costof: {caution}", err=True)
+    click.echo(report.text, nl=False)
+    sys.exit(report.exit_status)

@@ -1,12 +1,26 @@
-"""Two runs side by side, for the terminal."""
+"""`costof compare`: two runs side by side."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import click
 from rich.console import Console
 from rich.table import Table
 
-from costof.analysis.compare import Change
+from costof.analysis import analyse
+from costof.analysis.compare import Change, compare_runs
 from costof.document import format as fmt
+from costof.ledger.ledger import Ledger
+
+
+@click.command()
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+def compare(first: Path, second: Path) -> None:
+    """Did a cost change between two runs of one study?"""
+    changes = compare_runs(analyse(Ledger.open(first)), analyse(Ledger.open(second)))
+    render_comparison(changes, Console(highlight=False))
 
 
 def render_comparison(changes: list[Change], console: Console) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from costof.errors import CostofError
+import click
+
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
 from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
@@ -141,3 +144,12 @@ def _load() -> Finding:
     if load > cores:
         return Finding("quiet machine", False, f"{detail}; stop what else is running, or intervals will be wide")
     return Finding("quiet machine", True, detail)
+
+
+@click.command()
+def doctor() -> None:
+    """What this machine has and lacks for the lab, and how to get it. Installs nothing."""
+    findings = examine()
+    for finding in findings:
+        click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
+    sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)

@@ -9,6 +9,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import click
+
 from costof.errors import CostofError, Problem
 from costof.programs.gateway import PLAIN, GatewayListener, GatewayProcess
 
@@ -107,3 +109,47 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
 def _reload(process: GatewayProcess, warn: Callable[[str], None]) -> None:
     for address, why in process.reload().items():
         warn(f"{address}: new rules hold" if why is None else f"{address}: the rules before stay: {why}")
+
+
+@click.command()
+@click.option("--rules", required=True, type=click.Path(path_type=Path), help="Which columns, for whom, how: TOML.")
+@click.option("--server", required=True, metavar="HOST:PORT", help="The MySQL or MariaDB server behind the gateway.")
+@click.option("--listen", default="127.0.0.1:3307", show_default=True, metavar="ADDRESS:PORT", help="For clients.")
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="Take clients under TLS, with this certificate (PEM)."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM), where it is in another file.")
+@click.option(
+    "--server-ca", type=click.Path(path_type=Path), help="Go to the server under TLS; CA file (PEM) of its own."
+)
+@click.option(
+    "--limit", "limits", type=(str, click.IntRange(min=1)), multiple=True, metavar="NAME NUMBER",
+    help="Another limit than the usual one: connections, connections_an_address, logins, login_seconds, "
+    "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements, "
+    "catalogue_seconds.",
+)  # fmt: skip
+@click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
+def gateway(
+    rules: Path,
+    server: str,
+    listen: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    server_ca: Path | None,
+    limits: tuple[tuple[str, int], ...],
+    only_check: bool,
+) -> None:
+    """Stand before a MySQL server and encrypt columns of its answers, by account.
+
+    A hangup (SIGHUP) reads the rules again; Ctrl-C ends it.
+    """
+
+    def warn(text: str) -> None:
+        click.echo(f"costof: {text}", err=True)
+
+    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca, dict(limits))
+    if not only_check:
+        serve(options, click.echo, warn)
+        return
+    for warning in check(options):
+        warn(warning)

@@ -6,13 +6,10 @@ here, once; whoever uses a `Study` needs no check of his own.
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
 from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from costof.errors import CostofError, Problem, nearest
 from costof.model import Model
 from costof.study.asked import Asked, asked_by
 
@@ -366,21 +363,3 @@ class Study(Model):
         known = self.factors[name].milliseconds
         # A target is as far as it is: nothing is added to its own round trip.
         return known[levels[name]] if levels[name] in known else round_trip_ms(levels[name]) or 0.0
-
-
-def study_names() -> list[str]:
-    """Names of all studies, sorted."""
-    files = resources.files("costof.studies").iterdir()
-    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
-
-
-def load_study(name: str) -> Study:
-    """The study called `name`. Raises `UNKNOWN_STUDY` (with the nearest name) or `BROKEN_STUDY`."""
-    known = study_names()
-    if name not in known:
-        raise CostofError(Problem.UNKNOWN_STUDY, name=name, nearest=nearest(name, known))
-    path = resources.files("costof.studies") / f"{name}.toml"
-    try:
-        return Study.model_validate({"name": name, **tomllib.loads(path.read_text())})
-    except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise CostofError(Problem.BROKEN_STUDY, path=path, detail=" ".join(str(error).split())) from error

@@ -18,8 +18,8 @@ from costof.programs.maker import Maker
 from costof.programs.own_database import read_marker
 from costof.services import Service
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 from tests.lab_programs import ADMIN, eventually, running_mariadb, user_of_many_databases
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices

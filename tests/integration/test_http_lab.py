@@ -29,8 +29,8 @@ from costof.programs.nginx import Nginx
 from costof.programs.origin import Listener, OriginProcess
 from costof.services.http import site
 from costof.services.http.lab import HttpLab, Route, _Connection, _context
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, PlannedArm, resolve
-from costof.study.schema import load_study
 from tests.lab_programs import HANGS_SECONDS, eventually, get
 
 pytestmark = pytest.mark.servers
@@ -355,7 +355,7 @@ RUN = """
 import json, sys
 from costof.services.http.lab import HttpLab
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
+from costof.study.library import load_study
 plan = resolve(load_study("http-tls-termination"), Options(settings=["termination=none", "balancer=haproxy,nginx"]))
 with HttpLab(plan) as lab:
     hosts = [lab._site.client, lab._site.origin, *lab._site.balancers.values()]

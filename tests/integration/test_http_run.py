@@ -17,8 +17,9 @@ from costof.programs.haproxy import Haproxy
 from costof.run.experiment import run
 from costof.services.http.lab import HttpLab
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import SliceSize, load_study
+from costof.study.schema import SliceSize
 from tests.integration.conftest import costof
 from tests.lab_programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
 

@@ -15,8 +15,8 @@ from costof.lab.namespace import FOLDER
 from costof.services.mysql.lab import MysqlLab, keys_to_show
 from costof.services.mysql.tunnels import cipher_of
 from costof.study.asked import Asked
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, PlannedArm, resolve
-from costof.study.schema import load_study
 from tests.engines import Engines
 from tests.lab_programs import SHORTER_MS, alive, eventually
 
@@ -238,7 +238,7 @@ from costof.services.mysql.lab import MysqlLab
 from costof.lab.namespace import FOLDER
 from costof.lab.lab import descendants_of
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
+from costof.study.library import load_study
 plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=sys.argv[1:]))
 with MysqlLab(plan) as lab:
     started = list(lab.process_ids.values())

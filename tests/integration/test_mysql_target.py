@@ -17,8 +17,8 @@ from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import MARKER_NAME
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import load_study
 from tests.engines import Engines
 from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
 

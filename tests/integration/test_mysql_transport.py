@@ -17,8 +17,8 @@ from costof.lab.namespace import FOLDER
 from costof.ledger.ledger import Ledger
 from costof.run.experiment import run as carry_out
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 from tests.lab_programs import SHORTER_MS
 
 from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices

@@ -20,8 +20,8 @@ from costof.programs.mariadb.server import MariadbServer
 from costof.services.gateway.own import GatewayTarget
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import load_study
 from tests.engines import Engines
 from tests.lab_programs import running_mariadb
 

@@ -13,8 +13,8 @@ from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.services.mongodb.lab import MongodbLab
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 from tests.integration.conftest import PASSWORD
 from tests.lab_programs import eventually
 from tests.replication_plan import plan_for

@@ -17,8 +17,8 @@ from costof.ipc.process import SliceAnswer, engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
 from costof.services.mongodb.lab import MongodbLab
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 from tests.engines import patient_plan
 from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
 

@@ -14,7 +14,7 @@ from costof.document import format as fmt
 from costof.report import render_terminal
 from costof.report.answer import answer
 from costof.statistics.estimate import Estimate, Verdict
-from costof.study.schema import load_study
+from costof.study.library import load_study
 
 
 def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:

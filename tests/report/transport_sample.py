@@ -33,8 +33,9 @@ from costof.analysis.result import (
 from costof.lab.round_trips import LinkEvidence
 from costof.report.answer import answer
 from costof.statistics.estimate import Estimate, Verdict
+from costof.study.library import load_study
 from costof.study.published import load_published
-from costof.study.schema import Study, load_study
+from costof.study.schema import Study
 
 ROUNDS = 12
 DISTANCES = {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}

@@ -14,8 +14,8 @@ import numpy as np
 from costof.ipc.process import HttpCounts, Phase, SliceAnswer
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
 from costof.statistics.histogram import new_histogram
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, PlannedArm, resolve
-from costof.study.schema import load_study
 
 from .ledgers import ready_record
 

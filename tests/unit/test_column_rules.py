@@ -15,7 +15,7 @@ from costof.services.gateway.rules import (
     groups_of,
     rules_text,
 )
-from costof.study.schema import load_study
+from costof.study.library import load_study
 
 SHARES = [f"mysql-column-encryption/{share}.toml" for share in (20, 50, 100)]
 CATALOGUE = CatalogueAccount("catalogue", 'pass"word')

@@ -27,8 +27,8 @@ from costof.statistics.effects import (
     verdict,
 )
 from costof.statistics.estimate import Verdict
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 
 RUNS = 1000
 TRUE_RATIO = 1.10

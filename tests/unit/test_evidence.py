@@ -9,7 +9,7 @@ import pytest
 from costof.ipc.process import ClassifiedError, Phase, SliceAnswer
 from costof.lab.program import Counters
 from costof.run.evidence import mismatch
-from costof.study.schema import load_study
+from costof.study.library import load_study
 
 STUDY = load_study("mongodb-tls")
 PLAIN = STUDY.asked({"transport": "plain"})

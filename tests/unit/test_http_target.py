@@ -14,8 +14,8 @@ from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
 from costof.programs.access import Access
 from costof.services.http.own import Place, parse_url
 from costof.services.open import open_service
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import load_study
 
 HTTPS, HTTP = "https://shop.example/a?b=c", "http://shop.example:8080/a?b=c"
 

@@ -12,8 +12,8 @@ from costof.ledger.ledger import CautionRecord, EndRecord, Ledger
 from costof.ledger.redact import redact
 from costof.programs.access import Access
 from costof.services.open import shown_urls
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import load_study
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from costof.ipc.process import Instrument, SliceAnswer
 from costof.ledger.ledger import Ledger
 from costof.run.instruments import LOAD, Panel, load_workload
 from costof.services import Service
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import load_study
 
 
 def panel_of(plan: Plan, folder: Path) -> Panel:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -11,8 +13,9 @@ from costof.errors import EXIT_USAGE, CostofError, Problem
 from costof.ledger.samples import in_unit
 from costof.run.experiment import run
 from costof.run.schedule import enough, turns_of_round
+from costof.study.library import load_study, study_names
 from costof.study.plan import AS_SERVED, Options, Plan, parse_duration, parse_precision, resolve
-from costof.study.schema import Study, load_study, study_names
+from costof.study.schema import Study
 from tests.replication_plan import plan_for
 
 
@@ -353,3 +356,18 @@ def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -
     assert study.asked({"transport": "tls", "key": AS_SERVED}).lab == {}
     tunnel = study.asked({"transport": "ssh-aes256-ctr"})
     assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
+
+
+def test_a_file_of_the_users_is_a_study(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    text = resources.files("costof.studies").joinpath("mysql-transport.toml").read_text()
+    file.write_text(text)
+    mine = load_study(str(file))
+    assert mine == load_study("mysql-transport").model_copy(update={"name": "mine"})
+    for broken, detail in (("x = 1", "title: Field required"), ("title = [", "Invalid value"), (None, "No such file")):
+        file.unlink() if broken is None else file.write_text(broken)
+        with pytest.raises(CostofError, match=f"mine.toml is not valid: {detail}") as told:
+            load_study(str(file))
+        assert told.value.exit_status == 2
+    with pytest.raises(CostofError, match="small letters, digits and hyphens"):
+        load_study(str(tmp_path / "Mine own.toml"))

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from costof.cli.progress import Bar
+from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import load_study
 
 
 def seconds_left(options: Options, done: int, elapsed_seconds: float) -> float:

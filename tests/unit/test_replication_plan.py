@@ -9,9 +9,10 @@ import pytest
 from costof.ledger.ledger import Ledger
 from costof.run.instruments import Panel
 from costof.services import Service
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.published import load_published
-from costof.study.schema import Study, load_study
+from costof.study.schema import Study
 
 NAME = "mongodb-chained-replication"
 

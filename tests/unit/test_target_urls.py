@@ -18,7 +18,7 @@ from costof.programs.mariadb.url import MysqlUrl, parse_mysql_url
 from costof.programs.mongod.url import MongodbUrl, parse_mongodb_url
 from costof.programs.password import Password
 from costof.services.open import shown_urls
-from costof.study.schema import load_study
+from costof.study.library import load_study
 
 #: What a password may not be, and passwords that other parsers have split at the wrong place.
 HARD = ["S3cret" + sign + "tail" for sign in "@:/?#%+ \"'\\&=;<>`{|}^ä密\t\n\x00"]

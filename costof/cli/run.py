@@ -1,0 +1,122 @@
+"""`costof run`: ask a study, and report the answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from costof.cli.progress import Bar
+from costof.cli.server_options import target_options
+from costof.cli.show import print_answer, write_answer
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, Problem
+from costof.ledger.ledger import Ledger
+from costof.services.open import open_service, shown_urls
+from costof.study.library import load_study
+from costof.study.plan import Options, Plan, resolve
+
+if TYPE_CHECKING:
+    from costof.analysis.result import Result
+    from costof.programs.access import Access
+    from costof.run.experiment import Before
+
+
+@click.command()
+@click.argument("study", required=False)
+@click.option("--profile", default="default", help="quick, default or published.")
+@click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
+@click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
+@click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
+@click.option("--rounds", metavar="N", help="Exactly so many rounds (2 or more), whatever they take and tell.")
+@target_options
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@click.option("--seed", type=int, help="Seed of the order of the slices.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and every write it would do, and do nothing.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
+def run(
+    study: str | None,
+    profile: str,
+    settings: tuple[str, ...],
+    budget: str | None,
+    precision: str | None,
+    rounds: str | None,
+    access: Access | None,
+    out: Path | None,
+    as_json: bool,
+    seed: int | None,
+    dry_run: bool,
+    resume: Path | None,
+) -> None:
+    """Ask STUDY: measure, and report what the protection costs."""
+    if resume is not None:
+        told = {"the study": study, "--set": settings, "--budget": budget, "--precision": precision, "--rounds": rounds}
+        ledger, before = _reopen(resume, [name for name, value in told.items() if value])
+        plan = ledger.plan()
+    elif study is None:
+        raise click.UsageError("which study? `costof list` shows them")
+    else:
+        asked = load_study(study)
+        options = Options(profile, settings, budget, precision, rounds, seed, *shown_urls(asked, access))
+        plan, before = resolve(asked, options), None
+        if dry_run:
+            _print_plan(plan, access)
+            return
+        # Made before anything is started, so that a folder that cannot be written costs nobody a run.
+        ledger = Ledger.create(plan, out)
+    _measure(plan, ledger, before, access)
+    result = write_answer(ledger)
+    print_answer(result, ledger, as_json)
+    sys.exit(_status(result))
+
+
+def _reopen(folder: Path, told: list[str]) -> tuple[Ledger, Before]:
+    """An earlier run to go on with. Its plan stands: options that would change it are refused."""
+    from costof.analysis import read_run
+    from costof.run.experiment import Before
+
+    if told:
+        raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(told))
+    ledger = Ledger.open(folder)
+    done = read_run(ledger)
+    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
+
+
+def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
+    from costof.run.experiment import run as carry_out
+
+    try:
+        service = open_service(plan, access, ledger.folder.name)
+        with Bar(plan, Console(stderr=True, highlight=False)) as bar:
+            carry_out(plan, service, ledger, bar, before)
+    except CostofError:
+        if before is None or before.rounds == 0:
+            ledger.discard()
+        raise
+
+
+def _print_plan(plan: Plan, access: Access | None) -> None:
+    service = open_service(plan, access, "a-run")
+    click.echo(f"{plan.study.title}\n")
+    for arm in plan.arms:
+        role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
+        click.echo(f"arm       {arm.name}: {arm.label}{role}")
+    for name, size in plan.slices.items():
+        click.echo(f"slice     {name}: {size.operations:,} operations or {size.seconds:g} s")
+    most = f" to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most" if plan.budget_seconds is not None else ""
+    click.echo(f"rounds    {plan.fewest_rounds}{most}")
+    click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
+    for write in service.writes():
+        click.echo(f"write     {write}")
+    for needed in service.needs():
+        click.echo(f"grant     {needed}")
+
+
+def _status(result: Result) -> int:
+    failed = any(arm.error for arm in result.arms)
+    if not result.values:
+        return EXIT_FAILED
+    return EXIT_PARTIAL if result.partial or failed else EXIT_ANSWERED

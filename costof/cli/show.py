@@ -1,0 +1,64 @@
+"""`costof show` and `costof report`: the answer of an earlier run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from costof.errors import CostofError, Problem
+from costof.files import write_whole
+from costof.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from costof.analysis.result import Result
+
+RESULT = "result.json"
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+def show(folder: Path, as_json: bool) -> None:
+    """Print the answer of an earlier run."""
+    from costof.analysis import analyse
+
+    ledger = Ledger.open(folder)
+    print_answer(analyse(ledger), ledger, as_json)
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+def report(folder: Path) -> None:
+    """Make the reports of an earlier run again, from its ledger alone."""
+    ledger = Ledger.open(folder)
+    write_answer(ledger)
+    for name in (RESULT, "report.html", "report.md"):
+        click.echo(str(ledger.folder / name))
+
+
+def write_answer(ledger: Ledger) -> Result:
+    """`result.json` and the reports, beside the ledger they come from."""
+    from costof.analysis import analyse
+    from costof.report import write_reports
+
+    result = analyse(ledger)
+    try:
+        write_whole(ledger.folder / RESULT, result.model_dump_json(indent=2) + "\n")
+        write_reports(result, ledger.folder)
+    except OSError as error:
+        raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error
+    return result
+
+
+def print_answer(result: Result, ledger: Ledger, as_json: bool) -> None:
+    """On standard output."""
+    from costof.report import render_terminal
+
+    if as_json:
+        click.echo(result.model_dump_json(indent=2))
+        return
+    console = Console(highlight=False)
+    render_terminal(result, console, ledger.folder)

@@ -1,0 +1,52 @@
+"""Where studies come from: those of costof's own, and files of the user's."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from costof.errors import CostofError, Problem, nearest
+from costof.study.schema import Study
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+def study_names() -> list[str]:
+    """Names of costof's own studies, sorted."""
+    files = resources.files("costof.studies").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def load_study(name: str) -> Study:
+    """The study called `name`, or that of a file: whatever ends with '.toml' is a path.
+
+    Raises `UNKNOWN_STUDY` (with the nearest name) or `BROKEN_STUDY`.
+    """
+    if name.endswith(".toml"):
+        return _read(Path(name))
+    known = study_names()
+    if name not in known:
+        raise CostofError(Problem.UNKNOWN_STUDY, name=name, nearest=nearest(name, known))
+    return _read(resources.files("costof.studies") / f"{name}.toml")
+
+
+def _read(file: Traversable) -> Study:
+    name = file.name.removesuffix(".toml")
+    try:
+        if not _NAME.fullmatch(name):
+            raise ValueError("its name may have small letters, digits and hyphens")
+        return Study.model_validate({"name": name, **tomllib.loads(file.read_text())})
+    except OSError as error:
+        detail = error.strerror or str(error)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        detail = f"{place}: {first['msg']}" if place else first["msg"]
+    except ValueError as error:
+        detail = str(error)
+    raise CostofError(Problem.BROKEN_STUDY, path=file, detail=detail)
