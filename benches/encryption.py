@@ -23,8 +23,9 @@ from costof.ipc.process import Instrument, border_plan, engine, engine_path
 from costof.run.instruments import LOAD
 from costof.services.mysql.lab import MysqlLab
 from costof.statistics.effects import ratio
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, PlannedArm, resolve
+from costof.study.plan import Options, resolve
 
 VECTORS = Path(__file__).parent.parent / "tests" / "vectors" / "column-encryption.json"
 RECORDS = 1000

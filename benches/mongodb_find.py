@@ -19,8 +19,9 @@ from costof.drivers.mongodb import PymongoDriver
 from costof.ipc.process import Instrument, border_plan, engine
 from costof.services import Service
 from costof.services.mongodb.lab import service
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, PlannedArm, resolve
+from costof.study.plan import Options, resolve
 
 RECORDS = 10_000
 TURNS = 5

@@ -25,8 +25,9 @@ from costof.ipc.process import Instrument, border_plan, engine
 from costof.lab.certificates import write_private
 from costof.run.instruments import LOAD
 from costof.services.mysql.lab import MysqlLab
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, PlannedArm, resolve
+from costof.study.plan import Options, resolve
 
 RECORDS = 10_000
 TURNS = 5

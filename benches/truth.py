@@ -25,8 +25,9 @@ from costof.services import Service
 from costof.services.mysql.lab import MysqlLab
 from costof.services.open import open_service
 from costof.services.replication.lab import ReplicationLab
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 
 STUDY = "mysql-transport"
 ROUNDS = "8"

@@ -10,7 +10,8 @@ from costof.datasets.tpcc import load_operations
 from costof.ipc.process import Instrument, ReadyArm, SliceAnswer, border_plan, engine
 from costof.run.instruments import LOAD, load_workload
 from costof.services import Service
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 from tests.lab_programs import HANGS_SECONDS
 
 WORKLOADS = (

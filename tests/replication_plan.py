@@ -6,7 +6,8 @@ import tomllib
 from importlib import resources
 from typing import Any
 
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.arms import PlannedArm
+from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 
 STUDY = "mongodb-chained-replication"

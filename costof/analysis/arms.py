@@ -7,7 +7,7 @@ from costof.analysis.result import Arm, Cpu, Evidence, Factor
 from costof.analysis.run_record import Run, cpu_seconds
 from costof.document.format import listed
 from costof.ledger.ledger import SliceRecord
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 
 NEAR_ONE_CORE = 0.8
 

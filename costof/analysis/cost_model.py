@@ -13,7 +13,7 @@ from costof.analysis.run_record import Run, cpu_seconds
 from costof.ledger.ledger import SliceRecord
 from costof.statistics.effects import difference, estimate
 from costof.statistics.estimate import Estimate
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 from costof.study.schema import Operation
 
 

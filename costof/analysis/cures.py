@@ -14,7 +14,8 @@ from costof.analysis.result import Cure, Effect, NoiseFloor
 from costof.analysis.run_record import Run
 from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, Comparisons, estimate, ratio, verdict
 from costof.statistics.estimate import Estimate, Verdict
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 from costof.study.schema import Cures, Study
 
 #: No cure is asked for more than this many times the loss, either way.

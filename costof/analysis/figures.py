@@ -14,7 +14,7 @@ from costof.statistics.break_even import Rounds, break_even
 from costof.statistics.effects import FEWEST_ROUNDS, Comparisons, difference, estimate, needed_rounds, ratio, verdict
 from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
 

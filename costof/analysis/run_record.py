@@ -19,7 +19,8 @@ from costof.ledger.ledger import (
 )
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 
 @dataclass

@@ -12,7 +12,7 @@ from costof.analysis.result import BurstCheck, CoresFor, Sizing
 from costof.analysis.run_record import Run
 from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL, difference, estimate
 from costof.statistics.estimate import Estimate
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 from costof.study.schema import Sizing as Asked
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]

@@ -14,7 +14,7 @@ from costof.analysis.result import SplitPart, SplitStep
 from costof.analysis.run_record import Run
 from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
 from costof.statistics.estimate import Estimate
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 from costof.study.schema import Split
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from costof.analysis.result import Tree
 from costof.analysis.run_record import Run
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 
 FACT = "tree"
 

@@ -29,7 +29,8 @@ from costof.run.instruments import Panel
 from costof.run.machine import describe_machine, steal_seconds
 from costof.run.schedule import enough, precision, turns_of_round
 from costof.services import Observation, Service
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
 FRUITLESS_ROUNDS = 2

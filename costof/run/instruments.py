@@ -22,8 +22,9 @@ from costof.ipc.process import (
 )
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
+from costof.study.arms import PlannedArm
 from costof.study.asked import PLAIN
-from costof.study.plan import Plan, PlannedArm
+from costof.study.plan import Plan
 
 LOAD = "load"
 LOAD_WORKERS = 4

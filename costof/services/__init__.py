@@ -15,7 +15,7 @@ from typing import Any, Self
 from costof.ipc.process import SliceAnswer
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 
 LoadData = Callable[[PlannedArm], None]
 #: What a service knows of itself at one instant; only the service reads it.

@@ -21,7 +21,8 @@ from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import Marker, check_ca_file, own_name
 from costof.services import Service
 from costof.services.plain_arms import barred_by_tls
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 
 class OwnMysqlDatabase(Service):

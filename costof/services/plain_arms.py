@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 
 
 def barred_by_tls(arm: PlannedArm, tls_asked: bool, allowed: bool) -> str | None:

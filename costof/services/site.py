@@ -16,7 +16,8 @@ from costof.lab.lab import Lab
 from costof.lab.network import Network
 from costof.lab.resource import Opened
 from costof.lab.round_trips import LinkEvidence, measured
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 # Servers take the first loopback addresses of the lab, so that they are where they would be without a distance.
 CLIENT_LOOPBACK = 100

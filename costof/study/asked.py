@@ -82,6 +82,11 @@ def asked_by(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
     return Asked.model_validate(merged)
 
 
+def asked_alone(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
+    """As `asked_by`, of one level's effects: how the client speaks another one says."""
+    return asked_by([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
+
+
 def _merge(into: dict[str, Any], effect: dict[str, Any]) -> None:
     for key, value in effect.items():
         if isinstance(value, dict):

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from costof.model import Model
-from costof.study.asked import Asked, asked_by
+from costof.study.asked import Asked, asked_alone, asked_by
 
 Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
@@ -310,9 +310,7 @@ class Study(Model):
         return self
 
     def _check_effect(self, factor: Factor, level: str) -> None:
-        unknown = (
-            asked_by([({"transport": {"kind": "tls"}}, ""), *factor.effects(level)]).workload.keys() - self.workloads
-        )
+        unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads
         if unknown:
             raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
 

@@ -22,8 +22,9 @@ from costof.services.gateway.own import GatewayTarget
 from costof.services.gateway.rules import encrypted_columns
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 from tests.engines import TPCC_WORKLOADS, WORKLOADS, Engines
 from tests.lab_programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
 from tests.replication_plan import plan_for as small_replication_plan

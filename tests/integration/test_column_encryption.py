@@ -33,8 +33,9 @@ from costof.services.gateway.rules import encrypted_columns, rules_text
 from costof.services.gateway.sample import Login, compare, read_recorded, read_rows
 from costof.services.gateway.sample import log_in as log_in_raw
 from costof.services.open import open_service
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
 from tests.engines import Engines
 from tests.lab_programs import ADMIN, HANGS_SECONDS, alive, eventually, running_mariadb, user_of_many_databases

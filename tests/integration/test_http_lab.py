@@ -29,8 +29,9 @@ from costof.programs.nginx import Nginx
 from costof.programs.origin import Listener, OriginProcess
 from costof.services.http import site
 from costof.services.http.lab import HttpLab, Route, _Connection, _context
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 from tests.lab_programs import HANGS_SECONDS, eventually, get
 
 pytestmark = pytest.mark.servers

@@ -11,8 +11,9 @@ import pytest
 from costof.ipc.process import application
 from costof.lab.lab import is_root
 from costof.services.mongodb.lab import MongodbLab
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 from tests.engines import Engines, patient_plan
 from tests.lab_programs import HANGS_SECONDS
 

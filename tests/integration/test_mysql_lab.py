@@ -14,9 +14,10 @@ from costof.lab.lab import is_root
 from costof.lab.namespace import FOLDER
 from costof.services.mysql.lab import MysqlLab, keys_to_show
 from costof.services.mysql.tunnels import cipher_of
+from costof.study.arms import PlannedArm
 from costof.study.asked import Asked
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 from tests.engines import Engines
 from tests.lab_programs import SHORTER_MS, alive, eventually
 

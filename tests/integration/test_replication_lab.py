@@ -29,7 +29,7 @@ from costof.services import Judgement
 from costof.services.replication import nodes
 from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.nodes import Distances, Group, NodeNetwork
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 from tests.lab_programs import HANGS_SECONDS, SHORTER_MS, alive, eventually
 from tests.replication_plan import arms_by_shape, plan_for
 

@@ -12,8 +12,9 @@ from costof.ipc.process import Phase
 from costof.lab.lab import is_root
 from costof.services.mongodb.lab import MongodbLab
 from costof.services.mysql.lab import MysqlLab
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 from tests.capture import SYN, Capture, Segment, round_trips
 from tests.engines import Engines
 

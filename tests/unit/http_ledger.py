@@ -14,8 +14,9 @@ import numpy as np
 from costof.ipc.process import HttpCounts, Phase, SliceAnswer
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
 from costof.statistics.histogram import new_histogram
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 
 from .ledgers import ready_record
 

@@ -11,7 +11,8 @@ import numpy as np
 from costof.ipc.process import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, ReadyRecord, SliceRecord
 from costof.statistics.histogram import new_histogram
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 NS_PER_MS = 1e6
 OPERATIONS = 20

@@ -13,8 +13,9 @@ import numpy as np
 
 from costof.ipc.process import SliceAnswer
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, SliceRecord
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 
 from .ledgers import phase_of, ready_record
 

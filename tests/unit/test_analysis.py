@@ -12,8 +12,9 @@ from costof.errors import CostofError, Problem
 from costof.ledger.ledger import EnvironmentRecord, Ledger, LostRecord
 from costof.report import render_markdown
 from costof.statistics.estimate import Verdict
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 
 from .ledgers import Spent, made_up
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from costof.ipc.process import Decrypted, SliceAnswer, TpccCounts
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, ProofRecord, SliceRecord
+from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.plan import Options, Plan, PlannedArm, resolve
+from costof.study.plan import Options, Plan, resolve
 
 from .ledgers import Spent, phase_of, ready_record
 

@@ -39,7 +39,8 @@ from costof.services.gateway.rules import (
     rules_text,
 )
 from costof.services.gateway.sample import Login, Rows, compare, read_recorded
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 FIRST_PORT = 3307
 MASTER_KEY = "costof"

@@ -22,7 +22,8 @@ from costof.services import Judgement, LoadData, Observation, Service
 from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
 from costof.services.gateway.rules import Account, CatalogueAccount
 from costof.services.gateway.sample import Login, Rows, log_in, read_rows
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 GATEWAY = "gateway"
 #: Accounts beside the measured one.

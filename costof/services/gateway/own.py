@@ -27,7 +27,8 @@ from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, 
 from costof.services.gateway.rules import Account, CatalogueAccount
 from costof.services.gateway.sample import Login, Rows, log_in, read_rows
 from costof.services.own_mysql import OwnMysqlDatabase
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 #: The key of the gateway's own certificate, where the user's account must speak TLS.
 KEY = "ecdsa-p256"

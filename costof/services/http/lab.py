@@ -26,7 +26,8 @@ from costof.programs.origin import Listener, ListenerCounters, OriginProcess
 from costof.services import LoadData, Service
 from costof.services.http.setting import Setting
 from costof.services.http.site import BalancedSite
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
 PATH = "/?wait=200"

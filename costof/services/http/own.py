@@ -17,7 +17,8 @@ from costof.programs.access import Access
 from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
 from costof.services.http.setting import Setting
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 from costof.urls import UrlError, check_without_login, query_shown
 
 PORTS = {"https": 443, "http": 80}

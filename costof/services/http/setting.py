@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from costof.model import Model
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 
 
 class Setting(Model):

@@ -20,7 +20,8 @@ from costof.programs.mongod.replica_set import PORT, Member, ReplicaSet, read_co
 from costof.services import LoadData, Service
 from costof.services.site import Site
 from costof.services.tickets import Tickets
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"

@@ -26,7 +26,8 @@ from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, own
 from costof.services import LoadData, Service
 from costof.services.mongodb.lab import COLLECTION
 from costof.services.plain_arms import barred_by_tls
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 
 class MongodbTarget(Service):

@@ -17,7 +17,8 @@ from costof.services import LoadData, Service
 from costof.services.mysql.tunnels import Tunnels
 from costof.services.site import Site
 from costof.services.tickets import Tickets
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 
 class MysqlLab(Opened, Service):

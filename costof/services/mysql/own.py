@@ -12,7 +12,8 @@ from costof.programs.own_database import told_writes
 from costof.services import LoadData, Service
 from costof.services.mysql.tunnels import cipher_of
 from costof.services.own_mysql import OwnMysqlDatabase
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 
 class MysqlTarget(OwnMysqlDatabase):

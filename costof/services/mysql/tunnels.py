@@ -10,7 +10,7 @@ from costof.lab.lab import Lab
 from costof.programs.mariadb.server import greets
 from costof.programs.openssh import SshServer, Tunnel
 from costof.services.site import Site
-from costof.study.plan import PlannedArm
+from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 

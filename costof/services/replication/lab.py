@@ -29,7 +29,8 @@ from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
 from costof.services.replication.shape import NotArrangedError, ShapedSet
 from costof.services.replication.tree import told
-from costof.study.plan import Plan, PlannedArm
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"

@@ -18,8 +18,9 @@ from costof.services.mongodb.own import MongodbTarget, shown
 from costof.services.replication.lab import write_concern
 from costof.services.replication.readings import SetReading, figures_of, read_status, tree_mismatch
 from costof.services.replication.tree import told
+from costof.study.arms import PlannedArm
 from costof.study.asked import Transport
-from costof.study.plan import Plan, PlannedArm
+from costof.study.plan import Plan
 
 
 class ReplicationTarget(MongodbTarget):

@@ -1,0 +1,165 @@
+"""Arms: the combinations of levels that a run compares, from a study, a profile and what the user chose."""
+
+from __future__ import annotations
+
+import itertools
+
+from pydantic import Field
+
+from costof.errors import CostofError, Problem
+from costof.model import Model
+from costof.study.asked import Asked
+from costof.study.schema import AS_SERVED, Profile, Study
+
+TWIN_SUFFIX = "-twin"
+CONTEXT_SIGN = "@"
+
+
+class PlannedArm(Model):
+    name: str
+    label: str
+    levels: dict[str, str]
+    asked: Asked = Field(default_factory=Asked, description="What its levels ask for.")
+    control: bool = False
+    twin: bool = False
+    baseline: str | None = None
+    context: str = ""
+
+    @property
+    def protection(self) -> str:
+        """The arm's name without its context."""
+        return self.name.split(CONTEXT_SIGN)[0]
+
+
+def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
+    """The control, its twin, and one arm for each combination of the chosen levels that makes sense; all of it once
+    for each context (a distance).
+
+    The control is always there: without it nothing has a cost. A factor that does not apply to an arm (a key size
+    without TLS) is left out of its levels. An arm's name is its main level and every level that varies in this run,
+    and its context where there are several.
+    """
+    levels = {
+        name: chosen.get(name) or profile.factors.get(name) or factor.default for name, factor in study.factors.items()
+    }
+    settings = {name: levels[name] for name, factor in study.factors.items() if factor.context}
+    combinations = _combinations(study, {name: each for name, each in levels.items() if name not in settings})
+    for name in chosen:
+        if chosen[name] != [AS_SERVED] and study.factors[name].when and not any(name in c for c in combinations):
+            conditions = study.factors[name].when.items()
+            condition = " and ".join(f"{other} = {' or '.join(wanted)}" for other, wanted in conditions)
+            raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
+    varied = [name for name in levels if name != study.main_factor and name not in settings and len(levels[name]) > 1]
+    groups: dict[tuple[str, ...], list[PlannedArm]] = {}
+    for setting in itertools.product(*settings.values()):
+        groups[setting] = [_arm(study, combination, varied) for combination in combinations]
+    first = next(iter(groups))
+    usual = dict(zip(settings, first, strict=True))
+    for change in profile.also if combinations else []:
+        if not change.keys() & chosen.keys():
+            setting = tuple(change.get(name, level) for name, level in usual.items())
+            own = {name: level for name, level in change.items() if name not in settings}
+            changed = _applying(study, {**_everywhere(study, levels), **combinations[0], **own})
+            arm = _arm(study, changed, [*varied, *(name for name in own if name != study.main_factor)])
+            if arm not in groups.setdefault(setting, []):
+                groups[setting].append(arm)
+    arms = []
+    for setting, planned in groups.items():
+        shared = dict(zip(settings, setting, strict=True))
+        arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
+    return [arm.model_copy(update={"asked": study.asked(arm.levels)}) for arm in arms]
+
+
+def _everywhere(study: Study, levels: dict[str, list[str]]) -> dict[str, str]:
+    """The first level of every factor that is not a context."""
+    return {name: each[0] for name, each in levels.items() if not study.factors[name].context}
+
+
+def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
+    """Those of the levels that apply beside the others, in the study's order."""
+    return {
+        name: every[name]
+        for name, factor in study.factors.items()
+        if name in every and all(every[other] in wanted for other, wanted in factor.when.items())
+    }
+
+
+def _context(study: Study, shared: dict[str, str], first: dict[str, str], settings: dict[str, list[str]]) -> str:
+    """The name of a setting: every distance where there are several, and whatever else is not as in the first."""
+    told = []
+    for name, level in shared.items():
+        if study.factors[name].milliseconds:
+            told += [level] if len(settings[name]) > 1 else []
+        elif level != first[name]:
+            told.append(f"{name}-{level}")
+    return ", ".join(told)
+
+
+def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
+    """Every set of levels that applies and is not excluded, the control's left out."""
+    found: list[dict[str, str]] = []
+    for combination in itertools.product(*levels.values()):
+        every = dict(zip(levels, combination, strict=True))
+        applying = _applying(study, every)
+        excluded = any(all(applying.get(n) == level for n, level in pair.items()) for pair in study.excludes)
+        if applying not in found and not excluded and not _is_control(study, applying):
+            found.append(applying)
+    return found
+
+
+def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str], context: str) -> list[PlannedArm]:
+    where = CONTEXT_SIGN + context if context else ""
+    plain = study.control[study.main_factor]
+    control = PlannedArm(
+        name=plain + where,
+        label=study.labels[plain].format(**study.control),
+        levels={**study.control, **shared},
+        control=True,
+        context=context,
+    )
+    twin = control.model_copy(
+        update={
+            "name": plain + TWIN_SUFFIX + where,
+            "label": f"{control.label} (twin)",
+            "control": False,
+            "twin": True,
+            "baseline": control.name,
+        }
+    )
+    return [
+        control,
+        twin,
+        *(
+            arm.model_copy(
+                update={
+                    "name": arm.name + where,
+                    "levels": {**arm.levels, **shared},
+                    "baseline": control.name,
+                    "context": context,
+                }
+            )
+            for arm in arms
+        ),
+    ]
+
+
+def _is_control(study: Study, levels: dict[str, str]) -> bool:
+    return all(levels.get(name) == level for name, level in study.control.items())
+
+
+def _arm(study: Study, levels: dict[str, str], varied: list[str]) -> PlannedArm:
+    parts = [levels[study.main_factor]]
+    for name in varied:
+        if name in levels:
+            # 'on' and 'off' say nothing by themselves; other levels do.
+            parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
+    label = _label(study, levels)
+    told = study.labels[levels[study.main_factor]]
+    untold = [name for name in varied if name in levels and f"{{{name}}}" not in told]
+    if untold:
+        label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in untold)
+    return PlannedArm(name="-".join(parts), label=label, levels=levels)
+
+
+def _label(study: Study, levels: dict[str, str]) -> str:
+    return study.labels[levels[study.main_factor]].format(**levels)

@@ -1,0 +1,73 @@
+"""Options: what a command line may say of a plan, read and checked."""
+
+from __future__ import annotations
+
+import re
+
+from costof.errors import CostofError, Problem, nearest
+from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study
+
+MOST_RECORDS = 100_000_000
+MOST_ROUNDS = 100_000
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def parse_assignment(text: str) -> tuple[str, str]:
+    """Name and value of 'name=value'. Raises `NOT_AN_ASSIGNMENT`."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise CostofError(Problem.NOT_AN_ASSIGNMENT, text=text)
+    return name.strip(), value.strip()
+
+
+def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
+    """Of a factor, as `--set` names them. Raises `UNKNOWN_FACTOR`, `LAB_ONLY_FACTOR` and `UNKNOWN_LEVEL`."""
+    if name not in study.factors:
+        allowed = [*study.factors, *(["records"] if any(each.records for each in study.profiles.values()) else [])]
+        raise CostofError(
+            Problem.UNKNOWN_FACTOR,
+            name=name,
+            study=study.name,
+            nearest=nearest(name, allowed),
+            allowed=", ".join(allowed),
+        )
+    if on_target and study.factors[name].lab_only:
+        raise CostofError(Problem.LAB_ONLY_FACTOR, factor=name)
+    known = study.factors[name].levels
+    levels = [level.strip() for level in text.split(",")]
+    for level in levels:
+        if not study.factors[name].allows(level):
+            choices = ", ".join(known)
+            if study.factors[name].milliseconds:
+                choices += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
+            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=choices)
+    return list(dict.fromkeys(levels))
+
+
+def whole_number(name: str, text: str, low: int, high: int) -> int:
+    """Raises `BAD_NUMBER` beyond the bounds."""
+    digits = text.replace("_", "").replace(",", "")
+    if not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
+        raise CostofError(Problem.BAD_NUMBER, name=name, text=text, low=low, high=high)
+    return int(digits)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of '45s', '5m' or '1h30m'. Raises `BAD_DURATION`."""
+    match = _DURATION.fullmatch(text.strip())
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    total = hours * 3600 + minutes * 60 + seconds
+    if total <= 0:
+        raise CostofError(Problem.BAD_DURATION, text=text)
+    return float(total)
+
+
+def parse_precision(text: str) -> float:
+    """0.02 of '2%'. Raises `BAD_PRECISION`."""
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = 0.0
+    if not text.strip().endswith("%") or not 0 < value < 1:
+        raise CostofError(Problem.BAD_PRECISION, text=text)
+    return value
