@@ -1,11 +1,11 @@
 //! What measuring itself costs: a figure of every report, measured on the machine and at the time of the run. Beside it,
 //! where it is asked for alone, what encrypting and decrypting a value costs.
 
-use crate::border::SelfCost;
-use crate::clock;
-use crate::encryption::{Algorithm, DataKey, SessionSalt};
-use crate::error::Result;
-use crate::record::{Phase, Recorder, Traffic, Trail};
+use crate::ipc::SelfCost;
+use base::clock;
+use base::error::Result;
+use encryption::{Algorithm, DataKey, SessionSalt};
+use record::{Phase, Recorder, Traffic, Trail};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hint::black_box;

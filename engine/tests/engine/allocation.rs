@@ -7,17 +7,21 @@ use crate::support::http::{Http, OK, Says};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{PATIENCE, http_service, mysql_service, on_runtime, service, tls};
-use costof_engine::border::{Data, HttpService, MysqlService, Statements, Transport, Verify};
-use costof_engine::clock;
-use costof_engine::drive::{Order, Seat, Window, work};
-use costof_engine::encryption::Algorithm;
-use costof_engine::record::SliceLog;
-use costof_engine::runtime::{Executor, Reactor};
-use costof_engine::wire::{AboutOf, Ask, Client, Target, http, mongodb, mysql};
-use costof_engine::workload::{Query, Random, Request, Workload, sysbench, ycsb};
+use base::Random;
+use base::clock;
+use encryption::Algorithm;
+use net::runtime::{Executor, Gate, Reactor};
+use net::settings::{Transport, Verify};
+use record::SliceLog;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::mysql::Statements;
+use wire::{http, mongodb, mysql};
+use workload::Data;
+use workload::{AboutOf, Ask, Client, Target};
+use workload::{OPENING_AT_A_TIME, Order, Seat, Window, work};
+use workload::{Query, Request, Workload, sysbench, ycsb};
 
 #[test]
 fn a_plain_query_allocates_nothing() {
@@ -101,14 +105,14 @@ fn an_operation_of_ycsb_allocates_nothing() {
     assert_eq!(difference, 0);
 }
 
-fn of_http(settings: HttpService, transport: Transport) -> u64 {
+fn of_http(settings: http::Settings, transport: Transport) -> u64 {
     let service =
         on_runtime(
             move |reactor| async move { http::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
         );
     let service = Arc::new(service.unwrap());
     allocations_of_two_slices(|reactor| {
-        let gate = http::gate(&reactor);
+        let gate = Rc::new(Gate::new(reactor.clone(), OPENING_AT_A_TIME));
         Request::new(http::Client::new(service, reactor, gate), 0)
     })
 }
@@ -127,7 +131,7 @@ fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 
     of_mysql_service(mysql_service(address, PASSWORD, statements), transport)
 }
 
-fn of_mysql_service(settings: MysqlService, transport: Transport) -> u64 {
+fn of_mysql_service(settings: mysql::Settings, transport: Transport) -> u64 {
     let service =
         on_runtime(
             move |reactor| async move { mysql::Service::discover(&settings, &transport, &reactor, PATIENCE).await },

@@ -6,13 +6,13 @@ use crate::support::engine::Engine;
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{PATIENCE, mysql_service, open_mysql, tls};
-use costof_engine::border::{Statements, Transport, Verify};
-use costof_engine::gateway::limits::Limits;
-use costof_engine::gateway::rules::{Catalogue, ColumnFacts, Facts, Rules};
-use costof_engine::gateway::session::{Session, Shared};
+use gateway::limits::Limits;
+use gateway::rules::{Catalogue, ColumnFacts, Facts, Rules};
+use gateway::session::{Session, Shared};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::packets::HandshakePacket;
 use mysql_common::proto::MySerialize;
+use net::settings::{Transport, Verify};
 use openssl::ssl::SslVersion;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use wire::mysql::Statements;
 
 const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'u'\nrole = 'plaintext'\n\

@@ -4,13 +4,14 @@ use crate::support::authority::{Authority, VALID};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{mysql_service, open_mysql, tls};
-use costof_engine::border::{Statements, Transport, Verify};
-use costof_engine::error::{Class, Failure, Result};
-use costof_engine::record::{Connection, Phase, Trail};
+use base::error::{Class, Failure, Result};
+use net::settings::{Transport, Verify};
 use openssl::ssl::{SslAcceptor, SslVersion};
+use record::{Connection, Phase, Trail};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wire::mysql::Statements;
 
 const PLAIN: Transport = Transport::Plain {};
 

@@ -3,9 +3,9 @@
 use crate::support::authority::{Authority, VALID};
 use crate::support::server::{self, Manner};
 use crate::support::{open, tls};
-use costof_engine::border::{self, TlsVersion, Transport, Verify};
-use costof_engine::record::{Phase, Trail};
+use net::settings::{TlsVersion, Transport, Verify};
 use openssl::ssl::SslVersion;
+use record::{Phase, Trail};
 
 fn round_trips(trail: &Trail) -> Vec<(Phase, u64)> {
     trail.laps().map(|lap| (lap.phase, lap.traffic.round_trips)).collect()
@@ -46,7 +46,7 @@ fn a_session_is_resumed_where_it_is_asked_for_alone() {
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     for (resumption, version) in [(true, TlsVersion::V1_3), (true, TlsVersion::V1_2), (false, TlsVersion::V1_3)] {
         let Transport::Tls(settings) = tls(&ca_file, Some(version), Verify::Full) else { panic!("TLS") };
-        let transport = Transport::Tls(border::Tls { resumption, ..settings });
+        let transport = Transport::Tls(net::settings::Tls { resumption, ..settings });
         // Discovery's connections come first: the one measured here is never the first.
         let (_, connection) = open(&address, transport).unwrap();
         assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");

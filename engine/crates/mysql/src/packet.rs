@@ -1,0 +1,211 @@
+//! Packets (MySQL Internals, "MySQL Packets"): their header, and the three short answers OK, EOF and ERR.
+
+use crate::bytes::Reader;
+use base::error::{Class, Failure, Result};
+
+/// The payload's length in three bytes, and a sequence number.
+pub const HEADER: usize = 4;
+/// A payload of this length is continued in the next packet. Nothing here is that long, in neither direction.
+pub const TOO_LONG: usize = 0xFF_FFFF;
+
+/// First bytes of answers.
+const OK: u8 = 0x00;
+const EOF: u8 = 0xFE;
+const ERR: u8 = 0xFF;
+/// Of an EOF's payload; a row that begins with the same byte is longer.
+const LONGEST_EOF: usize = 5;
+/// The status flag `SERVER_MORE_RESULTS_EXISTS`.
+const MORE_RESULTS: u16 = 8;
+/// `ER_ACCESS_DENIED_ERROR`, and the SQL state of all that is about who we are.
+const ACCESS_DENIED: u16 = 1045;
+const INVALID_AUTHORIZATION: &[u8] = b"28000";
+/// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB says that access is denied.
+const TLS_REQUIRED: u16 = 3159;
+/// A server's words are cut here; its own limit is 512 bytes.
+const LONGEST_MESSAGE: usize = 512;
+
+/// A packet's payload length and sequence number; None while too few bytes are there.
+///
+/// # Errors
+/// `protocol`, for a payload that is continued.
+pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
+    let Some(&[low, middle, high, sequence]) = start.first_chunk::<HEADER>() else { return Ok(None) };
+    match u32::from_le_bytes([low, middle, high, 0]) as usize {
+        TOO_LONG => Err(Failure::protocol("an answer of 16 MB or more was not asked for")),
+        length => Ok(Some((length, sequence))),
+    }
+}
+
+/// Fill in the header of a packet that was written after room for one.
+///
+/// # Errors
+/// `plan`, where it is too long to be sent.
+pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
+    let length = packet.len() - HEADER;
+    if length >= TOO_LONG {
+        return Err(Failure::new(Class::Plan, "a request of 16 MB or more cannot be sent"));
+    }
+    packet[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    packet[3] = sequence;
+    Ok(())
+}
+
+/// Whether it says that something failed.
+pub fn is_error(packet: &[u8]) -> bool {
+    packet.first() == Some(&ERR)
+}
+
+/// Whether it ends a list: an EOF, or the OK that stands for one where the client can do without EOF.
+pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
+    packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
+}
+
+/// The packet, unless it is an error.
+///
+/// # Errors
+/// The server's own.
+pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
+    if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
+}
+
+/// How many rows a statement that has no result set has changed.
+///
+/// # Errors
+/// `protocol`, and the server's own.
+pub fn changed_rows(packet: &[u8]) -> Result<u64> {
+    let mut reader = Reader::new(not_an_error(packet)?);
+    if reader.u8()? != OK {
+        return Err(Failure::protocol("the answer to a statement without a result is no OK"));
+    }
+    let changed = reader.length()?;
+    reader.length()?;
+    no_more_results(reader.u16()?)?;
+    Ok(changed)
+}
+
+/// Check the end of a result set.
+///
+/// # Errors
+/// `protocol`.
+pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
+    let mut reader = Reader::new(packet);
+    reader.u8()?;
+    if without_eof {
+        reader.length()?;
+        reader.length()?;
+    } else {
+        reader.u16()?;
+    }
+    no_more_results(reader.u16()?)
+}
+
+fn no_more_results(status: u16) -> Result<()> {
+    if status & MORE_RESULTS == 0 { Ok(()) } else { Err(Failure::protocol("a second result was not asked for")) }
+}
+
+/// The server's error in its own words: `1045 (28000): Access denied…`.
+pub fn server_error(packet: &[u8]) -> Failure {
+    read_error(packet).unwrap_or_else(|malformed| malformed)
+}
+
+fn read_error(packet: &[u8]) -> Result<Failure> {
+    let mut reader = Reader::new(packet);
+    reader.u8()?;
+    let code = reader.u16()?;
+    // Before the client has said what it can do, there is no SQL state.
+    let state = if reader.peek() == Some(b'#') { &reader.bytes(6)?[1..] } else { b"HY000" };
+    let words = reader.rest();
+    let words = String::from_utf8_lossy(&words[..words.len().min(LONGEST_MESSAGE)]);
+    let class = match code {
+        ACCESS_DENIED => Class::Authentication,
+        TLS_REQUIRED => Class::PlainRefused,
+        _ if state == INVALID_AUTHORIZATION => Class::Authentication,
+        _ => Class::Server,
+    };
+    let failure = Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state)));
+    Ok(Failure { code: Some(code), ..failure })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_common::constants::CapabilityFlags;
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::{CommonOkPacket, ErrPacket, OkPacketDeserializer, OldEofPacket};
+    use mysql_common::proto::MyDeserialize;
+    use proptest::prelude::*;
+
+    /// The examples of MySQL Internals, "ERR_Packet" and "OK_Packet".
+    const NO_TABLES_USED: &[u8] = b"\xff\x48\x04#HY000No tables used";
+    const OK_OF_THE_MANUAL: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+
+    #[test]
+    fn an_error_is_said_in_the_servers_words() {
+        let failure = server_error(NO_TABLES_USED);
+        assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "1096 (HY000): No tables used"));
+        assert_eq!(server_error(b"\xff\x10\x04Too many connections").detail, "1040 (HY000): Too many connections");
+    }
+
+    #[test]
+    fn errors_about_who_we_are_have_a_class_of_their_own() {
+        let class = |packet| server_error(packet).class;
+        assert_eq!(class(b"\xff\x15\x04#28000Access denied for user 'u'@'h'"), Class::Authentication);
+        assert_eq!(class(b"\xff\xa2\x06#28000Access denied for user 'root'@'h'"), Class::Authentication);
+        assert_eq!(
+            class(b"\xff\x57\x0c#HY000Connections using insecure transport are prohibited"),
+            Class::PlainRefused
+        );
+        assert_eq!(class(b"\xff\x15"), Class::Protocol, "cut");
+    }
+
+    #[test]
+    fn an_ok_counts_rows_and_an_eof_ends_them() {
+        assert_eq!(changed_rows(OK_OF_THE_MANUAL).unwrap(), 0);
+        assert_eq!(changed_rows(b"\x00\x64\x00\x02\x00\x00\x00").unwrap(), 100);
+        assert_eq!(changed_rows(NO_TABLES_USED).unwrap_err().class, Class::Server);
+        assert!(changed_rows(b"\x00\x01\x00\x0a\x00\x00\x00").is_err(), "more results");
+        let (eof, ok) = (b"\xfe\x00\x00\x02\x00", b"\xfe\x00\x00\x02\x00\x00\x00");
+        assert!(is_end(eof, false) && is_end(ok, true) && !is_end(ok, false));
+        check_end(eof, false).unwrap();
+        check_end(ok, true).unwrap();
+        assert!(check_end(b"\xfe\x00\x00\x0a\x00", false).is_err());
+    }
+
+    #[test]
+    fn long_packets_are_refused_in_both_directions() {
+        assert_eq!(header(&[0xff, 0xff, 0xff, 0]).unwrap_err().class, Class::Protocol);
+        assert_eq!(header(&[0xfe, 0xff, 0xff, 3]).unwrap(), Some((TOO_LONG - 1, 3)));
+        assert_eq!(header(&[1, 0, 0]).unwrap(), None);
+        finish(&mut vec![0; HEADER + TOO_LONG - 1], 0).unwrap();
+        assert_eq!(finish(&mut vec![0; HEADER + TOO_LONG], 0).unwrap_err().class, Class::Plan);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), without_eof in any::<bool>()) {
+            let _ = (header(&bytes), changed_rows(&bytes), check_end(&bytes, without_eof), server_error(&bytes));
+        }
+
+        /// Another implementation reads what we read.
+        #[test]
+        fn agrees_with_mysql_common(code in any::<u16>(), words in "[a-z ]{0,40}", changed in any::<u64>()) {
+            let mut error = vec![ERR];
+            error.extend(code.to_le_bytes());
+            error.extend(b"#42S02");
+            error.extend(words.as_bytes());
+            let theirs = ErrPacket::deserialize(CapabilityFlags::CLIENT_PROTOCOL_41, &mut ParseBuf(&error)).unwrap();
+            let theirs = theirs.server_error();
+            let (code, words) = (theirs.error_code(), theirs.message_str());
+            prop_assert_eq!(server_error(&error).detail, format!("{code} (42S02): {words}"));
+
+            let mut ok = vec![OK, EOF];
+            ok.extend(changed.to_le_bytes());
+            ok.extend(b"\x00\x02\x00\x00\x00");
+            let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
+            let theirs = OkPacketDeserializer::<CommonOkPacket>::deserialize(capabilities, &mut ParseBuf(&ok)).unwrap();
+            prop_assert_eq!(changed_rows(&ok).unwrap(), theirs.into_inner().affected_rows());
+            let eof = b"\xfe\x00\x00\x02\x00";
+            OkPacketDeserializer::<OldEofPacket>::deserialize(capabilities, &mut ParseBuf(eof)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From a connected socket to an accepted user: greeting, TLS, and the proof, which may take several turns.
+
+use super::auth::{Credentials, Plugin};
+use super::channel::Channel;
+use super::handshake::{AuthSwitch, Greeting};
+use base::error::{Class, Failure, Result};
+use encryption::{ClientNonce, SessionSalt};
+use mysql::packet;
+use net::runtime::Reactor;
+use net::transport::{Address, Stream, Transport};
+use record::{Phase, Trail};
+use std::rc::Rc;
+
+/// First bytes of what a server says to a proof.
+const ACCEPTED: u8 = 0x00;
+const MORE_DATA: u8 = 0x01;
+/// What `caching_sha2_password` says in such data, …
+const FAST_AUTH_SUCCEEDED: u8 = 3;
+const FULL_AUTH_WANTED: u8 = 4;
+/// … and how it is asked for its public key.
+const PUBLIC_KEY_WANTED: u8 = 2;
+/// Another proof, full authentication, a key, an OK: what takes longer is no server that will accept us.
+const MOST_TURNS: usize = 8;
+
+/// A connection whose user was accepted.
+pub struct LoggedIn {
+    /// Ready for commands.
+    pub channel: Channel,
+    /// Lists end without an EOF of their own.
+    pub without_eof: bool,
+    /// What a gateway's keys are bound to, where we decrypt.
+    pub salt: Option<SessionSalt>,
+}
+
+/// Connect, and mark each phase.
+///
+/// # Errors
+/// Whatever keeps a connection from standing.
+pub async fn log_in(
+    reactor: &Rc<Reactor>,
+    address: &Address,
+    transport: &Transport,
+    user: &Credentials,
+    trail: &mut Trail,
+) -> Result<LoggedIn> {
+    let mut channel = Channel::new(Stream::connect(reactor, address, trail).await?);
+    let greeting = Greeting::parse(channel.receive().await?)?;
+    channel.lap(Phase::Greeting, trail);
+    if let Transport::Tls(_) = transport {
+        if !greeting.offers_tls() {
+            return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
+        }
+        // The server says nothing to this: the TLS handshake begins at once.
+        greeting.append_tls_request(user, channel.reply());
+        channel.send().await?;
+        channel = channel.secure(transport, address, trail).await?;
+    }
+    let nonce = if user.decrypts() { Some(ClientNonce::random()?) } else { None };
+    let proven = Proof::new(&mut channel, user, &greeting).give(&greeting, nonce.as_ref()).await;
+    proven.map_err(|failure| if channel.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
+    channel.check_idle()?;
+    channel.lap(Phase::Auth, trail);
+    let salt = match nonce {
+        Some(nonce) => Some(SessionSalt::of(greeting.scramble()?, &nonce)),
+        None => None,
+    };
+    Ok(LoggedIn { channel, without_eof: greeting.is_without_eof(), salt })
+}
+
+/// A proof on its way.
+struct Proof<'a> {
+    channel: &'a mut Channel,
+    user: &'a Credentials,
+    plugin: Plugin,
+    nonce: Vec<u8>,
+}
+
+/// What a server's packet asks of us.
+enum Turn {
+    Accepted,
+    /// Nothing but to wait for the next.
+    Wait,
+    GivePassword,
+    Switch(AuthSwitch),
+}
+
+impl<'a> Proof<'a> {
+    fn new(channel: &'a mut Channel, user: &'a Credentials, greeting: &Greeting) -> Self {
+        // A server may propose what only some of its users have; it will ask again for ours.
+        let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
+        Proof { channel, user, plugin, nonce: greeting.nonce.clone() }
+    }
+
+    async fn give(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
+        let tls = !self.channel.stream().is_plain();
+        let proof = self.plugin.proof(self.user, &self.nonce)?;
+        greeting.append_response(self.user, (self.plugin.name(), &proof), nonce, tls, self.channel.reply());
+        self.channel.send().await?;
+        for _ in 0..MOST_TURNS {
+            let answer = match read_turn(self.channel.receive().await?, self.plugin)? {
+                Turn::Accepted => return Ok(()),
+                Turn::Wait => continue,
+                Turn::Switch(switch) => self.switch(switch)?,
+                Turn::GivePassword => self.password().await?,
+            };
+            self.say(&answer).await?;
+        }
+        Err(Failure::new(Class::Authentication, "the server does not end the authentication"))
+    }
+
+    fn switch(&mut self, switch: AuthSwitch) -> Result<Vec<u8>> {
+        self.plugin = Plugin::named(&switch.plugin).ok_or_else(|| unknown(&switch.plugin))?;
+        self.nonce = switch.nonce;
+        self.plugin.proof(self.user, &self.nonce)
+    }
+
+    /// The password itself, so that nobody on the way can read it.
+    async fn password(&mut self) -> Result<Vec<u8>> {
+        if !self.channel.stream().is_plain() {
+            return Ok(self.user.password_with_zero());
+        }
+        self.say(&[PUBLIC_KEY_WANTED]).await?;
+        let answer = packet::not_an_error(self.channel.receive().await?)?;
+        match answer.split_first() {
+            Some((&MORE_DATA, key)) => self.user.encrypted_password(&self.nonce, key),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn say(&mut self, what: &[u8]) -> Result<()> {
+        self.channel.reply().extend_from_slice(what);
+        self.channel.send().await
+    }
+}
+
+fn read_turn(packet: &[u8], plugin: Plugin) -> Result<Turn> {
+    match packet::not_an_error(packet)? {
+        [ACCEPTED, ..] => Ok(Turn::Accepted),
+        [MORE_DATA, FAST_AUTH_SUCCEEDED] if plugin == Plugin::CachingSha2 => Ok(Turn::Wait),
+        [MORE_DATA, FULL_AUTH_WANTED] if plugin == Plugin::CachingSha2 => Ok(Turn::GivePassword),
+        other => AuthSwitch::parse(other)?.map(Turn::Switch).ok_or_else(unexpected),
+    }
+}
+
+/// MariaDB denies access in the same words to a wrong password and to whoever ought to have come under TLS.
+fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
+    if failure.class != Class::Authentication || !greeting.offers_tls() {
+        return failure;
+    }
+    Failure::new(failure.class, format!("{}; the server may also require TLS", failure.detail))
+}
+
+fn unexpected() -> Failure {
+    Failure::protocol("the server's answer to the authentication is not MySQL's")
+}
+
+fn unknown(plugin: &[u8]) -> Failure {
+    let name = String::from_utf8_lossy(&plugin[..plugin.len().min(64)]).into_owned();
+    Failure::new(Class::Authentication, format!("the server asks for the plugin '{name}', which is not known here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn turn(packet: &[u8], plugin: Plugin) -> std::result::Result<Turn, Class> {
+        read_turn(packet, plugin).map_err(|failure| failure.class)
+    }
+
+    #[test]
+    fn a_server_may_accept_wait_or_ask() {
+        let sha2 = Plugin::CachingSha2;
+        assert!(matches!(turn(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Turn::Accepted)));
+        assert!(matches!(turn(b"\x01\x03", sha2), Ok(Turn::Wait)));
+        assert!(matches!(turn(b"\x01\x04", sha2), Ok(Turn::GivePassword)));
+        assert!(matches!(turn(b"\xfemysql_native_password\0nonce", sha2), Ok(Turn::Switch(_))));
+        assert_eq!(turn(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
+    }
+
+    /// A server that asks for the password itself, where another proof is under way, is not given it.
+    #[test]
+    fn what_one_proof_asks_for_is_nothing_to_another() {
+        for plugin in [Plugin::Native, Plugin::Ed25519] {
+            assert_eq!(turn(b"\x01\x04", plugin).err(), Some(Class::Protocol));
+        }
+        assert_eq!(turn(b"\x01\x05", Plugin::CachingSha2).err(), Some(Class::Protocol));
+        assert_eq!(turn(b"", Plugin::Native).err(), Some(Class::Protocol));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
+                let _ = read_turn(&bytes, plugin);
+            }
+        }
+    }
+}
