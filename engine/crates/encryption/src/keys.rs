@@ -175,7 +175,8 @@ impl AlgorithmKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientNonce, SCRAMBLE};
+    use crate::ClientNonce;
+    use mysql::handshake::SCRAMBLE;
 
     const MASTER: &str = "000102030405060708090A0B0C0D0E0F";
 

@@ -21,5 +21,5 @@ pub use demand::Demand;
 pub use envelope::{Envelope, WrappedKey};
 pub use keys::{DataKey, MasterKey, WRAPPED_KEY};
 pub use locked::lock_keys;
-pub use session::{ClientNonce, SCRAMBLE, SessionSalt};
+pub use session::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE, SessionSalt};
 pub use values::{MOST_VALUES, Opener, Sealer};

@@ -1,11 +1,14 @@
 //! What binds a session's keys to the session: both of its ends put something new into them.
 
 use base::error::{Class, Failure, Result};
+use mysql::handshake::SCRAMBLE;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Bytes of the server's part: the scramble of its greeting (MySQL Internals, "Protocol::HandshakeV10").
-pub const SCRAMBLE: usize = 20;
+/// The connection attribute by which a client says to a gateway that it decrypts, `1`, …
+pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
+/// … and the one by which it says its part of what binds keys to the session.
+pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
 /// Bytes of the client's part.
 const NONCE: usize = 32;
 const SALT: usize = 32;

@@ -2,13 +2,9 @@
 
 use crate::sql::{Refusal, RefusalKind};
 use base::error::{Class, Failure, Result};
-use mysql::bytes::Reader;
-use mysql::packet::{self, HEADER};
+use mysql::bytes::{Reader, append_length};
+use mysql::packet::{self, OkPacket, ServerError};
 
-/// Before the client has said what it can do, an error has no SQL state (MySQL Internals, "ERR_Packet").
-const ERR: u8 = 0xFF;
-/// The server's own limit of a message.
-const LONGEST_MESSAGE: usize = 512;
 /// Of a status what drivers go by: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS, NO_BACKSLASH_ESCAPES and IN_READONLY_TRANSACTION.
 /// The others tell how a statement was carried out.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 9 | 1 << 13;
@@ -130,27 +126,9 @@ impl Complaint {
 
     /// The whole packet. `with_state`: the client has said that it speaks the protocol of 4.1.
     pub fn append(&self, sequence: u8, with_state: bool, out: &mut Vec<u8>) {
-        append_error(self.code, with_state.then_some(self.state), self.message.as_bytes(), sequence, out);
+        let state = with_state.then_some(self.state);
+        ServerError { code: self.code, state, words: self.message.as_bytes() }.append(sequence, out);
     }
-}
-
-/// Append an error; what is long of it is cut.
-pub fn append_error(code: u16, state: Option<&[u8; 5]>, message: &[u8], sequence: u8, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    out.push(ERR);
-    out.extend_from_slice(&code.to_le_bytes());
-    if let Some(state) = state {
-        out.push(b'#');
-        out.extend_from_slice(state);
-    }
-    out.extend_from_slice(&message[..message.len().min(LONGEST_MESSAGE)]);
-    finish(&mut out[start..], sequence);
-}
-
-/// Short packets, whose length always fits.
-fn finish(packet: &mut [u8], sequence: u8) {
-    packet::finish(packet, sequence).expect("a packet of less than 16 MB");
 }
 
 /// An OK, or the one that ends rows, without its words and warnings, and without the id of a new row unless it may be told.
@@ -159,18 +137,15 @@ fn finish(packet: &mut [u8], sequence: u8) {
 /// `protocol`.
 pub fn append_bare_ok(payload: &[u8], tells_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
-    let first = reader.u8()?;
-    let changed = reader.length()?;
-    let id = reader.length()?;
-    let (status, _warnings) = (reader.u16()?, reader.u16()?);
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    out.push(first);
-    append_length(changed, out);
-    append_length(if tells_id { id } else { 0 }, out);
-    out.extend_from_slice(&(status & STATUS_FOR_DRIVERS).to_le_bytes());
-    out.extend_from_slice(&NO_WARNINGS);
-    finish(&mut out[start..], sequence);
+    let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
+    let _warnings = reader.u16()?;
+    append(sequence, out, |out| {
+        out.push(payload[0]);
+        append_length(out, changed);
+        append_length(out, if tells_id { id } else { 0 });
+        out.extend_from_slice(&(status & STATUS_FOR_DRIVERS).to_le_bytes());
+        out.extend_from_slice(&NO_WARNINGS);
+    });
     Ok(())
 }
 
@@ -179,11 +154,8 @@ pub fn append_bare_ok(payload: &[u8], tells_id: bool, sequence: u8, out: &mut Ve
 /// # Errors
 /// `protocol`.
 pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
-    let mut reader = Reader::new(payload);
-    let first = reader.u8()?;
-    let (_warnings, status) = (reader.u16()?, reader.u16()?);
-    let [low, high] = (status & STATUS_FOR_DRIVERS).to_le_bytes();
-    append_short(&[first, NO_WARNINGS[0], NO_WARNINGS[1], low, high], sequence, out);
+    let [low, high] = (packet::eof_status(payload)? & STATUS_FOR_DRIVERS).to_le_bytes();
+    append_short(&[payload[0], NO_WARNINGS[0], NO_WARNINGS[1], low, high], sequence, out);
     Ok(())
 }
 
@@ -200,30 +172,12 @@ pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> 
 
 /// Append a packet of a few bytes.
 pub fn append_short(payload: &[u8], sequence: u8, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    out.extend_from_slice(payload);
-    finish(&mut out[start..], sequence);
+    append(sequence, out, |out| out.extend_from_slice(payload));
 }
 
-/// A length-encoded integer.
-pub fn append_length(number: u64, out: &mut Vec<u8>) {
-    let bytes = number.to_le_bytes();
-    match number {
-        0..=250 => out.push(bytes[0]),
-        251..=0xFFFF => {
-            out.push(0xFC);
-            out.extend_from_slice(&bytes[..2]);
-        }
-        0x1_0000..=0xFF_FFFF => {
-            out.push(0xFD);
-            out.extend_from_slice(&bytes[..3]);
-        }
-        _ => {
-            out.push(0xFE);
-            out.extend_from_slice(&bytes);
-        }
-    }
+/// Short packets, whose length always fits.
+fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    packet::append(sequence, out, write).expect("a packet of less than 16 MB");
 }
 
 /// What is too long to be looked at.
@@ -286,13 +240,6 @@ mod tests {
             let _ = append_bare_eof(&bytes, 0, &mut Vec::new());
             let _ = append_bare_prepared(&bytes, 0, &mut Vec::new());
             let _ = append_bare_ok(&[&[0], &bytes[..]].concat(), tells_id, 0, &mut Vec::new());
-        }
-
-        #[test]
-        fn lengths_lead_back(number: u64) {
-            let mut out = Vec::new();
-            append_length(number, &mut out);
-            prop_assert_eq!(Reader::new(&out).length().unwrap(), number);
         }
     }
 }

@@ -1,28 +1,23 @@
 //! A server's errors in the gateway's words. What a server says of an error may quote rows, so none of it goes on; its
 //! number does where programs act upon it.
 
-use super::messages::append_error;
 use base::error::Result;
-use mysql::bytes::Reader;
+use mysql::packet::{STATE, ServerError};
 
 /// ER_UNKNOWN_ERROR: what is not listed.
 const UNKNOWN: u16 = 1105;
 const WORDLESS: &str = "The server refused this; the gateway holds back its words, which may quote data";
-/// Of an SQL state its class, and all of it.
+/// Of an SQL state its class.
 const CLASS: usize = 2;
-const STATE: usize = 5;
 
 /// Append a server's error as a guarded account is told it. Of one that is not listed the class of its SQL state is kept.
 ///
 /// # Errors
 /// `protocol`.
 pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
-    let mut reader = Reader::new(payload);
-    reader.u8()?;
-    let code = reader.u16()?;
+    let ServerError { code, state: told, .. } = ServerError::parse(payload)?;
     let mut state = *b"HY000";
-    if reader.peek() == Some(b'#') {
-        let told = &reader.bytes(1 + STATE)?[1..];
+    if let Some(told) = told {
         let kept = if words(code).is_some() { STATE } else { CLASS };
         if told.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()) {
             state = *b"00000";
@@ -30,7 +25,7 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
         }
     }
     let (code, words) = words(code).map_or((UNKNOWN, WORDLESS), |words| (code, words));
-    append_error(code, Some(&state), words.as_bytes(), sequence, out);
+    ServerError { code, state: Some(&state), words: words.as_bytes() }.append(sequence, out);
     Ok(())
 }
 

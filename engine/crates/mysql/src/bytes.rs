@@ -94,6 +94,14 @@ impl<'a> Reader<'a> {
         self.bytes(usize::try_from(length).map_err(|_| too_short())?)
     }
 
+    /// A value of a text row; None, where it is NULL.
+    pub fn text_or_null(&mut self) -> Result<Option<&'a [u8]>> {
+        if self.peek() == Some(NULL) {
+            return self.u8().map(|_| None);
+        }
+        self.text().map(Some)
+    }
+
     /// Bytes after a length of one byte.
     pub fn short_text(&mut self) -> Result<&'a [u8]> {
         let length = self.u8()?;
@@ -105,20 +113,23 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Write a length-encoded string of less than 16 MB.
-pub fn append_text(request: &mut Vec<u8>, text: &[u8]) {
-    append_length(request, text.len());
-    request.extend_from_slice(text);
+/// Write a length-encoded string.
+pub fn append_text(out: &mut Vec<u8>, text: &[u8]) {
+    append_length(out, text.len() as u64);
+    out.extend_from_slice(text);
 }
 
-/// Write a length-encoded integer below 16 MB: no request is longer.
-pub fn append_length(request: &mut Vec<u8>, length: usize) {
-    let bytes = (length as u32).to_le_bytes();
-    match length {
-        0..=250 => request.push(bytes[0]),
-        251..=0xFFFF => request.extend_from_slice(&[TWO_FOLLOW, bytes[0], bytes[1]]),
-        _ => request.extend_from_slice(&[THREE_FOLLOW, bytes[0], bytes[1], bytes[2]]),
-    }
+/// Write a length-encoded integer.
+pub fn append_length(out: &mut Vec<u8>, number: u64) {
+    let bytes = number.to_le_bytes();
+    let (first, count) = match number {
+        0..=250 => return out.push(bytes[0]),
+        251..=0xFFFF => (TWO_FOLLOW, 2),
+        0x1_0000..=0xFF_FFFF => (THREE_FOLLOW, 3),
+        _ => (EIGHT_FOLLOW, 8),
+    };
+    out.push(first);
+    out.extend_from_slice(&bytes[..count]);
 }
 
 fn too_short() -> Failure {
@@ -157,6 +168,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn lengths_lead_back(number: u64) {
+            let mut out = Vec::new();
+            append_length(&mut out, number);
+            prop_assert_eq!(Reader::new(&out).length().unwrap(), number);
+        }
+
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let mut reader = Reader::new(&bytes);

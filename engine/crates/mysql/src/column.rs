@@ -1,6 +1,6 @@
 //! A column's definition (MySQL Internals, "Protocol::ColumnDefinition41"), and how its values lie in a row.
 
-use crate::bytes::{NULL, Reader};
+use crate::bytes::{NULL, Reader, append_text};
 use base::error::{Failure, Result};
 
 /// `MYSQL_TYPE_BLOB`, and the charset `binary`.
@@ -90,7 +90,7 @@ impl<'a> Definition<'a> {
         let _catalog = reader.text()?;
         let (database, table, original_table) = (reader.text()?, reader.text()?, reader.text()?);
         let (name, original_name) = (reader.text()?, reader.text()?);
-        if usize::from(reader.u8()?) != OriginalType::LENGTH + FILLER {
+        if usize::from(reader.u8()?) != Self::FROM_TYPE {
             return Err(Failure::protocol("a column's definition is not MySQL's"));
         }
         let stated = reader.bytes(OriginalType::LENGTH)?.try_into().expect("so many bytes");
@@ -98,6 +98,9 @@ impl<'a> Definition<'a> {
         let original = [database, original_table, original_name];
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
+
+    /// Bytes from the type's first one to the end of a definition that nothing follows.
+    pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
     /// A glance at a definition that nothing follows: its type's number. None, where it must be parsed.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
@@ -109,7 +112,7 @@ impl<'a> Definition<'a> {
             }
             at += 1 + usize::from(length);
         }
-        (packet.len() == at + 1 + OriginalType::LENGTH + FILLER).then(|| packet[at + 1 + KIND])
+        (packet.len() == at + 1 + Self::FROM_TYPE).then(|| packet[at + 1 + KIND])
     }
 
     /// The names by which the statement calls it.
@@ -138,33 +141,54 @@ pub enum BinaryForm {
 }
 
 impl BinaryForm {
-    /// Of a type's number.
-    pub fn of(kind: u8) -> Self {
-        match kind {
-            // TINY.
-            1 => BinaryForm::Fixed(1),
-            // SHORT, YEAR.
-            2 | 13 => BinaryForm::Fixed(2),
-            // LONG, FLOAT, INT24.
-            3 | 4 | 9 => BinaryForm::Fixed(4),
-            // DOUBLE, LONGLONG.
-            5 | 8 => BinaryForm::Fixed(8),
-            // NULL, which has no values.
-            6 => BinaryForm::Fixed(0),
-            // TIMESTAMP, DATE, TIME, DATETIME.
-            7 | 10..=12 => BinaryForm::Short,
-            _ => BinaryForm::Text,
+    /// Of a type's number, `MYSQL_TYPE_…`; None, where no row has values of it.
+    pub fn of(kind: u8) -> Option<Self> {
+        Some(match kind {
+            // TINY
+            0x01 => BinaryForm::Fixed(1),
+            // SHORT, YEAR
+            0x02 | 0x0D => BinaryForm::Fixed(2),
+            // LONG, FLOAT, INT24
+            0x03 | 0x04 | 0x09 => BinaryForm::Fixed(4),
+            // DOUBLE, LONGLONG
+            0x05 | 0x08 => BinaryForm::Fixed(8),
+            // TIMESTAMP, DATE, TIME, DATETIME
+            0x07 | 0x0A..=0x0C => BinaryForm::Short,
+            // DECIMAL, VARCHAR, BIT; VECTOR, JSON, NEWDECIMAL, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY
+            0x00 | 0x0F | 0x10 | 0xF2 | 0xF5..=0xFF => BinaryForm::Text,
+            _ => return None,
+        })
+    }
+
+    /// As `of`, for one who takes what comes: NULL's own type has values of no bytes, and unknown ones are strings.
+    pub fn of_any(kind: u8) -> Self {
+        const NULL_TYPE: u8 = 0x06;
+        Self::of(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
+    }
+
+    /// Read a value: what of it is not its length.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn read<'a>(self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+        match self {
+            BinaryForm::Fixed(length) => reader.bytes(length),
+            BinaryForm::Short => reader.short_text(),
+            BinaryForm::Text => reader.text(),
         }
     }
-}
 
-/// How the rows are laid out that a value stands in: what its bytes mean differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RowFormat {
-    /// Of a query.
-    Text,
-    /// Of a prepared statement.
-    Binary,
+    /// Write a value, whose length fits.
+    pub fn append(self, row: &mut Vec<u8>, content: &[u8]) {
+        match self {
+            BinaryForm::Fixed(_) => row.extend_from_slice(content),
+            BinaryForm::Short => {
+                row.push(content.len() as u8);
+                row.extend_from_slice(content);
+            }
+            BinaryForm::Text => append_text(row, content),
+        }
+    }
 }
 
 #[cfg(test)]

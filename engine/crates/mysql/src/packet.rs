@@ -8,32 +8,50 @@ pub const HEADER: usize = 4;
 /// A payload of this length is continued in the next packet. Nothing here is that long, in neither direction.
 pub const TOO_LONG: usize = 0xFF_FFFF;
 
-/// First bytes of answers.
-const OK: u8 = 0x00;
-const EOF: u8 = 0xFE;
-const ERR: u8 = 0xFF;
+/// First byte of an answer that all went well, …
+pub const OK: u8 = 0x00;
+/// … of one that ends a list, …
+pub const EOF: u8 = 0xFE;
+/// … and of an error.
+pub const ERR: u8 = 0xFF;
 /// Of an EOF's payload; a row that begins with the same byte is longer.
-const LONGEST_EOF: usize = 5;
+pub const LONGEST_EOF: usize = 5;
 /// The status flag `SERVER_MORE_RESULTS_EXISTS`.
-const MORE_RESULTS: u16 = 8;
+pub const MORE_RESULTS: u16 = 1 << 3;
 /// `ER_ACCESS_DENIED_ERROR`, and the SQL state of all that is about who we are.
 const ACCESS_DENIED: u16 = 1045;
-const INVALID_AUTHORIZATION: &[u8] = b"28000";
+const INVALID_AUTHORIZATION: &[u8; STATE] = b"28000";
 /// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB says that access is denied.
 const TLS_REQUIRED: u16 = 3159;
-/// A server's words are cut here; its own limit is 512 bytes.
+/// An error's words are cut here: a server's own limit.
 const LONGEST_MESSAGE: usize = 512;
 
 /// A packet's payload length and sequence number; None while too few bytes are there.
+pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
+    let &[low, middle, high, sequence] = start.first_chunk::<HEADER>()?;
+    Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
+}
+
+/// As `split_header`, where no packet is continued.
 ///
 /// # Errors
-/// `protocol`, for a payload that is continued.
+/// `protocol`, for a payload that is.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
-    let Some(&[low, middle, high, sequence]) = start.first_chunk::<HEADER>() else { return Ok(None) };
-    match u32::from_le_bytes([low, middle, high, 0]) as usize {
-        TOO_LONG => Err(Failure::protocol("an answer of 16 MB or more was not asked for")),
-        length => Ok(Some((length, sequence))),
+    match split_header(start) {
+        Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more was not asked for")),
+        header => Ok(header),
     }
+}
+
+/// Append a whole packet, its payload written by `write`.
+///
+/// # Errors
+/// `plan`, where it is too long to be sent.
+pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    write(out);
+    finish(&mut out[start..], sequence)
 }
 
 /// Fill in the header of a packet that was written after room for one.
@@ -68,19 +86,75 @@ pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
     if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
 }
 
+/// What an OK says, or the one that stands for an EOF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OkPacket {
+    /// Rows that were changed.
+    pub changed: u64,
+    /// Of a new row.
+    pub id: u64,
+    /// Status flags.
+    pub status: u16,
+}
+
+impl OkPacket {
+    /// From its first byte on; what is left are warnings and words.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        reader.u8()?;
+        Ok(OkPacket { changed: reader.length()?, id: reader.length()?, status: reader.u16()? })
+    }
+}
+
+/// The status that an EOF says.
+///
+/// # Errors
+/// `protocol`.
+pub fn eof_status(packet: &[u8]) -> Result<u16> {
+    let mut reader = Reader::new(packet);
+    let (_first, _warnings) = (reader.u8()?, reader.u16()?);
+    reader.u16()
+}
+
+/// What a statement that was prepared is answered with first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreparedPacket {
+    /// Its number.
+    pub statement: u32,
+    /// Of its result.
+    pub columns: u16,
+    /// Question marks.
+    pub parameters: u16,
+}
+
+impl PreparedPacket {
+    /// None, where the packet is something else.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
+        let mut reader = Reader::new(packet);
+        if reader.u8()? != OK {
+            return Ok(None);
+        }
+        let statement = reader.u32()?;
+        Ok(Some(PreparedPacket { statement, columns: reader.u16()?, parameters: reader.u16()? }))
+    }
+}
+
 /// How many rows a statement that has no result set has changed.
 ///
 /// # Errors
 /// `protocol`, and the server's own.
 pub fn changed_rows(packet: &[u8]) -> Result<u64> {
-    let mut reader = Reader::new(not_an_error(packet)?);
-    if reader.u8()? != OK {
+    if not_an_error(packet)?.first().is_some_and(|first| *first != OK) {
         return Err(Failure::protocol("the answer to a statement without a result is no OK"));
     }
-    let changed = reader.length()?;
-    reader.length()?;
-    no_more_results(reader.u16()?)?;
-    Ok(changed)
+    let ok = OkPacket::read(&mut Reader::new(packet))?;
+    no_more_results(ok.status)?;
+    Ok(ok.changed)
 }
 
 /// Check the end of a result set.
@@ -88,33 +162,62 @@ pub fn changed_rows(packet: &[u8]) -> Result<u64> {
 /// # Errors
 /// `protocol`.
 pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
-    let mut reader = Reader::new(packet);
-    reader.u8()?;
-    if without_eof {
-        reader.length()?;
-        reader.length()?;
-    } else {
-        reader.u16()?;
-    }
-    no_more_results(reader.u16()?)
+    let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
+    no_more_results(status)
 }
 
 fn no_more_results(status: u16) -> Result<()> {
     if status & MORE_RESULTS == 0 { Ok(()) } else { Err(Failure::protocol("a second result was not asked for")) }
 }
 
-/// The server's error in its own words: `1045 (28000): Access denied…`.
-pub fn server_error(packet: &[u8]) -> Failure {
-    read_error(packet).unwrap_or_else(|malformed| malformed)
+/// What an error says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerError<'a> {
+    /// Its number.
+    pub code: u16,
+    /// Its SQL state; None, where the client has not said yet what it can do.
+    pub state: Option<&'a [u8; STATE]>,
+    /// In the server's words.
+    pub words: &'a [u8],
 }
 
-fn read_error(packet: &[u8]) -> Result<Failure> {
-    let mut reader = Reader::new(packet);
-    reader.u8()?;
-    let code = reader.u16()?;
-    // Before the client has said what it can do, there is no SQL state.
-    let state = if reader.peek() == Some(b'#') { &reader.bytes(6)?[1..] } else { b"HY000" };
-    let words = reader.rest();
+/// Of an SQL state.
+pub const STATE: usize = 5;
+
+impl<'a> ServerError<'a> {
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(packet: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(packet);
+        let (_first, code) = (reader.u8()?, reader.u16()?);
+        let has_state = reader.peek() == Some(b'#');
+        let state = if has_state { reader.bytes(1 + STATE)?.last_chunk() } else { None };
+        Ok(ServerError { code, state, words: reader.rest() })
+    }
+
+    /// Append it as a packet; what is long of its words is cut.
+    pub fn append(&self, sequence: u8, out: &mut Vec<u8>) {
+        let ServerError { code, state, words } = self;
+        let write = |out: &mut Vec<u8>| {
+            out.push(ERR);
+            out.extend_from_slice(&code.to_le_bytes());
+            if let Some(state) = state {
+                out.push(b'#');
+                out.extend_from_slice(*state);
+            }
+            out.extend_from_slice(&words[..words.len().min(LONGEST_MESSAGE)]);
+        };
+        append(sequence, out, write).expect("a packet of less than 16 MB");
+    }
+}
+
+/// The server's error in its own words: `1045 (28000): Access denied…`.
+pub fn server_error(packet: &[u8]) -> Failure {
+    let ServerError { code, state, words } = match ServerError::parse(packet) {
+        Ok(error) => error,
+        Err(malformed) => return malformed,
+    };
+    let state = state.unwrap_or(b"HY000");
     let words = String::from_utf8_lossy(&words[..words.len().min(LONGEST_MESSAGE)]);
     let class = match code {
         ACCESS_DENIED => Class::Authentication,
@@ -123,7 +226,7 @@ fn read_error(packet: &[u8]) -> Result<Failure> {
         _ => Class::Server,
     };
     let failure = Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state)));
-    Ok(Failure { code: Some(code), ..failure })
+    Failure { code: Some(code), ..failure }
 }
 
 #[cfg(test)]

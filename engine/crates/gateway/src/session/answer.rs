@@ -4,17 +4,13 @@
 use super::flow::{CONTINUED, Head};
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
+use mysql::packet::{EOF, ERR, LONGEST_EOF, MORE_RESULTS, OK, OkPacket, PreparedPacket, eof_status};
 
-/// First bytes of packets.
-const OK: u8 = 0x00;
+/// First byte of a wish for a client's file.
 const FILE_WANTED: u8 = 0xFB;
-const EOF: u8 = 0xFE;
-const ERR: u8 = 0xFF;
-const LONGEST_EOF: usize = 5;
 /// More than any server has in a result set.
 const MOST_COLUMNS: u64 = 1 << 16;
-/// Status flags.
-const MORE_RESULTS: u16 = 1 << 3;
+/// The status flag `SERVER_STATUS_CURSOR_EXISTS`.
 const CURSOR_EXISTS: u16 = 1 << 6;
 
 /// What may come next of an answer.
@@ -216,12 +212,10 @@ impl Answer {
     }
 
     fn prepared(&mut self, head: &Head<'_>) -> Result<Kind> {
-        let mut reader = Reader::new(head.payload);
-        if reader.u8()? != OK {
+        let Some(prepared) = PreparedPacket::parse(head.payload)? else {
             return Err(Failure::protocol("the server's answer to a preparation is none"));
-        }
-        let statement = reader.u32()?;
-        let (columns, parameters) = (reader.u16()?, reader.u16()?);
+        };
+        let PreparedPacket { statement, columns, parameters } = prepared;
         self.expected = match parameters {
             0 => after(Of::Parameters { columns }),
             _ => Expected::Definitions { left: parameters.into(), of: Of::Parameters { columns } },
@@ -231,19 +225,12 @@ impl Answer {
 
     /// Whether more results follow.
     fn read_ok_status(&mut self, payload: &[u8]) -> Result<bool> {
-        let mut reader = Reader::new(payload);
-        reader.u8()?;
-        reader.length()?;
-        reader.length()?;
-        self.status = reader.u16()?;
+        self.status = OkPacket::read(&mut Reader::new(payload))?.status;
         Ok(self.status & MORE_RESULTS != 0)
     }
 
     fn read_eof_status(&mut self, payload: &[u8]) -> Result<()> {
-        let mut reader = Reader::new(payload);
-        reader.u8()?;
-        reader.u16()?;
-        self.status = reader.u16()?;
+        self.status = eof_status(payload)?;
         Ok(())
     }
 }

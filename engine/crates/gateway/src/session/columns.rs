@@ -5,49 +5,12 @@ use crate::rules::Rules;
 use crate::sql::{Output, Taint};
 use base::error::{Failure, Result};
 use encryption::{Algorithm, associated_data, encrypted};
-use mysql::bytes::Reader;
-use mysql::{OriginalType, RowFormat};
+use mysql::{Definition, RowFormat};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Bytes that follow the fixed ones.
-const FILLER: usize = 2;
 /// Definitions that a session remembers: a client may make any number of names.
 const MOST_REMEMBERED: usize = 4096;
-/// A definition, read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Definition<'a> {
-    /// Original names of database, table and column.
-    pub names: [&'a [u8]; 3],
-    /// Its type.
-    pub original: OriginalType,
-    /// Where the type begins.
-    at: usize,
-}
-
-impl<'a> Definition<'a> {
-    /// # Errors
-    /// `protocol`.
-    pub fn parse(payload: &'a [u8]) -> Result<Self> {
-        let mut reader = Reader::new(payload);
-        let _catalogue = reader.text()?;
-        let database = reader.text()?;
-        let _alias_of_table = reader.text()?;
-        let table = reader.text()?;
-        let _alias = reader.text()?;
-        let column = reader.text()?;
-        let fixed = usize::try_from(reader.length()?).unwrap_or(usize::MAX);
-        let at = payload.len() - reader.clone().rest().len();
-        let bytes: &[u8; OriginalType::LENGTH] = reader
-            .bytes(fixed)?
-            .first_chunk()
-            // What follows would go on unread.
-            .filter(|_| fixed == OriginalType::LENGTH + FILLER && reader.is_empty())
-            .ok_or_else(|| Failure::protocol("a column's definition is none"))?;
-        Ok(Definition { names: [database, table, column], original: OriginalType::from_bytes(*bytes), at })
-    }
-}
-
 /// What becomes of a column.
 #[derive(Debug)]
 pub enum Column {
@@ -105,16 +68,19 @@ impl Seen {
 }
 
 fn make(payload: &[u8], output: Output, format: RowFormat, rules: &Rules, sealing: &mut Sealing) -> Result<Column> {
-    let definition = Definition::parse(payload)?;
-    let Definition { names, original, at } = definition;
+    let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
+    // What follows would go on unread.
+    if !tail.is_empty() {
+        return Err(Failure::protocol("a column's definition is longer than it should be"));
+    }
     let algorithm = match (output, named_algorithm(names, rules)) {
         (Output::Sealed(algorithm), _) | (Output::Plain, Some(algorithm)) => algorithm,
         (Output::Plain, None) => return Ok(Column::Plain { kind: original.kind }),
     };
     sealing.prepare(algorithm)?;
-    let mut packet = payload[..at].to_vec();
+    let mut packet = payload[..payload.len() - Definition::FROM_TYPE].to_vec();
     packet.extend_from_slice(&encrypted(original, algorithm).bytes());
-    packet.extend_from_slice(&[0; FILLER]);
+    packet.resize(payload.len(), 0);
     sealing.append_envelope(algorithm, original, &mut packet)?;
     let associated = associated_data(algorithm, original, format, names).into();
     Ok(Column::Sealed { kind: original.kind, algorithm, associated, definition: packet.into() })

@@ -8,27 +8,9 @@ use crate::sql::{self, Plan, Surroundings};
 use base::error::{Failure, Result};
 use mysql::RowFormat;
 use mysql::bytes::Reader;
-use mysql::packet::{self, HEADER};
+use mysql::command::*;
+use mysql::packet;
 use std::rc::Rc;
-
-const QUIT: u8 = 0x01;
-const INIT_DB: u8 = 0x02;
-const QUERY: u8 = 0x03;
-const FIELD_LIST: u8 = 0x04;
-const STATISTICS: u8 = 0x09;
-const PROCESS_INFO: u8 = 0x0A;
-const PROCESS_KILL: u8 = 0x0C;
-const DEBUG: u8 = 0x0D;
-const PING: u8 = 0x0E;
-const CHANGE_USER: u8 = 0x11;
-const STMT_PREPARE: u8 = 0x16;
-const STMT_EXECUTE: u8 = 0x17;
-const STMT_SEND_LONG_DATA: u8 = 0x18;
-const STMT_CLOSE: u8 = 0x19;
-const STMT_RESET: u8 = 0x1A;
-const SET_OPTION: u8 = 0x1B;
-const STMT_FETCH: u8 = 0x1C;
-const RESET_CONNECTION: u8 = 0x1F;
 
 /// The only option that there is: several statements in one command. On is 0.
 const MULTI_STATEMENTS_OFF: u16 = 1;
@@ -402,9 +384,8 @@ fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
 }
 
 fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    out.push(command);
-    out.extend_from_slice(text.as_bytes());
-    packet::finish(&mut out[start..], 0)
+    packet::append(0, out, |out| {
+        out.push(command);
+        out.extend_from_slice(text.as_bytes());
+    })
 }

@@ -1,7 +1,7 @@
 //! Bytes of one direction on their way.
 
 use super::LOOK;
-use mysql::packet::HEADER;
+use mysql::packet::{self, HEADER};
 
 /// A packet of this length is continued in the next one.
 pub const CONTINUED: usize = 0xFF_FFFF;
@@ -57,8 +57,7 @@ impl<'a> Flow<'a> {
     /// The next packet, once enough of it is there.
     pub fn head(&self) -> Option<Head<'a>> {
         let rest = &self.input[self.taken..];
-        let &[low, middle, high, sequence] = rest.first_chunk::<HEADER>()?;
-        let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
+        let (length, sequence) = packet::split_header(rest)?;
         let payload = &rest[HEADER..rest.len().min(HEADER + length)];
         let enough = if length <= HELD { length } else { LOOK };
         (payload.len() >= enough).then_some(Head { length, sequence, payload })

@@ -13,7 +13,7 @@ use base::error::{Failure, Result};
 use encryption::SessionSalt;
 use mysql::RowFormat;
 use mysql::bytes::Reader;
-use mysql::packet::{self, HEADER};
+use mysql::packet::{self, PreparedPacket};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -268,9 +268,10 @@ impl Guard {
 
     /// The server has prepared what was printed, and has as many columns and parameters as that.
     fn prepare(&mut self, statement: u32, head: &Head<'_>, rules: &Rules) -> Result<()> {
-        let mut reader = Reader::new(head.payload);
-        reader.bytes(1 + 4)?;
-        let (columns, parameters) = (reader.u16()?, reader.u16()?);
+        let prepared = PreparedPacket::parse(head.payload)?;
+        let Some(PreparedPacket { columns, parameters, .. }) = prepared else {
+            return Err(Failure::protocol("an answer to a preparation that is none"));
+        };
         let Some(plan) = self.plan.clone() else { return Err(Failure::protocol("nothing was to be prepared")) };
         self.described = 0;
         // MariaDB tells none of what RETURNING gives before it is executed; then they are counted again.
@@ -330,15 +331,8 @@ fn changed(column: &Column, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<Went
     match column {
         Column::Plain { .. } => Ok(Went::AsItIs),
         Column::Sealed { definition, .. } => {
-            append(definition, head.sequence, flow.replace(head.size()))?;
+            packet::append(head.sequence, flow.replace(head.size()), |out| out.extend_from_slice(definition))?;
             Ok(Went::Rewritten)
         }
     }
-}
-
-fn append(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    out.extend_from_slice(payload);
-    packet::finish(&mut out[start..], sequence)
 }

@@ -1,40 +1,32 @@
 //! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets"), as they go through the gateway.
 
 use base::error::{Failure, Result};
-use encryption::{ClientNonce, SCRAMBLE};
+use encryption::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE};
 use mysql::bytes::Reader;
+use mysql::capability::*;
+use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
-/// Capability flags.
-const CONNECT_WITH_DB: u32 = 1 << 3;
-const PROTOCOL_41: u32 = 1 << 9;
-const TLS: u32 = 1 << 11;
-const SECURE_CONNECTION: u32 = 1 << 15;
-const PLUGIN_AUTH: u32 = 1 << 19;
-const CONNECT_ATTRIBUTES: u32 = 1 << 20;
-const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
-const DEPRECATE_EOF: u32 = 1 << 24;
-/// What the gateway cannot follow, or what carries data past it: COMPRESS, LOCAL_FILES, SESSION_TRACK,
-/// OPTIONAL_RESULTSET_METADATA, ZSTD_COMPRESSION_ALGORITHM, QUERY_ATTRIBUTES, MULTI_FACTOR_AUTHENTICATION, and bit 29:
-/// PROGRESS to MariaDB, CAPABILITY_EXTENSION to MySQL.
-const CUT: u32 = 1 << 5 | 1 << 7 | 1 << 23 | 1 << 25 | 1 << 26 | 1 << 27 | 1 << 28 | 1 << 29;
+/// What the gateway cannot follow, or what carries data past it.
+const CUT: u32 = COMPRESS
+    | LOCAL_FILES
+    | SESSION_TRACK
+    | OPTIONAL_RESULTSET_METADATA
+    | ZSTD
+    | QUERY_ATTRIBUTES
+    | MULTI_FACTOR_AUTHENTICATION
+    | PROGRESS_OR_EXTENSION;
 
-const PROTOCOL_VERSION: u8 = 10;
 /// In its version, also where that begins with another for old clients.
 const MARIADB: &[u8] = b"MariaDB";
 /// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 /// In the last four of them MariaDB tells more capabilities.
 const RESERVED_OF_GREETING: usize = 10;
-const RESERVED_OF_RESPONSE: usize = 23;
 /// A request to go on under TLS is a response without a name.
-pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED_OF_RESPONSE;
+pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
 /// With attributes, which may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
-/// By this attribute, `1`, a client says that it decrypts, …
-const DECRYPTS: &[u8] = b"costof_encrypted";
-/// … and by this one its part of what binds keys to the session.
-const NONCE: &[u8] = b"costof_nonce";
 /// Where the server's part lies in a greeting: eight bytes before its zero, and twelve behind what is reserved.
 const FIRST_OF_SCRAMBLE: usize = 8;
 /// Characters of an account's name, with its quotes: a server cuts a longer one, and takes another account for it. MariaDB's
@@ -46,8 +38,6 @@ const LONGEST_ACCOUNT_OF_MARIADB: usize = 80;
 /// IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, results in turn, PLUGIN_AUTH,
 /// CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF.
 const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
-/// `utf8mb4_general_ci`, which every server has.
-const GUARDED_COLLATION: u8 = 45;
 
 /// What the gateway tells of the server's greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +73,7 @@ impl Greeting {
         second.copy_from_slice(reader.bytes(SCRAMBLE - FIRST_OF_SCRAMBLE)?);
         let both = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
         let offered = both(13) | both(18) << 16;
-        if offered & PROTOCOL_41 == 0 || offered & SECURE_CONNECTION == 0 {
+        if offered & NEEDED != NEEDED {
             return Err(Failure::protocol("the server does not speak the protocol of MySQL 4.1"));
         }
         if tls && offered & TLS == 0 {
@@ -145,12 +135,12 @@ impl<'a> First<'a> {
     pub fn parse(payload: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(payload);
         let capabilities = reader.u32()?;
-        if capabilities & PROTOCOL_41 == 0 || capabilities & SECURE_CONNECTION == 0 {
+        if capabilities & NEEDED != NEEDED {
             return Err(Failure::protocol("the client does not speak the protocol of MySQL 4.1"));
         }
         let _largest = reader.u32()?;
         let collation = reader.u8()?;
-        reader.bytes(RESERVED_OF_RESPONSE)?;
+        reader.bytes(RESERVED)?;
         if capabilities & TLS != 0 && payload.len() == TLS_REQUEST {
             return Ok(First::TlsRequest);
         }
@@ -184,8 +174,8 @@ fn reads(attributes: &[u8]) -> Result<Reads> {
     let (mut decrypts, mut nonces) = (false, Vec::new());
     while !reader.is_empty() {
         let (name, value) = (reader.text()?, reader.text()?);
-        decrypts |= name == DECRYPTS && value == b"1";
-        if name == NONCE {
+        decrypts |= name == DECRYPTS_ATTRIBUTE && value == b"1";
+        if name == NONCE_ATTRIBUTE {
             nonces.push(ClientNonce::from_hex(value));
         }
     }
@@ -256,18 +246,17 @@ pub fn append_tls_request(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Re
 }
 
 fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    let at = out.len();
-    out.extend_from_slice(payload);
-    let kept = capabilities & if guarded { GUARDED } else { !CUT };
-    out[at..at + 4].copy_from_slice(&kept.to_le_bytes());
-    if guarded {
-        out[at + 8] = GUARDED_COLLATION;
-    }
-    // Where MariaDB's clients claim more.
-    out[at + 9..at + 9 + RESERVED_OF_RESPONSE].fill(0);
-    packet::finish(&mut out[start..], sequence)
+    packet::append(sequence, out, |out| {
+        let at = out.len();
+        out.extend_from_slice(payload);
+        let kept = capabilities & if guarded { GUARDED } else { !CUT };
+        out[at..at + 4].copy_from_slice(&kept.to_le_bytes());
+        if guarded {
+            out[at + 8] = COLLATION;
+        }
+        // Where MariaDB's clients claim more.
+        out[at + 9..at + 9 + RESERVED].fill(0);
+    })
 }
 
 #[cfg(test)]
@@ -435,7 +424,7 @@ mod tests {
         let First::Response(parsed) = First::parse(&packet).unwrap() else { panic!("a response") };
         let mut out = Vec::new();
         parsed.append(&packet, 1, true, &mut out).unwrap();
-        assert_eq!(out[4 + 8], GUARDED_COLLATION);
+        assert_eq!(out[4 + 8], COLLATION);
         let read = HandshakeResponse::deserialize((), &mut ParseBuf(&out[4..])).unwrap().capabilities();
         assert!(!read.intersects(
             CapabilityFlags::CLIENT_NO_SCHEMA

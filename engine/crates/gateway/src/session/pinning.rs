@@ -9,11 +9,11 @@ use super::answer::Kind;
 use crate::messages::append_short;
 use crate::sql::MODES;
 use base::error::{Failure, Result};
-use mysql::bytes::{NULL, Reader};
-use mysql::packet::HEADER;
+use mysql::bytes::Reader;
+use mysql::command::QUERY;
+use mysql::packet::{HEADER, ServerError};
 use std::sync::LazyLock;
 
-const QUERY: u8 = 0x03;
 /// ER_UNKNOWN_SYSTEM_VARIABLE
 const UNKNOWN_VARIABLE: u16 = 1193;
 
@@ -86,7 +86,7 @@ impl Pinning {
     pub fn take(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
         let is_expected = match (self.awaited, kind) {
             (Awaited::Settings | Awaited::Profiling, Kind::Ok) => true,
-            (Awaited::Profiling, Kind::Error) => code(payload)? == UNKNOWN_VARIABLE,
+            (Awaited::Profiling, Kind::Error) => ServerError::parse(payload)?.code == UNKNOWN_VARIABLE,
             (Awaited::ReadBack, Kind::Row) => self.row.replace(payload.to_vec()).is_none(),
             (Awaited::ReadBack, Kind::Count | Kind::Definition(_) | Kind::Eof | Kind::EndOfRows) => true,
             _ => false,
@@ -116,22 +116,13 @@ impl Pinning {
         for (_, expected) in READ_BACK {
             is_pinned &= reader.text()? == expected;
         }
-        let database = match reader.peek() {
-            Some(NULL) => reader.u8().map(|_| None)?,
-            _ => Some(reader.text()?.to_vec()),
-        };
+        let database = reader.text_or_null()?.map(<[u8]>::to_vec);
         if is_pinned && reader.is_empty() { Ok((&self.held, database)) } else { Err(unpinned("they are others")) }
     }
 }
 
 fn is_harmless(mode: &[u8]) -> bool {
     mode.is_empty() || MODES.iter().any(|known| known.as_bytes() == mode)
-}
-
-fn code(payload: &[u8]) -> Result<u16> {
-    let mut reader = Reader::new(payload);
-    reader.u8()?;
-    reader.u16()
 }
 
 fn unpinned(why: &str) -> Failure {

@@ -3,17 +3,13 @@
 use super::Tally;
 use super::columns::Column;
 use super::sealing::Sealing;
-use crate::messages::{append_length, too_long};
+use crate::messages::too_long;
 use base::error::{Failure, Result};
-use mysql::RowFormat;
-use mysql::bytes::{NULL, Reader};
+use mysql::bytes::{NULL, Reader, append_length};
 use mysql::packet::{self, HEADER};
+use mysql::row::{BINARY_ROW, Nulls, begin_binary};
+use mysql::{BinaryForm, RowFormat};
 use std::rc::Rc;
-
-/// First byte of a binary row.
-const BINARY_ROW: u8 = 0x00;
-/// The first column's bit in a binary row's bitmap of NULLs.
-const FIRST_BIT: usize = 2;
 
 /// Append a row whose columns are these, some of them encrypted; where that fails, nothing.
 ///
@@ -48,27 +44,21 @@ pub fn append_sealed(
 /// `protocol`.
 pub fn check(payload: &[u8], format: RowFormat, columns: &[Rc<Column>]) -> Result<()> {
     let mut reader = Reader::new(payload);
-    let nulls = match format {
-        RowFormat::Text => &[][..],
+    match format {
+        RowFormat::Text => {
+            for _ in columns {
+                reader.text_or_null()?;
+            }
+        }
         RowFormat::Binary => {
             reader.u8()?;
-            reader.bytes((columns.len() + FIRST_BIT).div_ceil(8))?
-        }
-    };
-    for (place, column) in columns.iter().enumerate() {
-        match format {
-            RowFormat::Text if reader.peek() == Some(NULL) => drop(reader.u8()?),
-            RowFormat::Text => drop(reader.text()?),
-            RowFormat::Binary if is_null(nulls, place) => {}
-            RowFormat::Binary => drop(Layout::binary(kind(column))?.take(&mut reader)?),
+            let nulls = Nulls::read(&mut reader, columns.len())?;
+            for (_, column) in columns.iter().enumerate().filter(|(place, _)| !nulls.has(*place)) {
+                form(column)?.read(&mut reader)?;
+            }
         }
     }
     ends(&reader)
-}
-
-fn is_null(nulls: &[u8], place: usize) -> bool {
-    let bit = place + FIRST_BIT;
-    nulls[bit / 8] >> (bit % 8) & 1 == 1
 }
 
 fn ends(reader: &Reader<'_>) -> Result<()> {
@@ -82,17 +72,6 @@ struct Writer<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// How a value lies in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
-    /// Behind its length, a length-encoded integer.
-    String,
-    /// Behind its length, a byte.
-    Time,
-    /// So many bytes.
-    Number(usize),
-}
-
 impl Writer<'_> {
     fn text(&mut self, columns: &[Rc<Column>]) -> Result<()> {
         for column in columns {
@@ -100,30 +79,27 @@ impl Writer<'_> {
                 self.reader.u8()?;
                 self.out.push(NULL);
             } else {
-                self.value(column, Layout::String)?;
+                self.value(column, BinaryForm::Text)?;
             }
         }
         ends(&self.reader)
     }
 
     fn binary(&mut self, columns: &[Rc<Column>]) -> Result<()> {
-        if self.reader.u8()? != BINARY_ROW {
-            return Err(Failure::protocol("a row is not binary"));
-        }
-        let nulls = self.reader.bytes((columns.len() + FIRST_BIT).div_ceil(8))?;
+        let nulls = begin_binary(&mut self.reader, columns.len())?;
         self.out.push(BINARY_ROW);
-        self.out.extend_from_slice(nulls);
+        self.out.extend_from_slice(nulls.bytes());
         for (place, column) in columns.iter().enumerate() {
-            if !is_null(nulls, place) {
-                self.value(column, Layout::binary(kind(column))?)?;
+            if !nulls.has(place) {
+                self.value(column, form(column)?)?;
             }
         }
         ends(&self.reader)
     }
 
-    fn value(&mut self, column: &Column, layout: Layout) -> Result<()> {
+    fn value(&mut self, column: &Column, form: BinaryForm) -> Result<()> {
         let mut whole = self.reader;
-        let content = layout.take(&mut self.reader)?;
+        let content = form.read(&mut self.reader)?;
         let Column::Sealed { algorithm, associated, .. } = column else {
             let whole = whole.rest();
             let left = self.reader.clone().rest().len();
@@ -131,7 +107,7 @@ impl Writer<'_> {
             return Ok(());
         };
         let sealed = algorithm.sealed_length(content.len());
-        append_length(sealed as u64, self.out);
+        append_length(self.out, sealed as u64);
         self.sealing.seal(*algorithm, associated, content, self.out)?;
         self.tally.values_encrypted += 1;
         self.tally.plaintext_bytes += content.len() as u64;
@@ -140,41 +116,8 @@ impl Writer<'_> {
     }
 }
 
-fn kind(column: &Column) -> u8 {
-    match column {
-        Column::Plain { kind } | Column::Sealed { kind, .. } => *kind,
-    }
-}
-
-impl Layout {
-    /// By `MYSQL_TYPE_…` (MySQL Internals, "Binary Protocol Value").
-    fn binary(kind: u8) -> Result<Self> {
-        Ok(match kind {
-            // TINY
-            0x01 => Layout::Number(1),
-            // SHORT, YEAR
-            0x02 | 0x0D => Layout::Number(2),
-            // LONG, FLOAT, INT24
-            0x03 | 0x04 | 0x09 => Layout::Number(4),
-            // DOUBLE, LONGLONG
-            0x05 | 0x08 => Layout::Number(8),
-            // TIMESTAMP, DATE, TIME, DATETIME
-            0x07 | 0x0A | 0x0B | 0x0C => Layout::Time,
-            // DECIMAL, VARCHAR, BIT; VECTOR, JSON, NEWDECIMAL, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY
-            0x00 | 0x0F | 0x10 | 0xF2 | 0xF5..=0xFF => Layout::String,
-            _ => return Err(Failure::protocol("a value is of a type that no row has")),
-        })
-    }
-
-    /// What of a value is not its length.
-    fn take<'a>(self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
-        match self {
-            Layout::String => reader.text(),
-            Layout::Time => {
-                let length = reader.u8()?;
-                reader.bytes(length.into())
-            }
-            Layout::Number(bytes) => reader.bytes(bytes),
-        }
-    }
+/// How a value of this column lies in a binary row.
+fn form(column: &Column) -> Result<BinaryForm> {
+    let (Column::Plain { kind } | Column::Sealed { kind, .. }) = column;
+    BinaryForm::of(*kind).ok_or_else(|| Failure::protocol("a value is of a type that no row has"))
 }

@@ -10,9 +10,9 @@ mod wire;
 use super::*;
 use crate::limits::Limits;
 use crate::rules::Facts;
-use crate::session::columns::Definition;
 use crate::testing::{self, facts};
 use encryption::{ClientNonce, DataKey, Envelope, MasterKey, associated_data};
+use mysql::Definition;
 use mysql::bytes::Reader;
 use mysql::{OriginalType, RowFormat};
 use proptest::prelude::*;
@@ -185,7 +185,7 @@ fn opener(payload: &[u8], format: RowFormat) -> Opening {
     assert_eq!(wrapped.master_key, "app");
     let key = DataKey::unwrap(wrapped.data_key, &MasterKey::from_hex(KEY).unwrap(), salt(), wrapped.number).unwrap();
     let opener = key.opener(envelope.algorithm);
-    let associated = associated_data(envelope.algorithm, envelope.original, format, definition.names);
+    let associated = associated_data(envelope.algorithm, envelope.original, format, definition.original);
     Box::new(move |sealed| {
         let mut out = Vec::new();
         opener.open(&associated, sealed, &mut out).unwrap();
@@ -248,7 +248,7 @@ fn every_binary_type_is_encrypted_by_its_own_length() {
         let (to_client, _) = between.take();
         assert_eq!(decrypted(&to_client, RowFormat::Binary), [[Some(content.to_vec())], [None]], "{kind:#x}");
         let at = envelope_at(&to_client[1]).unwrap();
-        let Definition { original, .. } = Definition::parse(&to_client[1][..at]).unwrap();
+        let Definition { stated: original, .. } = Definition::parse(&to_client[1][..at]).unwrap();
         assert_eq!((original.kind, original.charset), (0xFC, 63));
     }
 }
@@ -565,6 +565,6 @@ fn a_row_of_16_mb_passes_where_nothing_of_it_is_encrypted() {
 fn definitions_of_these_tests_are_such() {
     let payload = definition(SECRET);
     let read = Definition::parse(&payload).unwrap();
-    assert_eq!(read.names, [&b"d"[..], b"people", b"name"]);
-    assert_eq!(read.original, OriginalType { charset: 45, length: 80, kind: 0xFD, flags: 0, decimals: 0 });
+    assert_eq!(read.original, [&b"d"[..], b"people", b"name"]);
+    assert_eq!(read.stated, OriginalType { charset: 45, length: 80, kind: 0xFD, flags: 0, decimals: 0 });
 }

@@ -4,12 +4,12 @@
 use crate::mysql::Settings;
 use base::error::{Class, Failure, Result};
 use curve25519_dalek::{EdwardsPoint, Scalar};
+use mysql::handshake::SCRAMBLE;
 use openssl::error::ErrorStack;
 use openssl::rsa::{Padding, Rsa};
 use openssl::sha::{Sha1, Sha256, Sha512, sha1, sha256, sha512};
 
-/// Bytes of a nonce; `client_ed25519` has its own.
-pub const NONCE: usize = 20;
+/// Bytes of `client_ed25519`'s own nonce.
 const ED25519_NONCE: usize = 32;
 
 /// Who we are. Holds the password; is never shown.
@@ -117,7 +117,7 @@ impl Plugin {
 }
 
 /// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))).
-fn native(password: &[u8], nonce: &[u8; NONCE]) -> [u8; 20] {
+fn native(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 20] {
     let once = sha1(password);
     let mut hash = Sha1::new();
     hash.update(nonce);
@@ -127,7 +127,7 @@ fn native(password: &[u8], nonce: &[u8; NONCE]) -> [u8; 20] {
 }
 
 /// SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
-fn caching_sha2(password: &[u8], nonce: &[u8; NONCE]) -> [u8; 32] {
+fn caching_sha2(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 32] {
     let once = sha256(password);
     let mut hash = Sha256::new();
     hash.update(&sha256(&once));
@@ -233,14 +233,14 @@ mod tests {
 
     #[test]
     fn without_a_password_there_is_nothing_to_prove() {
-        assert_eq!(Plugin::Native.proof(&user(""), &[1; NONCE]).unwrap(), b"");
-        assert_eq!(Plugin::CachingSha2.proof(&user(""), &[1; NONCE]).unwrap(), b"");
+        assert_eq!(Plugin::Native.proof(&user(""), &[1; SCRAMBLE]).unwrap(), b"");
+        assert_eq!(Plugin::CachingSha2.proof(&user(""), &[1; SCRAMBLE]).unwrap(), b"");
     }
 
     proptest! {
         #[test]
         fn every_proof_is_that_of_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
-            let short: [u8; NONCE] = nonce[..NONCE].try_into().unwrap();
+            let short: [u8; SCRAMBLE] = nonce[..SCRAMBLE].try_into().unwrap();
             prop_assert_eq!(Some(native(password.as_bytes(), &short)), scramble_native(&short, password.as_bytes()));
             prop_assert_eq!(
                 Some(caching_sha2(password.as_bytes(), &short)),

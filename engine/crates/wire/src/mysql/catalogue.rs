@@ -2,13 +2,14 @@
 
 use super::auth::Credentials;
 use super::login;
-use super::query::{COM_QUERY, COM_QUIT};
+use mysql::command;
+
 use super::result::Layout;
 use crate::mysql::Settings;
 use crate::mysql::Statements;
 use base::Secret;
 use base::error::{Class, Failure, Result};
-use mysql::bytes::{NULL, Reader};
+use mysql::bytes::Reader;
 use net::runtime::Reactor;
 use net::transport::{Address, Transport};
 use record::Trail;
@@ -44,7 +45,7 @@ impl Inquiry {
         })?;
         let login::LoggedIn { mut channel, without_eof, .. } =
             login::log_in(reactor, server, transport, &user, &mut Trail::default()).await?;
-        channel.command(COM_QUERY).extend_from_slice(b"SET NAMES utf8mb4");
+        channel.command(command::QUERY).extend_from_slice(b"SET NAMES utf8mb4");
         channel.send().await?;
         mysql::packet::not_an_error(channel.receive().await?)?;
         Ok(Inquiry { channel, without_eof })
@@ -56,7 +57,7 @@ impl Inquiry {
     /// `server`, `protocol`.
     pub async fn ask(&mut self, select: &str) -> Result<Vec<Row>> {
         let (channel, without_eof) = (&mut self.channel, self.without_eof);
-        channel.command(COM_QUERY).extend_from_slice(select.as_bytes());
+        channel.command(command::QUERY).extend_from_slice(select.as_bytes());
         channel.send().await?;
         let count = channel.receive_column_count().await?;
         channel.receive_columns(count, without_eof).await?;
@@ -64,10 +65,7 @@ impl Inquiry {
         while let Some(row) = channel.receive_row(Layout { binary: false, without_eof }).await? {
             let mut reader = Reader::new(row);
             let mut value = || {
-                if reader.peek() == Some(NULL) {
-                    return reader.u8().map(|_| String::new());
-                }
-                let text = reader.text()?.to_vec();
+                let text = reader.text_or_null()?.unwrap_or_default().to_vec();
                 String::from_utf8(text).map_err(|_| Failure::new(Class::Server, "a name that is not UTF-8"))
             };
             rows.push((0..count).map(|_| value()).collect::<Result<Row>>()?);
@@ -77,6 +75,6 @@ impl Inquiry {
 
     /// Say goodbye.
     pub fn end(self) {
-        self.channel.close_with(COM_QUIT);
+        self.channel.close_with(command::QUIT);
     }
 }

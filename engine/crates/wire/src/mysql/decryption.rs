@@ -2,12 +2,12 @@
 //! as they come, and each row is put back to what the server sent. Where nothing is encrypted a definition is skipped
 //! through and a row is not touched.
 
-use super::query::BINARY_ROW;
 use base::error::{Class, Failure, Result};
 use encryption::{
     Algorithm, DataKey, Demand, Envelope, MasterKey, Opener, SessionSalt, WRAPPED_KEY, WrappedKey, associated_data,
 };
 use mysql::bytes::{NULL, Reader, append_text};
+use mysql::row::{BINARY_ROW, begin_binary};
 use mysql::{BinaryForm, Definition, RowFormat};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// So many columns' definitions are known by their bytes, then all are forgotten: text that names a column
 /// another way in each statement must not fill the memory.
 const MOST_KNOWN: usize = 4096;
-/// In a bitmap of NULLs the first column has bit 2.
-const FIRST_COLUMN: usize = 2;
 
 /// What was decrypted in a slice, failed operations included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -153,7 +151,9 @@ impl Decryption {
     /// `protocol`; `encryption`, where the column's values cannot be decrypted.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
-            Some(kind) if self.master_keys.demands.is_empty() => Column { form: BinaryForm::of(kind), encrypted: None },
+            Some(kind) if self.master_keys.demands.is_empty() => {
+                Column { form: BinaryForm::of_any(kind), encrypted: None }
+            }
             _ => self.look_up(packet)?,
         };
         self.encrypted += usize::from(column.encrypted.is_some());
@@ -183,12 +183,10 @@ impl Decryption {
 
     fn put_back_text(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         for at in 0..self.columns.len() {
-            if reader.peek() == Some(NULL) {
-                reader.u8()?;
+            let Some(content) = reader.text_or_null()? else {
                 self.row.push(NULL);
                 continue;
-            }
-            let content = reader.text()?;
+            };
             match self.columns[at].encrypted.clone() {
                 None => append_text(&mut self.row, content),
                 Some(column) => {
@@ -201,23 +199,19 @@ impl Decryption {
     }
 
     fn put_back_binary(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        if reader.u8()? != BINARY_ROW {
-            return Err(Failure::protocol("a row is not binary"));
-        }
-        let nulls = reader.bytes((self.columns.len() + FIRST_COLUMN).div_ceil(8))?;
+        let nulls = begin_binary(reader, self.columns.len())?;
         self.row.push(BINARY_ROW);
-        self.row.extend_from_slice(nulls);
+        self.row.extend_from_slice(nulls.bytes());
         for at in 0..self.columns.len() {
-            let bit = at + FIRST_COLUMN;
-            if nulls[bit / 8] & 1 << (bit % 8) != 0 {
+            if nulls.has(at) {
                 continue;
             }
-            let content = read_binary(reader, self.columns[at].form)?;
+            let content = self.columns[at].form.read(reader)?;
             match self.columns[at].encrypted.clone() {
-                None => append_binary(&mut self.row, self.columns[at].form, content),
+                None => self.columns[at].form.append(&mut self.row, content),
                 Some(column) => {
                     self.open(&column, RowFormat::Binary, content)?;
-                    append_binary(&mut self.row, column.form, &self.value);
+                    column.form.append(&mut self.row, &self.value);
                 }
             }
         }
@@ -247,7 +241,7 @@ impl Decryption {
             return Ok(column.clone());
         }
         let definition = Definition::parse(packet)?;
-        let form = BinaryForm::of(definition.stated.kind);
+        let form = BinaryForm::of_any(definition.stated.kind);
         let named = |failure: Failure| failure.with(&definition.label());
         let envelope = Envelope::parse(definition.tail).map_err(named)?;
         if self.known.len() >= MOST_KNOWN {
@@ -263,7 +257,7 @@ impl Decryption {
         let Envelope { algorithm, original, .. } = envelope;
         let encrypted = Encrypted {
             label: definition.label(),
-            form: BinaryForm::of(original.kind),
+            form: BinaryForm::of_any(original.kind),
             opener: self.opener(&wrapped, algorithm).map_err(named)?,
             associated: [RowFormat::Text, RowFormat::Binary]
                 .map(|format| associated_data(algorithm, original, format, definition.original)),
@@ -313,25 +307,6 @@ fn place(format: RowFormat) -> usize {
     match format {
         RowFormat::Text => 0,
         RowFormat::Binary => 1,
-    }
-}
-
-fn read_binary<'a>(reader: &mut Reader<'a>, form: BinaryForm) -> Result<&'a [u8]> {
-    match form {
-        BinaryForm::Fixed(length) => reader.bytes(length),
-        BinaryForm::Short => reader.short_text(),
-        BinaryForm::Text => reader.text(),
-    }
-}
-
-fn append_binary(row: &mut Vec<u8>, form: BinaryForm, content: &[u8]) {
-    match form {
-        BinaryForm::Fixed(_) => row.extend_from_slice(content),
-        BinaryForm::Short => {
-            row.push(content.len() as u8);
-            row.extend_from_slice(content);
-        }
-        BinaryForm::Text => append_text(row, content),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Writing rows in batches, as sysbench's `prepare` does: one INSERT with many rows.
 
 use super::channel::Channel;
-use super::query::{COM_QUERY, quoted};
+use super::query::quoted;
+use mysql::command;
+
 use crate::mysql::Settings;
 use base::error::{Class, Failure, Result};
 use mysql::packet;
@@ -26,7 +28,7 @@ impl BulkInsert {
     /// `server`, also where not all of them were written; `protocol`, those of a broken connection.
     pub async fn write(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
-        self.append(table, records, channel.command(COM_QUERY));
+        self.append(table, records, channel.command(command::QUERY));
         let written = finish(channel).await?;
         if written == expected {
             return Ok(());
@@ -51,7 +53,7 @@ impl BulkInsert {
 /// # Errors
 /// The server's own; `protocol`, those of a broken connection.
 pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Result<u64> {
-    let request = channel.command(COM_QUERY);
+    let request = channel.command(command::QUERY);
     request.extend_from_slice(into);
     request.extend_from_slice(rows);
     finish(channel).await

@@ -2,9 +2,10 @@
 
 use super::auth::{Credentials, Plugin};
 use super::channel::Channel;
-use super::handshake::{AuthSwitch, Greeting};
 use base::error::{Class, Failure, Result};
 use encryption::{ClientNonce, SessionSalt};
+use encryption::{DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE};
+use mysql::handshake::{AuthSwitch, Greeting, Response};
 use mysql::packet;
 use net::runtime::Reactor;
 use net::transport::{Address, Stream, Transport};
@@ -51,7 +52,7 @@ pub async fn log_in(
             return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
         }
         // The server says nothing to this: the TLS handshake begins at once.
-        greeting.append_tls_request(user, channel.reply());
+        greeting.append_tls_request(user.decrypts(), channel.reply());
         channel.send().await?;
         channel = channel.secure(transport, address, trail).await?;
     }
@@ -94,7 +95,18 @@ impl<'a> Proof<'a> {
     async fn give(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
         let tls = !self.channel.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
-        greeting.append_response(self.user, (self.plugin.name(), &proof), nonce, tls, self.channel.reply());
+        // A gateway is told that we decrypt, and our part of what its keys are bound to.
+        let nonce = nonce.map(ClientNonce::hex).unwrap_or_default();
+        let attributes: [&[u8]; 4] = [DECRYPTS_ATTRIBUTE, b"1", NONCE_ATTRIBUTE, nonce.as_bytes()];
+        let response = Response {
+            username: self.user.username(),
+            database: self.user.database(),
+            plugin: self.plugin.name(),
+            proof: &proof,
+            attributes: if self.user.decrypts() { &attributes } else { &[] },
+            tls,
+        };
+        response.append(greeting, self.channel.reply());
         self.channel.send().await?;
         for _ in 0..MOST_TURNS {
             let answer = match read_turn(self.channel.receive().await?, self.plugin)? {

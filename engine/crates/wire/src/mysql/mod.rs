@@ -7,7 +7,6 @@ mod auth;
 pub mod catalogue;
 mod channel;
 mod decryption;
-mod handshake;
 mod insert;
 mod login;
 mod query;
@@ -28,10 +27,11 @@ use base::error::{Class, Failure, Result};
 use decryption::{Decryption, MasterKeys};
 use insert::BulkInsert;
 use login::LoggedIn;
+use mysql::command;
 use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Transport};
-use query::{COM_QUIT, PointSelect, Prepared};
+use query::{PointSelect, Prepared};
 use record::{Connection, Evidence, Phase, Traffic, Trail};
 use row::Row;
 use statement::Parameters;
@@ -87,7 +87,7 @@ impl Service {
             let mut trail = Trail::default();
             match service.log_in(reactor, &mut trail).await {
                 Ok(logged_in) => {
-                    logged_in.channel.close_with(COM_QUIT);
+                    logged_in.channel.close_with(command::QUIT);
                     return Ok(service);
                 }
                 Err(failure) => outcome = Err(failure.with(&service.address)),
@@ -233,7 +233,7 @@ impl workload::Session for Session {
     }
 
     fn close(self) {
-        self.channel.close_with(COM_QUIT);
+        self.channel.close_with(command::QUIT);
     }
 }
 

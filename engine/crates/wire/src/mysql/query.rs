@@ -6,22 +6,14 @@ use super::result::Layout;
 use crate::mysql::{Settings, Statements};
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{NULL, Reader};
+use mysql::command;
 use mysql::packet;
+use mysql::packet::PreparedPacket;
+use mysql::row::begin_binary;
 use std::io::Write;
 
-/// Commands.
-pub const COM_QUIT: u8 = 0x01;
-pub const COM_QUERY: u8 = 0x03;
-const COM_STMT_PREPARE: u8 = 0x16;
-pub const COM_STMT_EXECUTE: u8 = 0x17;
 /// `MYSQL_TYPE_LONGLONG`, signed.
 pub const BIGINT: [u8; 2] = [0x08, 0x00];
-/// First byte of a row of a prepared statement, and of the answer to the statement's preparation.
-pub const BINARY_ROW: u8 = 0x00;
-const PREPARED: u8 = 0x00;
-/// In a bitmap of NULLs the first column has bit 2.
-const FIRST_COLUMN: u8 = 1 << 2;
-
 /// The statement without its key.
 pub struct PointSelect {
     statements: Statements,
@@ -65,8 +57,8 @@ impl PointSelect {
         without_eof: bool,
     ) -> Result<()> {
         match prepared {
-            Some(prepared) => append_execute(prepared, id, channel.command(COM_STMT_EXECUTE)),
-            None => self.append_text(id, channel.command(COM_QUERY)),
+            Some(prepared) => append_execute(prepared, id, channel.command(command::STMT_EXECUTE)),
+            None => self.append_text(id, channel.command(command::QUERY)),
         }
         channel.send().await?;
         one_row(channel, Layout { binary: prepared.is_some(), without_eof }).await
@@ -92,7 +84,7 @@ pub struct Width {
 /// # Errors
 /// `protocol`, also where its width is another; the server's own, those of a broken connection.
 pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_eof: bool) -> Result<Prepared> {
-    channel.command(COM_STMT_PREPARE).extend_from_slice(text);
+    channel.command(command::STMT_PREPARE).extend_from_slice(text);
     channel.send().await?;
     let prepared = read_prepared(channel.receive().await?, width)?;
     // Definitions of the parameters, then of the columns.
@@ -118,12 +110,10 @@ fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>)
 }
 
 fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
-    let mut reader = Reader::new(packet::not_an_error(packet)?);
-    if reader.u8()? != PREPARED {
+    let Some(prepared) = PreparedPacket::parse(packet::not_an_error(packet)?)? else {
         return Err(Failure::protocol("the answer to a preparation is none"));
-    }
-    let statement = reader.u32()?;
-    let (columns, parameters) = (reader.u16()?, reader.u16()?);
+    };
+    let PreparedPacket { statement, columns, parameters } = prepared;
     if (Width { columns, parameters }) != width {
         let Width { columns: wanted, parameters: marks } = width;
         let found = format!("{columns} columns and {parameters} parameters");
@@ -158,14 +148,7 @@ async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
 
 fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     let mut reader = Reader::new(packet);
-    let is_null = if binary {
-        if reader.u8()? != BINARY_ROW {
-            return Err(Failure::protocol("a row is not binary"));
-        }
-        reader.u8()? & FIRST_COLUMN != 0
-    } else {
-        reader.peek() == Some(NULL)
-    };
+    let is_null = if binary { begin_binary(&mut reader, 1)?.has(0) } else { reader.peek() == Some(NULL) };
     if is_null {
         return Err(Failure::new(Class::Server, "the row holds NULL: is the table sysbench's?"));
     }

@@ -1,18 +1,15 @@
 //! The rows of a prepared statement (MySQL Internals, "Binary Protocol Resultset Row"), read column by column where they
 //! lie. Which columns there are is the statement's to say: the tables are ours, and a row that is another is an error.
 
-use super::query::BINARY_ROW;
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
+use mysql::row::{Nulls, begin_binary};
 use workload::sql::{self, Column, DateTime};
-
-/// In a bitmap of NULLs the first column has bit 2.
-const FIRST_COLUMN: usize = 2;
 
 /// A row of which columns are read one after the other.
 pub struct Row<'a> {
     reader: Reader<'a>,
-    nulls: &'a [u8],
+    nulls: Nulls<'a>,
     columns: &'static [Column],
     at: usize,
 }
@@ -24,10 +21,7 @@ impl<'a> Row<'a> {
     /// `protocol`; so it is with all that follow, also where a column is of another type or NULL.
     pub fn new(packet: &'a [u8], columns: &'static [Column]) -> Result<Self> {
         let mut reader = Reader::new(packet);
-        if reader.u8()? != BINARY_ROW {
-            return Err(Failure::protocol("a row is not binary"));
-        }
-        let nulls = reader.bytes((columns.len() + FIRST_COLUMN).div_ceil(8))?;
+        let nulls = begin_binary(&mut reader, columns.len())?;
         Ok(Row { reader, nulls, columns, at: 0 })
     }
 
@@ -42,9 +36,8 @@ impl<'a> Row<'a> {
     /// The next column, and whether it is NULL.
     fn next(&mut self) -> Result<(Column, bool)> {
         let column = *self.columns.get(self.at).ok_or_else(|| Failure::protocol("a row has no more columns"))?;
-        let bit = self.at + FIRST_COLUMN;
         self.at += 1;
-        Ok((column, self.nulls[bit / 8] & 1 << (bit % 8) != 0))
+        Ok((column, self.nulls.has(self.at - 1)))
     }
 }
 

@@ -3,7 +3,9 @@
 
 use super::Session;
 use super::channel::Channel;
-use super::query::{COM_QUERY, COM_STMT_EXECUTE, Prepared, Width, prepare};
+use super::query::{Prepared, Width, prepare};
+use mysql::command;
+
 use super::result::Layout;
 use super::row::Row;
 use base::error::{Class, Failure, Result};
@@ -53,7 +55,7 @@ impl PreparedSet {
     /// # Errors
     /// The server's own; `protocol`, those of a broken connection.
     pub async fn say(&mut self, channel: &mut Channel, text: &str) -> Result<()> {
-        channel.command(COM_QUERY).extend_from_slice(text.as_bytes());
+        channel.command(command::QUERY).extend_from_slice(text.as_bytes());
         self.sent += 1;
         channel.send().await?;
         packet::changed_rows(channel.receive().await?)?;
@@ -107,7 +109,7 @@ impl PreparedSet {
 
     async fn send(&mut self, channel: &mut Channel, place: usize, fill: impl Fill<Session>) -> Result<()> {
         let (statement, bound): (&'static Statement, _) = (&self.statements[place], self.prepared[place]);
-        append_execute(channel.command(COM_STMT_EXECUTE), statement, bound, fill);
+        append_execute(channel.command(command::STMT_EXECUTE), statement, bound, fill);
         self.sent += 1;
         channel.send().await
     }
@@ -224,7 +226,7 @@ mod tests {
     }
 
     fn executed(statement: &'static Statement, types_known: bool, fill: impl Fill<Session>) -> Vec<u8> {
-        let mut request = vec![COM_STMT_EXECUTE];
+        let mut request = vec![command::STMT_EXECUTE];
         append_execute(&mut request, statement, Bound { prepared: Prepared(7), types_known }, fill);
         request
     }

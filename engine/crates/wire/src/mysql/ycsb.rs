@@ -2,7 +2,10 @@
 //! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`.
 
 use super::channel::Channel;
-use super::query::{BIGINT, BINARY_ROW, COM_STMT_EXECUTE, Prepared, Width, prepare, quoted};
+use super::query::{BIGINT, Prepared, Width, prepare, quoted};
+use mysql::command;
+use mysql::row::begin_binary;
+
 use super::result::Layout;
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length, append_text};
@@ -66,7 +69,7 @@ impl Statements {
     /// The server's own; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let prepared = self.insert.ok_or_else(unprepared)?;
-        let request = channel.command(COM_STMT_EXECUTE);
+        let request = channel.command(command::STMT_EXECUTE);
         append_head(request, prepared, values.fields().len() + 1, STRING);
         append_text(request, key.as_bytes());
         append_values(request, values);
@@ -80,7 +83,7 @@ impl Statements {
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let prepared = *self.updates.get(place(&self.updates, fields.start)).ok_or_else(unprepared)?;
-        let request = channel.command(COM_STMT_EXECUTE);
+        let request = channel.command(command::STMT_EXECUTE);
         append_head(request, prepared, fields.len() + 1, STRING);
         append_values(request, values);
         append_text(request, key.as_bytes());
@@ -93,7 +96,7 @@ impl Statements {
     /// `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         let prepared = chosen(&self.reads, fields)?;
-        let request = channel.command(COM_STMT_EXECUTE);
+        let request = channel.command(command::STMT_EXECUTE);
         append_head(request, prepared, 1, STRING);
         append_text(request, key.as_bytes());
         channel.send().await?;
@@ -119,7 +122,7 @@ impl Statements {
         let prepared = chosen(&self.scans, fields)?;
         last.clear();
         last.extend_from_slice(from.as_bytes());
-        let request = channel.command(COM_STMT_EXECUTE);
+        let request = channel.command(command::STMT_EXECUTE);
         append_head(request, prepared, 2, BIGINT);
         append_text(request, from.as_bytes());
         request.extend_from_slice(&count.to_le_bytes());
@@ -195,7 +198,7 @@ fn append_head(request: &mut Vec<u8>, Prepared(statement): Prepared, parameters:
 }
 
 fn append_values(request: &mut Vec<u8>, values: Values<'_>) {
-    values.append(request, |request, _, length| append_length(request, length));
+    values.append(request, |request, _, length| append_length(request, length as u64));
 }
 
 /// How many rows came; of each its key is looked at.
@@ -215,12 +218,8 @@ async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut
 /// The first of a binary row's strings, once all of them were seen.
 fn read_key(packet: &[u8], columns: u64) -> Result<&[u8]> {
     let mut reader = Reader::new(packet);
-    if reader.u8()? != BINARY_ROW {
-        return Err(Failure::protocol("a row is not binary"));
-    }
-    // The first column has bit 2 of the bitmap.
-    let nulls = reader.bytes((columns as usize).saturating_add(2).div_ceil(8))?;
-    if nulls.iter().any(|byte| *byte != 0) {
+    let nulls = begin_binary(&mut reader, columns as usize)?;
+    if nulls.bytes().iter().any(|byte| *byte != 0) {
         return Err(Failure::new(Class::Server, "a row holds NULL: is the table YCSB's?"));
     }
     let key = reader.text()?;

@@ -4,6 +4,7 @@ use super::super::*;
 use super::{APP, salt};
 use encryption::{Sealer, encrypted};
 use mysql::OriginalType;
+use mysql::row::FIRST_COLUMN;
 
 /// Without its length; None is NULL.
 pub type Value = Option<Vec<u8>>;
@@ -112,7 +113,7 @@ pub fn definition(names: [&str; 5], kind: u8) -> Vec<u8> {
 }
 
 fn form(definition: &[u8]) -> BinaryForm {
-    BinaryForm::of(Definition::parse(definition).unwrap().stated.kind)
+    BinaryForm::of_any(Definition::parse(definition).unwrap().stated.kind)
 }
 
 fn lay_out(forms: &[BinaryForm], values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
@@ -125,7 +126,7 @@ fn lay_out(forms: &[BinaryForm], values: &[Option<&[u8]>], format: RowFormat) ->
             (RowFormat::Text, None) => row.push(NULL),
             (RowFormat::Text, Some(value)) => append_text(&mut row, value),
             (RowFormat::Binary, None) => row[1 + (at + FIRST_COLUMN) / 8] |= 1 << ((at + FIRST_COLUMN) % 8),
-            (RowFormat::Binary, Some(value)) => append_binary(&mut row, *form, value),
+            (RowFormat::Binary, Some(value)) => form.append(&mut row, value),
         }
     }
     row

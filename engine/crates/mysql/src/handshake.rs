@@ -1,26 +1,12 @@
 //! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets", protocol 4.1): the server's
 //! greeting, the request to go on under TLS, our answer, and the server's wish for another proof.
 
-use super::auth::Credentials;
+use crate::bytes::{Reader, append_text};
+use crate::capability::*;
+use crate::packet;
 use base::error::{Failure, Result};
-use encryption::{ClientNonce, SCRAMBLE};
-use mysql::bytes::{Reader, append_text};
-use mysql::packet;
 
-/// Capability flags.
-const LONG_PASSWORD: u32 = 1;
-/// An update counts the rows that it found, also those that were so already.
-const FOUND_ROWS: u32 = 1 << 1;
-const LONG_FLAG: u32 = 1 << 2;
-const CONNECT_WITH_DB: u32 = 1 << 3;
-const PROTOCOL_41: u32 = 1 << 9;
-const TLS: u32 = 1 << 11;
-const TRANSACTIONS: u32 = 1 << 13;
-const SECURE_CONNECTION: u32 = 1 << 15;
-const PLUGIN_AUTH: u32 = 1 << 19;
-const CONNECT_ATTRIBUTES: u32 = 1 << 20;
-const DEPRECATE_EOF: u32 = 1 << 24;
-/// What we can do; used as far as the server can do it too.
+/// What a client here can do; used as far as the server can do it too.
 const OURS: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG
@@ -30,19 +16,17 @@ const OURS: u32 = LONG_PASSWORD
     | SECURE_CONNECTION
     | PLUGIN_AUTH
     | DEPRECATE_EOF;
-/// What no server of the last twenty years goes without.
-const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;
 
-/// By these attributes a client tells a gateway that it decrypts, and its part of what binds keys to the session.
-const DECRYPTS: &[u8] = b"costof_encrypted";
-const NONCE: &[u8] = b"costof_nonce";
-
-const PROTOCOL_VERSION: u8 = 10;
+/// Of a server's greeting.
+pub const PROTOCOL_VERSION: u8 = 10;
 /// `utf8mb4_general_ci`, known to MySQL since 5.5 and to every MariaDB.
-const COLLATION: u8 = 45;
+pub const COLLATION: u8 = 45;
 /// As clients have it by default, 16 MB.
 const LARGEST_PACKET: u32 = 1 << 24;
-const RESERVED: usize = 23;
+/// Of a response, before the user's name.
+pub const RESERVED: usize = 23;
+/// Bytes of the nonce of a greeting that all servers have (its *scramble*).
+pub const SCRAMBLE: usize = 20;
 /// The nonce comes in two parts, for reasons of history.
 const FIRST_PART: usize = 8;
 const SHORTEST_SECOND_PART: usize = 13;
@@ -102,56 +86,58 @@ impl Greeting {
     }
 
     /// Ask to go on under TLS.
-    pub fn append_tls_request(&self, user: &Credentials, packet: &mut Vec<u8>) {
-        packet.extend_from_slice(&(self.agreed(user) | TLS).to_le_bytes());
+    pub fn append_tls_request(&self, with_attributes: bool, packet: &mut Vec<u8>) {
+        packet.extend_from_slice(&(self.agreed(with_attributes) | TLS).to_le_bytes());
         packet.extend_from_slice(&LARGEST_PACKET.to_le_bytes());
         packet.push(COLLATION);
         packet.resize(packet.len() + RESERVED, 0);
     }
 
-    /// Say who we are, with a proof by this plugin, and to a gateway what our keys are bound to.
-    pub fn append_response(
-        &self,
-        user: &Credentials,
-        (plugin, proof): (&[u8], &[u8]),
-        binding: Option<&ClientNonce>,
-        tls: bool,
-        packet: &mut Vec<u8>,
-    ) {
-        let at = packet.len();
-        self.append_tls_request(user, packet);
-        let capabilities = self.agreed(user) | if tls { TLS } else { 0 };
-        packet[at..at + 4].copy_from_slice(&capabilities.to_le_bytes());
-        append_with_zero(user.username(), packet);
-        // No proof is longer than 255 bytes.
-        packet.push(proof.len() as u8);
-        packet.extend_from_slice(proof);
-        if capabilities & CONNECT_WITH_DB != 0 {
-            append_with_zero(user.database(), packet);
-        }
-        if capabilities & PLUGIN_AUTH != 0 {
-            append_with_zero(plugin, packet);
-        }
-        if capabilities & CONNECT_ATTRIBUTES != 0 {
-            append_text(packet, &attributes(binding));
-        }
-    }
-
-    /// What both ends can do.
-    fn agreed(&self, user: &Credentials) -> u32 {
-        // Attributes cost the server time, so they are sent only where one is needed.
-        self.capabilities & if user.decrypts() { OURS | CONNECT_ATTRIBUTES } else { OURS }
+    /// What both ends can do. Attributes cost the server time, so they are sent only where one is needed.
+    fn agreed(&self, with_attributes: bool) -> u32 {
+        self.capabilities & if with_attributes { OURS | CONNECT_ATTRIBUTES } else { OURS }
     }
 }
 
-/// Names and values as length-encoded strings.
-fn attributes(binding: Option<&ClientNonce>) -> Vec<u8> {
-    let mut attributes = Vec::new();
-    let Some(nonce) = binding else { return attributes };
-    for text in [DECRYPTS, b"1", NONCE, nonce.hex().as_bytes()] {
-        append_text(&mut attributes, text);
+/// Who a client says that it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Response<'a> {
+    /// As the server knows it.
+    pub username: &'a [u8],
+    /// That it will use.
+    pub database: &'a [u8],
+    /// What its proof is made by.
+    pub plugin: &'a [u8],
+    /// At most 255 bytes.
+    pub proof: &'a [u8],
+    /// Names and values, one after the other.
+    pub attributes: &'a [&'a [u8]],
+    /// It comes under TLS.
+    pub tls: bool,
+}
+
+impl Response<'_> {
+    /// Write it, as far as the server of this greeting can take it.
+    pub fn append(&self, greeting: &Greeting, packet: &mut Vec<u8>) {
+        let (at, with_attributes) = (packet.len(), !self.attributes.is_empty());
+        greeting.append_tls_request(with_attributes, packet);
+        let capabilities = greeting.agreed(with_attributes) | if self.tls { TLS } else { 0 };
+        packet[at..at + 4].copy_from_slice(&capabilities.to_le_bytes());
+        append_with_zero(self.username, packet);
+        packet.push(self.proof.len() as u8);
+        packet.extend_from_slice(self.proof);
+        if capabilities & CONNECT_WITH_DB != 0 {
+            append_with_zero(self.database, packet);
+        }
+        if capabilities & PLUGIN_AUTH != 0 {
+            append_with_zero(self.plugin, packet);
+        }
+        if capabilities & CONNECT_ATTRIBUTES != 0 {
+            let mut attributes = Vec::new();
+            self.attributes.iter().for_each(|text| append_text(&mut attributes, text));
+            append_text(packet, &attributes);
+        }
     }
-    attributes
 }
 
 /// The server wants another proof.
@@ -182,7 +168,7 @@ impl AuthSwitch {
 fn without_zero(nonce: &[u8]) -> &[u8] {
     match nonce {
         // Of 32 bytes all count (client_ed25519).
-        [nonce @ .., 0] if nonce.len() == super::auth::NONCE => nonce,
+        [nonce @ .., 0] if nonce.len() == SCRAMBLE => nonce,
         all => all,
     }
 }
@@ -206,21 +192,14 @@ mod tests {
     const OF_THE_MANUAL: &[u8] = b"\x0a5.5.2-m2\0\x0b\0\0\0\x64\x76\x48\x40\x49\x2d\x43\x4a\0\xff\xf7\x08\x02\0\0\0\0\
         \0\0\0\0\0\0\0\0\0\0\x2a\x34\x64\x7c\x63\x5a\x77\x6b\x34\x5e\x5d\x3a\0";
 
-    fn user() -> Credentials {
-        Credentials::new(&settings()).unwrap()
-    }
-
-    fn settings() -> crate::mysql::Settings {
-        crate::mysql::Settings {
-            addresses: Vec::new(),
-            username: Some("pam".into()),
-            password: Some("s3cret".into()),
-            database: "test".into(),
-            table: "sbtest1".into(),
-            statements: crate::mysql::Statements::Text,
-            decryption: None,
-        }
-    }
+    const PAM: Response<'_> = Response {
+        username: b"pam",
+        database: b"test",
+        plugin: b"mysql_native_password",
+        proof: &[7; 20],
+        attributes: &[],
+        tls: true,
+    };
 
     fn greeting_of(capabilities: CapabilityFlags) -> Vec<u8> {
         let mut packet = Vec::new();
@@ -255,7 +234,7 @@ mod tests {
             (&b"01234567abcdefghijkl"[..], &b"caching_sha2_password"[..])
         );
         let mut packet = Vec::new();
-        greeting.append_response(&user(), (b"mysql_native_password", &[7; 20]), None, true, &mut packet);
+        PAM.append(&greeting, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
         assert_eq!((response.user(), response.db_name()), (&b"pam"[..], Some(&b"test"[..])));
         assert_eq!(response.scramble_buf(), [7; 20]);
@@ -263,30 +242,22 @@ mod tests {
         assert!(response.capabilities().contains(CapabilityFlags::CLIENT_SSL | CapabilityFlags::CLIENT_DEPRECATE_EOF));
 
         let mut packet = Vec::new();
-        greeting.append_tls_request(&user(), &mut packet);
+        greeting.append_tls_request(false, &mut packet);
         let request = SslRequest::deserialize((), &mut ParseBuf(&packet)).unwrap();
         assert_eq!((packet.len(), request.capabilities()), (32, response.capabilities()));
     }
 
     #[test]
-    fn a_gateway_is_told_of_our_part_of_the_keys() {
+    fn attributes_are_names_and_values() {
         let greeting = Greeting::parse(&greeting_of(CapabilityFlags::all())).unwrap();
         assert_eq!(greeting.scramble().unwrap(), b"01234567abcdefghijkl");
-        let settings = crate::mysql::Settings {
-            decryption: Some(crate::mysql::DecryptionSettings {
-                master_keys: [].into(),
-                must_be_encrypted: Vec::new(),
-            }),
-            ..settings()
-        };
-        let nonce = ClientNonce::random().unwrap();
+        let attributes: &[&[u8]] = &[b"costof_encrypted", b"1", b"costof_nonce", b"0123"];
         let mut packet = Vec::new();
-        let user = Credentials::new(&settings).unwrap();
-        greeting.append_response(&user, (b"p", &[]), Some(&nonce), false, &mut packet);
+        Response { attributes, tls: false, ..PAM }.append(&greeting, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
         let told = response.connect_attributes().unwrap();
         assert_eq!(told.len(), 2);
-        assert_eq!((&told["costof_encrypted"][..], &told["costof_nonce"][..]), ("1", &nonce.hex()[..]));
+        assert_eq!((&told["costof_encrypted"][..], &told["costof_nonce"][..]), ("1", "0123"));
     }
 
     #[test]
@@ -294,7 +265,8 @@ mod tests {
         let few = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
         let mut packet = Vec::new();
         let greeting = Greeting::parse(&greeting_of(few)).unwrap();
-        greeting.append_response(&user(), (b"p", &[]), Some(&ClientNonce::random().unwrap()), false, &mut packet);
+        let attributes: &[&[u8]] = &[b"costof_encrypted", b"1"];
+        Response { attributes, tls: false, ..PAM }.append(&greeting, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
         assert_eq!((response.capabilities(), response.db_name(), response.auth_plugin()), (few, None, None));
     }
