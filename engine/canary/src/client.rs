@@ -20,7 +20,7 @@ const USUAL: u32 = 0x1 | 0x4 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_00
 const CONNECT_ATTRIBUTES: u32 = 0x10_0000;
 const MORE_RESULTS: u16 = 8;
 /// An answer takes no such time but from a server that hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Who logs in where.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -92,7 +92,7 @@ impl Client {
     /// `decrypts`: it says that it does, and so is told each column's envelope.
     pub fn connect(login: &Login, database: &str, decrypts: bool) -> Result<Self> {
         let stream = TcpStream::connect(&login.address).map_err(|_| Lost::HungUp)?;
-        stream.set_nodelay(true).and(stream.set_read_timeout(Some(PATIENCE))).map_err(|_| Lost::HungUp)?;
+        stream.set_nodelay(true).and(stream.set_read_timeout(Some(TIMEOUT))).map_err(|_| Lost::HungUp)?;
         let mut client = Client { stream, buffer: Vec::new(), start: 0, sequence: 0 };
         client.log_in(login, database, decrypts)?;
         Ok(client)

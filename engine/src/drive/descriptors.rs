@@ -35,9 +35,9 @@ fn raise() -> u64 {
 
 /// Those that stand between slices, of all arms, and the most that one slice has besides.
 fn needed(plan: &Plan) -> u64 {
-    let teams = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
+    let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
     let (mut standing, mut passing) = (0, 0);
-    for (arm, workload) in teams() {
+    for (arm, workload) in workers() {
         let workers = workload.workers as u64;
         if arm.service.settings.is_persistent(workload.kind) {
             standing += workers;

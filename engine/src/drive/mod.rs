@@ -9,7 +9,7 @@ use crate::ipc::{Answer, Arm, Command, Plan};
 use base::error::Result;
 use base::lines::{on_a_thread, parse, say, wrong};
 use base::process;
-use runner::Fleet;
+use runner::Runner;
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
@@ -20,12 +20,12 @@ pub fn run() -> ExitCode {
 
 fn answer(lines: &Receiver<Vec<u8>>) -> Result<()> {
     let Some(plan) = lines.recv().ok() else { return Ok(()) };
-    let mut fleet = Fleet::start(expect_plan(&plan)?, calibrate::quick())?;
-    say(&Answer::Ready(fleet.ready()));
+    let mut runner = Runner::start(expect_plan(&plan)?, calibrate::quick())?;
+    say(&Answer::Ready(runner.ready()));
     for line in lines {
         match parse(&line)? {
             Command::Plan(_) => return Err(wrong("a second plan")),
-            Command::Slice(slice) => say(&Answer::Slice(Box::new(fleet.measure(&slice)?))),
+            Command::Slice(slice) => say(&Answer::Slice(Box::new(runner.measure(&slice)?))),
         }
     }
     Ok(())

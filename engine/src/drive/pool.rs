@@ -3,7 +3,7 @@
 use crate::ipc::Plan;
 use base::Random;
 use base::error::Result;
-use net::runtime::{Executor, Gate, TaskId};
+use net::runtime::{Executor, Semaphore, TaskId};
 use record::SliceLog;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::Service;
 use workload::ycsb::Resolved;
-use workload::{Job, OPENING_AT_A_TIME, Order, Seat};
+use workload::{Job, OPENING_AT_A_TIME, Order, Slot};
 
 /// An order for all workers of one workload on one arm, both by their place in the plan.
 pub struct Assignment {
@@ -23,11 +23,11 @@ pub struct Assignment {
     pub order: Order,
 }
 
-/// What a thread needs to know to hire its workers.
-pub struct Employment {
+/// What a thread needs to know to spawn its workers.
+pub struct ThreadPlan {
     /// What is measured.
     pub plan: Arc<Plan>,
-    /// The arms' services, in the plan's order; workers are hired for those that can run.
+    /// The arms' services, in the plan's order; workers are spawned for those that can run.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
     /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
     pub ycsb: Arc<Resolved>,
@@ -38,7 +38,7 @@ pub struct Employment {
 }
 
 /// A thread's end of the exchange with the one who commands.
-pub struct Post {
+pub struct Mailbox {
     /// Orders come here; their end is the thread's.
     pub orders: Receiver<Assignment>,
     /// One message for each order that was followed.
@@ -51,55 +51,55 @@ pub struct Post {
 ///
 /// # Errors
 /// Where this thread cannot wait for events.
-pub fn follow(employment: &Employment, post: &Post) -> std::io::Result<()> {
-    let mut crew = Crew::hire(employment)?;
-    for assignment in &post.orders {
-        crew.follow(&assignment)?;
+pub fn follow(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
+    let mut pool = Pool::spawn(thread_plan)?;
+    for assignment in &mailbox.orders {
+        pool.follow(&assignment)?;
         if matches!(assignment.order, Order::Run(_)) {
-            let mut handed_over = post.log.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::swap(&mut *handed_over, &mut *crew.log.borrow_mut());
+            let mut handed_over = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut *handed_over, &mut *pool.log.borrow_mut());
         }
-        if post.done.send(()).is_err() {
+        if mailbox.done.send(()).is_err() {
             break;
         }
     }
     Ok(())
 }
 
-struct Crew {
+struct Pool {
     executor: Executor,
     log: Rc<RefCell<SliceLog>>,
     busy: Rc<Cell<usize>>,
-    /// Where new connections are opened by thousands.
-    gate: Rc<Gate>,
+    /// Where new connections wait for each other, by thousands.
+    opening: Rc<Semaphore>,
     /// By arm, then workload.
-    teams: Vec<Vec<Team>>,
+    workers: Vec<Vec<Workers>>,
 }
 
-type Team = Vec<(TaskId, Rc<Seat>)>;
+type Workers = Vec<(TaskId, Rc<Slot>)>;
 
-impl Crew {
-    fn hire(employment: &Employment) -> std::io::Result<Self> {
+impl Pool {
+    fn spawn(thread_plan: &ThreadPlan) -> std::io::Result<Self> {
         let executor = Executor::new()?;
-        let gate = Rc::new(Gate::new(executor.reactor().clone(), OPENING_AT_A_TIME));
-        let mut crew = Crew { executor, log: Rc::default(), busy: Rc::default(), gate, teams: Vec::new() };
-        for (arm, service) in employment.services.iter().enumerate() {
-            let teams = match service {
-                Ok(service) => crew.hire_for(arm, service, employment),
+        let opening = Rc::new(Semaphore::new(executor.reactor().clone(), OPENING_AT_A_TIME));
+        let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, workers: Vec::new() };
+        for (arm, service) in thread_plan.services.iter().enumerate() {
+            let workers = match service {
+                Ok(service) => pool.spawn_for(arm, service, thread_plan),
                 Err(_) => Vec::new(),
             };
-            crew.teams.push(teams);
+            pool.workers.push(workers);
         }
-        Ok(crew)
+        Ok(pool)
     }
 
-    fn hire_for(&mut self, arm: usize, service: &Arc<dyn Service>, employment: &Employment) -> Vec<Team> {
-        let plan = &employment.plan;
-        let mut teams = Vec::new();
+    fn spawn_for(&mut self, arm: usize, service: &Arc<dyn Service>, thread_plan: &ThreadPlan) -> Vec<Workers> {
+        let plan = &thread_plan.plan;
+        let mut workers = Vec::new();
         for (place, workload) in plan.workloads.iter().enumerate() {
-            let ours = (employment.thread..workload.workers).step_by(employment.threads);
-            let hire = |worker| {
-                let seat = Rc::new(Seat::new(
+            let ours = (thread_plan.thread..workload.workers).step_by(thread_plan.threads);
+            let spawn = |worker| {
+                let slot = Rc::new(Slot::new(
                     self.executor.reactor().clone(),
                     self.log.clone(),
                     self.busy.clone(),
@@ -109,25 +109,25 @@ impl Crew {
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
-                    seat: seat.clone(),
+                    slot: slot.clone(),
                     worker,
                     workload,
                     data: plan.data,
                     seed: plan.seed,
                     random,
-                    gate: self.gate.clone(),
-                    ycsb: employment.ycsb[arm][place].clone(),
+                    opening: self.opening.clone(),
+                    ycsb: thread_plan.ycsb[arm][place].clone(),
                 });
-                (task, seat)
+                (task, slot)
             };
-            teams.push(ours.map(hire).collect());
+            workers.push(ours.map(spawn).collect());
         }
-        teams
+        workers
     }
 
     fn follow(&mut self, assignment: &Assignment) -> std::io::Result<()> {
-        for (task, seat) in &self.teams[assignment.arm][assignment.workload] {
-            seat.give(*task, assignment.order.clone());
+        for (task, slot) in &self.workers[assignment.arm][assignment.workload] {
+            slot.give(*task, assignment.order.clone());
         }
         let busy = self.busy.clone();
         self.executor.run_until(|| busy.get() == 0)

@@ -1,6 +1,6 @@
 //! The one who commands: discovers the arms, keeps the threads, and turns a slice command into its answer.
 
-use super::pool::{self, Assignment, Employment, Post};
+use super::pool::{self, Assignment, Mailbox, ThreadPlan};
 use crate::ipc::{Arm, ArmReady, Details, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use base::error::{Class, Failure, Result};
 use base::lines::wrong;
@@ -16,7 +16,7 @@ use wire::Service;
 use workload::{Order, Schedule, Window, ycsb};
 
 /// All threads of a run.
-pub struct Fleet {
+pub struct Runner {
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
     self_cost: SelfCost,
@@ -32,7 +32,7 @@ struct Thread {
     log: Arc<Mutex<SliceLog>>,
 }
 
-impl Fleet {
+impl Runner {
     /// Find out which arms can run, and start the threads.
     ///
     /// # Errors
@@ -47,17 +47,17 @@ impl Fleet {
         let (done_sender, done) = channel();
         let mut threads = Vec::new();
         for thread in 0..count {
-            let employment = Employment {
+            let thread_plan = ThreadPlan {
                 plan: plan.clone(),
                 services: services.clone(),
                 ycsb: ycsb.clone(),
                 thread,
                 threads: count,
             };
-            threads.push(start_thread(employment, done_sender.clone())?);
+            threads.push(start_thread(thread_plan, done_sender.clone())?);
         }
         let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];
-        Ok(Fleet { plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
+        Ok(Runner { plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
     }
 
     /// What the engine is, and which arms can run.
@@ -194,9 +194,9 @@ fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     for arm in 0..plan.arms.len() {
         let (plan, found, reactor) = (plan.clone(), found.clone(), executor.reactor().clone());
         executor.spawn(async move {
-            let patience = plan.operation_timeout_ms * 1_000_000;
+            let timeout_ns = plan.operation_timeout_ms * 1_000_000;
             let Arm { service, transport, .. } = &plan.arms[arm];
-            let service = service.settings.discover(transport, &reactor, patience).await;
+            let service = service.settings.discover(transport, &reactor, timeout_ns).await;
             found.borrow_mut()[arm] = Some(service);
         });
     }
@@ -204,12 +204,12 @@ fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     Ok(found.take().into_iter().flatten().collect())
 }
 
-fn start_thread(employment: Employment, done: Sender<()>) -> Result<Thread> {
+fn start_thread(thread_plan: ThreadPlan, done: Sender<()>) -> Result<Thread> {
     let (orders, receiver) = channel();
     let log = Arc::new(Mutex::new(SliceLog::default()));
-    let post = Post { orders: receiver, done, log: log.clone() };
-    let name = format!("crew-{}", employment.thread);
-    let body = move || pool::follow(&employment, &post).expect("this thread can wait for events");
+    let mailbox = Mailbox { orders: receiver, done, log: log.clone() };
+    let name = format!("pool-{}", thread_plan.thread);
+    let body = move || pool::follow(&thread_plan, &mailbox).expect("this thread can wait for events");
     let started = std::thread::Builder::new().name(name).spawn(body);
     started.map_err(|error| Failure::new(Class::Internal, format!("no thread can be started: {error}")))?;
     Ok(Thread { orders, log })

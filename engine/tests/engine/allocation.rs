@@ -6,11 +6,11 @@ use crate::support::counting::allocations;
 use crate::support::http::{Http, OK, Says};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
-use crate::support::{PATIENCE, http_service, mysql_service, on_runtime, service, tls};
+use crate::support::{TIMEOUT_NS, http_service, mysql_service, on_runtime, service, tls};
 use base::Random;
 use base::clock;
 use encryption::Algorithm;
-use net::runtime::{Executor, Gate, Reactor};
+use net::runtime::{Executor, Reactor, Semaphore};
 use net::settings::{Transport, Verify};
 use record::SliceLog;
 use std::cell::{Cell, RefCell};
@@ -20,7 +20,7 @@ use wire::mysql::Statements;
 use wire::{http, mongodb, mysql};
 use workload::Data;
 use workload::{AboutOf, Ask, Client, Target};
-use workload::{OPENING_AT_A_TIME, Order, Seat, Window, work};
+use workload::{OPENING_AT_A_TIME, Order, Slot, Window, work};
 use workload::{Query, Request, Workload, sysbench, ycsb};
 
 #[test]
@@ -89,7 +89,7 @@ fn a_request_under_tls_allocates_nothing() {
 fn an_operation_of_ycsb_allocates_nothing() {
     let settings = service(&server::start(Manner::Plain));
     let service = on_runtime(move |reactor| async move {
-        mongodb::Service::discover(&settings, &Transport::Plain {}, &reactor, PATIENCE).await
+        mongodb::Service::discover(&settings, &Transport::Plain {}, &reactor, TIMEOUT_NS).await
     });
     let service = Arc::new(service.unwrap());
     // This server finds two records, however many are asked for.
@@ -108,19 +108,19 @@ fn an_operation_of_ycsb_allocates_nothing() {
 fn of_http(settings: http::Settings, transport: Transport) -> u64 {
     let service =
         on_runtime(
-            move |reactor| async move { http::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
+            move |reactor| async move { http::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await },
         );
     let service = Arc::new(service.unwrap());
     allocations_of_two_slices(|reactor| {
-        let gate = Rc::new(Gate::new(reactor.clone(), OPENING_AT_A_TIME));
-        Request::new(http::Client::new(service, reactor, gate), 0)
+        let semaphore = Rc::new(Semaphore::new(reactor.clone(), OPENING_AT_A_TIME));
+        Request::new(http::Client::new(service, reactor, semaphore), 0)
     })
 }
 
 fn of_mongodb(address: String, transport: Transport) -> u64 {
     let settings = service(&address);
     let service = on_runtime(move |reactor| async move {
-        mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await
+        mongodb::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await
     });
     let service = Arc::new(service.unwrap());
     let table = ycsb::Table::new(Data { records: 1000, fields: 10, field_length: 100 }, 1);
@@ -132,10 +132,9 @@ fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 
 }
 
 fn of_mysql_service(settings: mysql::Settings, transport: Transport) -> u64 {
-    let service =
-        on_runtime(
-            move |reactor| async move { mysql::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
-        );
+    let service = on_runtime(move |reactor| async move {
+        mysql::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await
+    });
     let service = Arc::new(service.unwrap());
     let table = sysbench::Table::new(1_000_000_000, 1);
     allocations_of_two_slices(|reactor| query(mysql::Client::new(service, reactor), table))
@@ -146,16 +145,16 @@ fn query<C: Client<Session: Ask>>(client: C, table: AboutOf<C>) -> Query<C> {
 }
 
 /// How many more a slice of 2,000 operations allocates than one of 1,000, on the very loop that measures.
-fn allocations_of_two_slices<W: Workload>(hire: impl FnOnce(Rc<Reactor>) -> W) -> u64 {
+fn allocations_of_two_slices<W: Workload>(spawn: impl FnOnce(Rc<Reactor>) -> W) -> u64 {
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));
-    let seat = Rc::new(Seat::new(reactor.clone(), log.clone(), busy.clone(), PATIENCE));
-    let task = executor.spawn(work(hire(reactor), seat.clone()));
+    let slot = Rc::new(Slot::new(reactor.clone(), log.clone(), busy.clone(), TIMEOUT_NS));
+    let task = executor.spawn(work(spawn(reactor), slot.clone()));
     let mut slice = |operations| {
         let before = allocations();
-        seat.give(task, Order::Run(Arc::new(Window::new(operations, clock::now() + PATIENCE))));
+        slot.give(task, Order::Run(Arc::new(Window::new(operations, clock::now() + TIMEOUT_NS))));
         executor.run_until(|| busy.get() == 0).unwrap();
         allocations() - before
     };

@@ -5,7 +5,7 @@ use crate::support::counting::allocations;
 use crate::support::engine::Engine;
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
-use crate::support::{PATIENCE, mysql_service, open_mysql, tls};
+use crate::support::{TIMEOUT_NS, mysql_service, open_mysql, tls};
 use gateway::limits::Limits;
 use gateway::rules::{Catalogue, ColumnFacts, Facts, Rules};
 use gateway::session::{Session, Shared};
@@ -204,7 +204,7 @@ impl Gateway {
     /// A client that has logged in.
     pub fn client(&self, account: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_nanos(TIMEOUT_NS))).unwrap();
         receive(&mut stream).unwrap();
         stream.write_all(&response(account)).unwrap();
         assert_eq!(receive(&mut stream).unwrap(), (2, OK.to_vec()));
@@ -280,7 +280,7 @@ fn bytes_that_are_not_the_protocol_end_the_session_alone() {
         let mut gateway = Gateway::start(test, &server);
         let told = last_words(&gateway.answer("shop"), "shop");
         assert!(told.starts_with("the gateway ended this session: "), "{told}");
-        ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends too");
+        ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the server's side ends too");
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
     }
 }
@@ -330,7 +330,7 @@ fn a_client_that_goes_takes_its_servers_session_with_it() {
     stream.write_all(&packet(0, QUERY)).unwrap();
     receive(&mut stream).unwrap();
     drop(stream);
-    ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("in the middle of an answer");
+    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("in the middle of an answer");
 }
 
 #[test]

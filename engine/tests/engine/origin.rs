@@ -1,6 +1,6 @@
 //! The origin, asked over its sockets and its standard streams.
 
-use crate::support::PATIENCE;
+use crate::support::TIMEOUT_NS;
 use crate::support::authority::{Authority, Identity, VALID};
 use crate::support::counting::allocations;
 use costof_engine::origin::Site;
@@ -77,7 +77,7 @@ fn identity_file(test: &str, identity: &Identity) -> PathBuf {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_nanos(TIMEOUT_NS))).unwrap();
     stream
 }
 

@@ -1,7 +1,7 @@
 //! Who may come in: so many connections at a time, so many of one address, and so many that are not logged in.
 
 use super::limits::Limits;
-use super::messages::Complaint;
+use super::messages::ErrPacket;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ impl Admission {
     ///
     /// # Errors
     /// What its client is told, where there is none.
-    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Place, Complaint> {
+    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Place, ErrPacket> {
         let address = network(address);
         let Limits { connections, connections_an_address, logins, .. } = self.limits;
         let mut taken = self.taken();
@@ -52,7 +52,7 @@ impl Admission {
             (taken.logins, logins, "connections that are not logged in"),
         ] {
             if count >= limit {
-                return Err(Complaint::too_many_connections(limit, of));
+                return Err(ErrPacket::too_many_connections(limit, of));
             }
         }
         taken.connections += 1;
@@ -108,7 +108,7 @@ mod tests {
         Arc::new(Admission::new(Limits { connections, connections_an_address, logins, ..Limits::default() }))
     }
 
-    fn told(outcome: Result<Place, Complaint>) -> String {
+    fn told(outcome: Result<Place, ErrPacket>) -> String {
         let mut out = Vec::new();
         outcome.unwrap_err().append(0, false, &mut out);
         assert_eq!(out[5..7], 1040_u16.to_le_bytes());

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use wire::mysql::catalogue::{Inquiry, Row};
 
 /// In nanoseconds; a server with thousands of tables takes some of it.
-const PATIENCE: u64 = 30_000_000_000;
+const TIMEOUT_NS: u64 = 30_000_000_000;
 
 const SERVER: &str = "SELECT @@lower_case_table_names, VERSION()";
 const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, t.table_type, c.data_type, c.collation_name, \
@@ -57,7 +57,7 @@ fn ask(server: Address, transport: Transport, username: String, password: Secret
     let outcome = Rc::new(RefCell::new(Err(Failure::closed())));
     let place = outcome.clone();
     executor.spawn(async move {
-        reactor.set_deadline(clock::now() + PATIENCE);
+        reactor.set_deadline(clock::now() + TIMEOUT_NS);
         let told = match Inquiry::begin(&reactor, &server, &transport, &username, &password).await {
             Ok(inquiry) => facts(inquiry).await,
             Err(failure) => Err(failure),

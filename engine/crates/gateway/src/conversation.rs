@@ -4,14 +4,14 @@ use super::admission::{Admission, Place};
 use super::counters::Counters;
 use super::inbox::Inbox;
 use super::limits::nanoseconds;
-use super::messages::Complaint;
+use super::messages::ErrPacket;
 use super::session::{Progress, Session, Shared, Tally, Waiting};
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
 use net::serve::Server;
 use net::transport::{Address, Stream, TlsServer, Transport};
-use record::Trail;
+use record::Timeline;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -55,24 +55,24 @@ async fn converse(client: Stream, reactor: Rc<Reactor>, site: Arc<Site>, counter
     let Some(address) = client.peer() else { return };
     let opened = match site.admission.enter(address) {
         Ok(place) => {
-            let server = Stream::connect(&reactor, &site.server, &mut Trail::default()).await;
-            server.map(|server| (place, server)).map_err(|failure| Complaint::unreachable(&failure))
+            let server = Stream::connect(&reactor, &site.server, &mut Timeline::default()).await;
+            server.map(|server| (place, server)).map_err(|failure| ErrPacket::unreachable(&failure))
         }
-        Err(complaint) => Err(complaint),
+        Err(error) => Err(error),
     };
     match opened {
         Ok((place, server)) => {
             let conversation = Conversation::new(reactor, site, counters, place);
             conversation.hold(Ends { client, server }).await;
         }
-        Err(complaint) => {
+        Err(error) => {
             counters.error();
-            refuse(client, &complaint).await;
+            refuse(client, &error).await;
         }
     }
 }
 
-async fn refuse(mut client: Stream, why: &Complaint) {
+async fn refuse(mut client: Stream, why: &ErrPacket) {
     let mut packet = Vec::new();
     why.append(0, false, &mut packet);
     let _ = client.send(&packet).await;
@@ -166,7 +166,7 @@ impl Conversation {
         if failure.class == Class::Timeout && self.waiting != Waiting::Server {
             self.session.late(self.waiting, &mut self.to_client);
         } else {
-            self.session.fail(&Complaint::broken(failure), &mut self.to_client);
+            self.session.fail(&ErrPacket::broken(failure), &mut self.to_client);
         }
     }
 
@@ -183,8 +183,8 @@ impl Conversation {
             Ok(None) => return Ok(Turn::Idle),
             Ok(Some(0)) | Err(_) => {
                 self.session.server_lost(&mut self.to_client);
-                let patience = self.patience();
-                ends.client.send_within(&self.to_client, patience).await?;
+                let timeout_ns = self.timeout_ns();
+                ends.client.send_within(&self.to_client, timeout_ns).await?;
                 self.to_client.clear();
                 return Ok(Turn::Over);
             }
@@ -194,8 +194,8 @@ impl Conversation {
         let progress = self.session.from_server(self.from_server.come(), &mut self.to_client, &mut self.to_server);
         // Counted before it is sent: a client that has its answer may ask for the counters at once.
         self.look_at_session();
-        let patience = self.patience();
-        send(&mut ends.client, &self.from_server, progress, &mut self.to_client, patience).await?;
+        let timeout_ns = self.timeout_ns();
+        send(&mut ends.client, &self.from_server, progress, &mut self.to_client, timeout_ns).await?;
         self.from_server.done(progress.taken);
         if !self.to_server.is_empty() {
             ends.server.send(&self.to_server).await?;
@@ -231,11 +231,11 @@ impl Conversation {
         }
         let progress = self.session.from_client(self.from_client.come(), &mut self.to_server, &mut self.to_client);
         self.look_at_session();
-        let patience = self.patience();
-        let sent = send(&mut ends.server, &self.from_client, progress, &mut self.to_server, patience).await;
+        let timeout_ns = self.timeout_ns();
+        let sent = send(&mut ends.server, &self.from_client, progress, &mut self.to_server, timeout_ns).await;
         self.from_client.done(progress.taken);
         if !self.to_client.is_empty() {
-            ends.client.send_within(&self.to_client, patience).await?;
+            ends.client.send_within(&self.to_client, timeout_ns).await?;
             self.to_client.clear();
         }
         match sent {
@@ -266,14 +266,15 @@ impl Conversation {
         };
         if self.waiting != waiting {
             self.waiting = waiting;
-            let patience = waiting.patience(&self.site.shared.limits);
-            self.reactor.set_deadline(patience.map_or(u64::MAX, |patience| clock::now().saturating_add(patience)));
+            let timeout_ns = waiting.timeout_ns(&self.site.shared.limits);
+            self.reactor
+                .set_deadline(timeout_ns.map_or(u64::MAX, |timeout_ns| clock::now().saturating_add(timeout_ns)));
         }
     }
 
     /// In which an end must take something of what it is sent, in nanoseconds; None where that is not limited, or the
     /// login's end limits it.
-    fn patience(&self) -> Option<u64> {
+    fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && self.session.is_guarded();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
     }
@@ -288,7 +289,7 @@ impl Conversation {
         self.counters.handshake(made.version);
         let unsaid = self.from_client.come().is_empty() && self.from_server.come().is_empty();
         let secured = if unsaid {
-            ends.server.secure(&self.site.transport, &self.site.server, &mut Trail::default()).await
+            ends.server.secure(&self.site.transport, &self.site.server, &mut Timeline::default()).await
         } else {
             Err(Failure::protocol("something was said in plain behind the wish for TLS"))
         };
@@ -298,7 +299,7 @@ impl Conversation {
                 Ok(Ends { client, server })
             }
             Err(failure) => {
-                self.session.fail(&Complaint::unreachable(&failure), &mut self.to_client);
+                self.session.fail(&ErrPacket::unreachable(&failure), &mut self.to_client);
                 let _ = client.send(&self.to_client).await;
                 client.close();
                 Err(())
@@ -333,12 +334,12 @@ async fn send(
     from: &Inbox,
     progress: Progress,
     written: &mut Vec<u8>,
-    patience: Option<u64>,
+    timeout_ns: Option<u64>,
 ) -> Result<()> {
     let sent = match progress.passed {
         0 if written.is_empty() => Ok(()),
-        0 => to.send_within(written, patience).await,
-        passed => to.send_within(&from.come()[..passed], patience).await,
+        0 => to.send_within(written, timeout_ns).await,
+        passed => to.send_within(&from.come()[..passed], timeout_ns).await,
     };
     written.clear();
     // What a long row has made larger is given back.

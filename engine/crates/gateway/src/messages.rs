@@ -13,14 +13,14 @@ const NO_WARNINGS: [u8; 2] = [0; 2];
 
 /// An error of the gateway's own, as the protocol has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
+pub struct ErrPacket {
     /// MySQL's number for what is most like it.
     code: u16,
     state: &'static [u8; 5],
     message: String,
 }
 
-impl Complaint {
+impl ErrPacket {
     /// What does not pass.
     pub fn not_passed(why: &str) -> Self {
         // ER_SPECIFIC_ACCESS_DENIED_ERROR
@@ -121,7 +121,7 @@ impl Complaint {
     }
 
     fn new(code: u16, state: &'static [u8; 5], message: String) -> Self {
-        Complaint { code, state, message }
+        ErrPacket { code, state, message }
     }
 
     /// The whole packet. `with_state`: the client has said that it speaks the protocol of 4.1.
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use mysql_common::constants::CapabilityFlags;
     use mysql_common::io::ParseBuf;
-    use mysql_common::packets::{CommonOkPacket, ErrPacket, OkPacketDeserializer};
+    use mysql_common::packets::{self, CommonOkPacket, OkPacketDeserializer};
     use mysql_common::proto::MyDeserialize;
     use proptest::prelude::*;
 
@@ -224,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn another_implementation_reads_a_complaint() {
+    fn another_implementation_reads_an_error() {
         let mut out = Vec::new();
-        Complaint::not_passed("function SLEEP").append(1, true, &mut out);
+        ErrPacket::not_passed("function SLEEP").append(1, true, &mut out);
         let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
-        let packet = ErrPacket::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap();
+        let packet = packets::ErrPacket::deserialize(capabilities, &mut ParseBuf(&out[4..])).unwrap();
         let error = packet.server_error();
         assert_eq!((error.error_code(), error.sql_state_ref().unwrap().as_str().as_ref()), (1227, "42000"));
         assert_eq!(error.message_str(), "the gateway lets no function SLEEP pass for this account");

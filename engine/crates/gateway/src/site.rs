@@ -87,7 +87,7 @@ pub fn watch(gateway: &Arc<Gateway>) -> Result<()> {
             loop {
                 std::thread::sleep(Duration::from_secs(place.asked.limits.catalogue_seconds));
                 let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-                place.look_again();
+                place.rediscover();
             }
         };
         std::thread::Builder::new().name("catalogue".into()).stack_size(STACK).spawn(work).map_err(refused)?;
@@ -97,7 +97,7 @@ pub fn watch(gateway: &Arc<Gateway>) -> Result<()> {
 
 impl Place {
     /// A server that cannot be asked now is asked again; meanwhile what it said last counts.
-    fn look_again(&self) {
+    fn rediscover(&self) {
         let Site { server, transport, shared, .. } = &*self.site;
         let (rules, _) = shared.rules();
         let mut fresh = (*rules).clone();

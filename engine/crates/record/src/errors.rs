@@ -28,7 +28,7 @@ impl ErrorTally {
         other.0.into_iter().for_each(|errors| self.add(errors));
     }
 
-    /// For the border.
+    /// As the answer has it.
     pub fn answer(self) -> Vec<ErrorCount> {
         self.0
     }

@@ -94,7 +94,7 @@ impl Evidence {
         other.seen.into_iter().for_each(|connection| self.used(connection));
     }
 
-    /// For the border.
+    /// As the answer has it.
     pub fn answer(&self) -> EvidenceAnswer {
         let securities = || self.seen.iter().map(|connection| connection.security.as_ref());
         let fact = |name: fn(&Security) -> &str| joined(securities().map(|found| found.map_or("plain", name)));

@@ -6,7 +6,7 @@ mod log;
 mod phase;
 mod recorder;
 mod responses;
-mod trail;
+mod timeline;
 mod transactions;
 
 pub use errors::{ErrorCount, ErrorTally};
@@ -15,5 +15,5 @@ pub use log::SliceLog;
 pub use phase::Phase;
 pub use recorder::{PhaseAnswer, Recorder};
 pub use responses::{HttpAnswer, Response, Responses};
-pub use trail::{Traffic, Trail};
+pub use timeline::{Timeline, Traffic};
 pub use transactions::{TpccAnswer, Transactions};

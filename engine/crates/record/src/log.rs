@@ -1,6 +1,6 @@
 //! One thread's share of a slice.
 
-use super::{ErrorTally, Evidence, Recorder, Trail};
+use super::{ErrorTally, Evidence, Recorder, Timeline};
 use base::error::Failure;
 
 /// What a thread's workers write into; merged with the other threads' for the answer.
@@ -20,10 +20,10 @@ pub struct SliceLog {
 
 impl SliceLog {
     /// An attempt succeeded; it was so many operations.
-    pub fn succeeded(&mut self, operations: u64, trail: &Trail) {
+    pub fn succeeded(&mut self, operations: u64, timeline: &Timeline) {
         self.operations += operations;
-        self.ended(trail.at());
-        self.recorder.record(trail);
+        self.ended(timeline.at());
+        self.recorder.record(timeline);
     }
 
     /// An attempt ended at this instant.

@@ -86,7 +86,7 @@ impl Phase {
         Phase::ReadModifyWrite,
     ];
 
-    /// As the border writes it.
+    /// As an answer writes it.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Delay => "delay",

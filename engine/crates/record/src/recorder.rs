@@ -1,7 +1,7 @@
 //! Phases' times, added up exactly and as histograms. One recorder a thread, used again in every slice.
 
 use super::Phase;
-use super::trail::{Lap, Traffic, Trail};
+use super::timeline::{Span, Timeline, Traffic};
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -64,29 +64,29 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// Write down an operation that succeeded. Its totals are derived here, from the very laps that are recorded.
-    pub fn record(&mut self, trail: &Trail) {
-        let mut delay = Lap::none(Phase::Request);
-        let mut connect = Lap::none(Phase::Connect);
-        let mut processing = Lap::none(Phase::Processing);
-        let mut operation = Lap::none(Phase::Operation);
+    /// Write down an operation that succeeded. Its totals are derived here, from the very spans that are recorded.
+    pub fn record(&mut self, timeline: &Timeline) {
+        let mut delay = Span::none(Phase::Request);
+        let mut connect = Span::none(Phase::Connect);
+        let mut processing = Span::none(Phase::Processing);
+        let mut operation = Span::none(Phase::Operation);
         let (mut connected, mut processed, mut steps) = (false, false, 0);
-        for lap in trail.laps() {
-            self.add(lap);
-            if lap.phase.is_in_connect() {
-                connect += *lap;
+        for span in timeline.spans() {
+            self.add(span);
+            if span.phase.is_in_connect() {
+                connect += *span;
                 connected = true;
-            } else if lap.phase.is_in_processing() {
-                processing += *lap;
+            } else if span.phase.is_in_processing() {
+                processing += *span;
                 processed = true;
-            } else if lap.phase.is_of_records() || lap.phase.is_of_transactions() {
-                operation += *lap;
+            } else if span.phase.is_of_records() || span.phase.is_of_transactions() {
+                operation += *span;
                 steps += 1;
-            } else if lap.phase == Phase::Delay {
-                delay += *lap;
-            } else if lap.phase == Phase::FirstOperation {
-                let mut whole = Lap { phase: Phase::ConnectAndFirstOperation, ..connect };
-                whole += *lap;
+            } else if span.phase == Phase::Delay {
+                delay += *span;
+            } else if span.phase == Phase::FirstOperation {
+                let mut whole = Span { phase: Phase::ConnectAndFirstOperation, ..connect };
+                whole += *span;
                 self.add(&whole);
             }
         }
@@ -106,17 +106,17 @@ impl Recorder {
     }
 
     /// An operation of YCSB's or TPC-C's: the only one of two steps is a read and an update.
-    fn add_operation(&mut self, delay: Lap, steps: Lap, count: usize) {
+    fn add_operation(&mut self, delay: Span, steps: Span, count: usize) {
         if count > 1 {
-            self.add(&Lap { phase: Phase::ReadModifyWrite, ..steps });
+            self.add(&Span { phase: Phase::ReadModifyWrite, ..steps });
         }
-        let mut operation = Lap { phase: Phase::Operation, ..delay };
+        let mut operation = Span { phase: Phase::Operation, ..delay };
         operation += steps;
         self.add(&operation);
     }
 
-    fn add(&mut self, lap: &Lap) {
-        self.phases[lap.phase as usize].add(lap);
+    fn add(&mut self, span: &Span) {
+        self.phases[span.phase as usize].add(span);
     }
 
     /// Add another thread's.
@@ -131,7 +131,7 @@ impl Recorder {
         self.phases.iter_mut().for_each(PhaseRecord::reset);
     }
 
-    /// For the border: the phases that happened.
+    /// As the answer has it: the phases that happened.
     pub fn answer(&self) -> BTreeMap<&'static str, PhaseAnswer> {
         let happened = Phase::ALL.iter().zip(&self.phases).filter(|(_, record)| record.totals.count > 0);
         happened.map(|(phase, record)| (phase.name(), record.answer())).collect()
@@ -144,16 +144,16 @@ impl PhaseRecord {
         PhaseRecord { totals: Totals::default(), histogram }
     }
 
-    fn add(&mut self, lap: &Lap) {
+    fn add(&mut self, span: &Span) {
         self.totals.merge(&Totals {
             count: 1,
-            sum_ns: lap.nanos,
-            sum_squares_ns2: lap.nanos as f64 * lap.nanos as f64,
-            min_ns: lap.nanos,
-            max_ns: lap.nanos,
-            traffic: lap.traffic,
+            sum_ns: span.nanos,
+            sum_squares_ns2: span.nanos as f64 * span.nanos as f64,
+            min_ns: span.nanos,
+            max_ns: span.nanos,
+            traffic: span.traffic,
         });
-        self.histogram.saturating_record(lap.nanos);
+        self.histogram.saturating_record(span.nanos);
     }
 
     fn merge(&mut self, other: &PhaseRecord) {
@@ -206,23 +206,23 @@ mod tests {
     use base::clock;
 
     /// A connection with a query, on a connection that counts a round trip a phase.
-    fn trail() -> Trail {
+    fn timeline() -> Timeline {
         through(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
     }
 
-    fn through(phases: &[Phase]) -> Trail {
-        let mut trail = Trail::default();
-        trail.start(Traffic::default());
+    fn through(phases: &[Phase]) -> Timeline {
+        let mut timeline = Timeline::default();
+        timeline.start(Traffic::default());
         for (round_trips, phase) in phases.iter().enumerate() {
-            trail.lap(*phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
+            timeline.end_phase(*phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
         }
-        trail
+        timeline
     }
 
     #[test]
     fn the_phases_add_up_to_the_nanosecond() {
         let mut recorder = Recorder::default();
-        (0..100).for_each(|_| recorder.record(&trail()));
+        (0..100).for_each(|_| recorder.record(&timeline()));
         let phases = recorder.answer();
         let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
         assert_eq!(phases["connect"].sum_ns, sum(&["tcp", "tls", "hello", "auth"]));
@@ -247,13 +247,13 @@ mod tests {
         let mut recorder = Recorder::default();
         recorder.record(&through(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
-        let mut trail = Trail::default();
-        trail.schedule(clock::now());
-        trail.start(Traffic::default());
+        let mut timeline = Timeline::default();
+        timeline.schedule(clock::now());
+        timeline.start(Traffic::default());
         for phase in [Phase::Tcp, Phase::Tls, Phase::Waiting, Phase::Receiving] {
-            trail.lap(phase, Traffic::default());
+            timeline.end_phase(phase, Traffic::default());
         }
-        recorder.record(&trail);
+        recorder.record(&timeline);
         let phases = recorder.answer();
         let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
         assert_eq!((phases["request"].count, phases["connect"].count), (2, 1));
@@ -266,12 +266,12 @@ mod tests {
     #[test]
     fn a_delay_is_beside_a_connection_and_not_in_it() {
         let mut recorder = Recorder::default();
-        let mut trail = Trail::default();
-        trail.schedule(clock::now() - 1_000_000_000);
-        trail.start(Traffic::default());
-        trail.lap(Phase::Tcp, Traffic::default());
-        trail.lap(Phase::FirstOperation, Traffic::default());
-        recorder.record(&trail);
+        let mut timeline = Timeline::default();
+        timeline.schedule(clock::now() - 1_000_000_000);
+        timeline.start(Traffic::default());
+        timeline.end_phase(Phase::Tcp, Traffic::default());
+        timeline.end_phase(Phase::FirstOperation, Traffic::default());
+        recorder.record(&timeline);
         let phases = recorder.answer();
         assert!(phases["delay"].sum_ns >= 1_000_000_000);
         assert_eq!(phases["connect"].sum_ns, phases["tcp"].sum_ns);
@@ -308,8 +308,8 @@ mod tests {
     #[test]
     fn threads_merge_and_a_reset_recorder_is_empty() {
         let (mut one, mut other) = (Recorder::default(), Recorder::default());
-        one.record(&trail());
-        other.record(&trail());
+        one.record(&timeline());
+        other.record(&timeline());
         let expected = one.answer()["tcp"].sum_ns + other.answer()["tcp"].sum_ns;
         let shortest = one.answer()["tcp"].min_ns.min(other.answer()["tcp"].min_ns);
         one.merge(&other);
@@ -317,14 +317,14 @@ mod tests {
         assert_eq!((merged.count, merged.sum_ns, merged.min_ns), (2, expected, shortest));
         one.reset();
         assert!(one.answer().is_empty());
-        one.record(&trail());
+        one.record(&timeline());
         assert_eq!(one.answer()["tcp"].count, 1);
     }
 
     #[test]
     fn what_is_longer_than_the_histogram_keeps_its_exact_sum() {
         let mut record = PhaseRecord::new();
-        record.add(&Lap { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
+        record.add(&Span { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
         let answer = record.answer();
         assert_eq!((answer.count, answer.sum_ns, answer.max_ns), (1, LONGEST_NS * 3, LONGEST_NS * 3));
         assert_eq!(record.histogram.len(), 1);

@@ -68,7 +68,7 @@ impl Responses {
         self.software = self.software.take().or(other.software);
     }
 
-    /// For the border; `body_length` is what was expected.
+    /// As the answer has it; `body_length` is what was expected.
     pub fn answer(&self, body_length: Option<u64>) -> HttpAnswer {
         HttpAnswer {
             statuses: self.statuses.iter().copied().collect(),

@@ -52,7 +52,7 @@ impl Transactions {
         self.lock_timeouts += other.lock_timeouts;
     }
 
-    /// For the border.
+    /// As the answer has it.
     pub fn answer(&self) -> TpccAnswer {
         TpccAnswer {
             committed: PHASES.iter().map(|phase| phase.name()).zip(self.committed).collect(),

@@ -59,8 +59,8 @@ pub trait Settings: Debug + Send + Sync {
     }
 
     /// Find out which servers there are, and connect once to the one that will be measured. Each connection may take
-    /// `patience` nanoseconds.
-    fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, patience: u64) -> Discovery<'a>;
+    /// `timeout_ns` nanoseconds.
+    fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
 
     /// What a slice of a service that cannot be measured says beside what every slice says.
     fn details(&self, _evidence: &Evidence) -> Option<Detail> {

@@ -4,7 +4,7 @@
 use crate::ycsb::{Fields, Key, Shape, Values};
 use base::Random;
 use base::error::Result;
-use record::{Connection, Evidence, Traffic, Trail};
+use record::{Connection, Evidence, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub trait Client: 'static {
 
     /// A session to this target broke: find out anew where it is, within the present operation's deadline. Nothing,
     /// where there is only one server.
-    async fn look_again(&self, _target: Target) -> Result<()> {
+    async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
 
@@ -38,8 +38,8 @@ pub trait Client: 'static {
         None
     }
 
-    /// Open a session, from the name's resolution to the proof of who we are, and mark each phase in the trail.
-    async fn open(&self, target: Target, trail: &mut Trail) -> Result<Self::Session>;
+    /// Open a session, from the name's resolution to the proof of who we are, and mark each phase in the timeline.
+    async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
 /// A connection that is ready for operations.
@@ -115,10 +115,10 @@ pub trait Requests: Session {
     fn may_go_on(&self) -> bool;
 
     /// Whether the server has not ended it meanwhile; the kernel is asked only where this thread was told of something.
-    async fn still_stands(&mut self) -> bool;
+    async fn is_still_open(&mut self) -> bool;
 
-    /// As `still_stands`, and the kernel is asked.
-    async fn stands(&mut self) -> bool;
+    /// As `is_still_open`, and the kernel is asked.
+    async fn is_open(&mut self) -> bool;
 }
 
 /// What a client's sessions are asked about.

@@ -5,7 +5,7 @@ use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, Target};
 use base::Random;
 use base::error::Result;
-use record::{Evidence, Phase, Trail};
+use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 
 /// One worker's trials, one after the other.
@@ -29,12 +29,12 @@ impl<C: Client<Session: Ask>> Workload for Connect<C> {
         Ok(())
     }
 
-    async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
-        let mut session = self.client.open(self.target, trail).await?;
+    async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let mut session = self.client.open(self.target, timeline).await?;
         let mut first = Ok(());
         if self.first_operation {
             first = session.ask(&self.about, &mut self.random, evidence).await;
-            trail.lap(Phase::FirstOperation, session.traffic());
+            timeline.end_phase(Phase::FirstOperation, session.traffic());
         }
         evidence.opened(session.connection());
         session.end().await;

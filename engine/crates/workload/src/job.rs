@@ -7,12 +7,12 @@ use crate::sql::Sql;
 use crate::tpcc::{self, TpccPhase};
 use crate::worker::work;
 use crate::ycsb::{self, Ycsb};
-use crate::{Connect, Load, Query, Request, Seat, Workload};
+use crate::{Connect, Load, Query, Request, Slot, Workload};
 use base::Random;
-use net::runtime::{Executor, Gate, Reactor, TaskId};
+use net::runtime::{Executor, Reactor, Semaphore, TaskId};
 use std::rc::Rc;
 
-/// A thread opens at most so many connections at a time, where its protocol waits for [`Job::gate`]; more wait, in no
+/// A thread opens at most so many connections at a time, where its protocol waits for [`Job::opening`]; more wait, in no
 /// phase but `delay`. A server's queue of new connections may be as short as nginx's 511: what does not fit is tried
 /// again by TCP, ever later, until it is too late.
 pub const OPENING_AT_A_TIME: usize = 256;
@@ -22,7 +22,7 @@ pub struct Job<'a> {
     /// The thread's, which will run it.
     pub executor: &'a mut Executor,
     /// Where it gets its orders.
-    pub seat: Rc<Seat>,
+    pub slot: Rc<Slot>,
     /// Its number, of all that the workload has.
     pub worker: usize,
     /// What it does.
@@ -34,7 +34,7 @@ pub struct Job<'a> {
     /// The same sequence on every arm: arms must differ in nothing but the factor.
     pub random: Random,
     /// Where the thread's new connections wait for each other.
-    pub gate: Rc<Gate>,
+    pub opening: Rc<Semaphore>,
     /// Of kind `ycsb` alone.
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
@@ -111,6 +111,6 @@ impl Job<'_> {
     }
 
     fn spawn(self, workload: impl Workload) -> TaskId {
-        self.executor.spawn(work(workload, self.seat))
+        self.executor.spawn(work(workload, self.slot))
     }
 }

@@ -26,11 +26,11 @@ pub use query::Query;
 pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, Data, Kind, Pace, RECORDS, REQUESTS, SQL, Settings};
-pub use slot::{Order, Seat, Window};
+pub use slot::{Order, Slot, Window};
 pub use worker::work;
 
 use base::error::Result;
-use record::{Evidence, Trail};
+use record::{Evidence, Timeline};
 use std::ops::Range;
 
 /// One worker's part of a workload. It lives through the whole run and keeps its connection between slices.
@@ -49,9 +49,9 @@ pub trait Workload: 'static {
     /// They are counted, and the slice is begun nevertheless.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
-    /// Do the operations of these numbers (of the slice, from 0) and leave their phases in the trail.
+    /// Do the operations of these numbers (of the slice, from 0) and leave their phases in the timeline.
     ///
     /// # Errors
     /// They are counted; the next operation begins with whatever this one left.
-    async fn operate(&mut self, claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()>;
+    async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 }

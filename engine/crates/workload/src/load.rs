@@ -2,22 +2,22 @@
 //! `operation` is a batch.
 
 use super::Workload;
-use super::persistent::Standing;
+use super::persistent::{AsPooled, Persistent};
 use crate::client::{AboutOf, Client, KeyValue, Session, Target};
 use base::error::Result;
-use record::{Evidence, Phase, Trail};
+use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 
 /// One worker's batches, one after the other.
 pub struct Load<C: Client<Session: KeyValue>> {
-    standing: Standing<C>,
+    session: Persistent<C>,
     table: AboutOf<C>,
 }
 
 impl<C: Client<Session: KeyValue>> Load<C> {
     /// The records of this table.
     pub fn new(client: C, table: AboutOf<C>) -> Self {
-        Load { standing: Standing::new(client, Target::Writer), table }
+        Load { session: Persistent::new(client, Target::Writer, AsPooled), table }
     }
 }
 
@@ -26,14 +26,14 @@ impl<C: Client<Session: KeyValue>> Workload for Load<C> {
     const BATCH: u64 = 100;
 
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
-        self.standing.prepare(evidence).await
+        self.session.prepare(evidence).await
     }
 
-    async fn operate(&mut self, claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
-        let mut session = self.standing.take(evidence).await?;
-        trail.start(session.traffic());
+    async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let mut session = self.session.take(evidence).await?;
+        timeline.start(session.traffic());
         let outcome = session.insert(&self.table, claimed).await;
-        trail.lap(Phase::Operation, session.traffic());
-        self.standing.settle(session, outcome)
+        timeline.end_phase(Phase::Operation, session.traffic());
+        self.session.settle(session, outcome)
     }
 }

@@ -1,16 +1,16 @@
-//! `query`: reading records by uniformly random keys over a standing connection.
+//! `query`: reading records by uniformly random keys over a persistent connection.
 
 use super::Workload;
-use super::persistent::Standing;
+use super::persistent::{AsPooled, Persistent};
 use crate::client::{AboutOf, Ask, Client, Session, Target};
 use base::Random;
 use base::error::Result;
-use record::{Evidence, Phase, Trail};
+use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 
 /// One worker's queries, one after the other.
 pub struct Query<C: Client<Session: Ask>> {
-    standing: Standing<C>,
+    session: Persistent<C>,
     table: AboutOf<C>,
     random: Random,
 }
@@ -18,20 +18,20 @@ pub struct Query<C: Client<Session: Ask>> {
 impl<C: Client<Session: Ask>> Query<C> {
     /// `random` chooses the keys.
     pub fn new(client: C, target: Target, table: AboutOf<C>, random: Random) -> Self {
-        Query { standing: Standing::new(client, target), table, random }
+        Query { session: Persistent::new(client, target, AsPooled), table, random }
     }
 }
 
 impl<C: Client<Session: Ask>> Workload for Query<C> {
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
-        self.standing.prepare(evidence).await
+        self.session.prepare(evidence).await
     }
 
-    async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
-        let mut session = self.standing.take(evidence).await?;
-        trail.start(session.traffic());
+    async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let mut session = self.session.take(evidence).await?;
+        timeline.start(session.traffic());
         let outcome = session.ask(&self.table, &mut self.random, evidence).await;
-        trail.lap(Phase::Operation, session.traffic());
-        self.standing.settle(session, outcome)
+        timeline.end_phase(Phase::Operation, session.traffic());
+        self.session.settle(session, outcome)
     }
 }

@@ -113,7 +113,7 @@ fn one() -> usize {
 pub enum Kind {
     /// A new connection, its first query unless the workload goes without, and its end.
     Connect,
-    /// A query over a standing connection.
+    /// A query over a persistent connection.
     Query,
     /// Writing the records, in batches.
     Load,

@@ -68,22 +68,22 @@ impl Window {
     }
 }
 
-/// One worker's seat; the thread holds the other end.
-pub struct Seat {
+/// One worker's slot; the thread holds the other end.
+pub struct Slot {
     /// The thread's.
     pub reactor: Rc<Reactor>,
     /// The thread's.
     pub log: Rc<RefCell<SliceLog>>,
     /// After so many nanoseconds an operation has failed.
-    pub patience: u64,
+    pub timeout_ns: u64,
     order: RefCell<Option<Order>>,
     busy: Rc<Cell<usize>>,
 }
 
-impl Seat {
+impl Slot {
     /// `busy` is the thread's count of workers that have not finished their order.
-    pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, patience: u64) -> Self {
-        Seat { reactor, log, patience, order: RefCell::default(), busy }
+    pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, timeout_ns: u64) -> Self {
+        Slot { reactor, log, timeout_ns, order: RefCell::default(), busy }
     }
 
     /// Tell the worker, which is this task, what to do.

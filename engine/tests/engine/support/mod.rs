@@ -11,7 +11,7 @@ use base::clock;
 use base::error::Result;
 use net::runtime::{Executor, Reactor};
 use net::settings::Verify;
-use record::Trail;
+use record::Timeline;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use wire::{mongodb, mysql as mysql_wire};
 use workload::{Client, Session, Target};
 
 /// Long enough for any machine; no test waits for it.
-pub const PATIENCE: u64 = 300_000_000_000;
+pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
 /// Run a future to its end on a runtime of its own.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
@@ -29,7 +29,7 @@ pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<React
     let outcome = Rc::new(RefCell::new(None));
     let place = outcome.clone();
     executor.spawn(async move {
-        reactor.set_deadline(clock::now() + PATIENCE);
+        reactor.set_deadline(clock::now() + TIMEOUT_NS);
         let ended = start(reactor).await;
         *place.borrow_mut() = Some(ended);
     });
@@ -61,10 +61,10 @@ pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: V
 }
 
 /// Discover the service and open one measured session to it.
-pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Trail, record::Connection)> {
+pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Timeline, record::Connection)> {
     let settings = service(address);
     on_runtime(move |reactor| async move {
-        let service = mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
+        let service = mongodb::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
         measured_session(mongodb::Client::new(Arc::new(service), reactor)).await
     })
 }
@@ -86,10 +86,10 @@ pub fn mysql_service(address: &str, password: &str, statements: wire::mysql::Sta
 pub fn open_mysql(
     settings: &wire::mysql::Settings,
     transport: net::settings::Transport,
-) -> Result<(Trail, record::Connection)> {
+) -> Result<(Timeline, record::Connection)> {
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
-        let service = mysql_wire::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
+        let service = mysql_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
         measured_session(mysql_wire::Client::new(Arc::new(service), reactor)).await
     })
 }
@@ -106,10 +106,10 @@ pub fn http_service(address: &str) -> wire::http::Settings {
     }
 }
 
-async fn measured_session(client: impl Client) -> Result<(Trail, record::Connection)> {
-    let mut trail = Trail::default();
-    let session = client.open(Target::Reader(0), &mut trail).await?;
+async fn measured_session(client: impl Client) -> Result<(Timeline, record::Connection)> {
+    let mut timeline = Timeline::default();
+    let session = client.open(Target::Reader(0), &mut timeline).await?;
     let connection = session.connection();
     session.close();
-    Ok((trail, connection))
+    Ok((timeline, connection))
 }

@@ -3,7 +3,7 @@
 use super::answer::Expected;
 use super::flow::{CONTINUED, Flow, Head};
 use super::{Phase, Session};
-use crate::messages::{Complaint, append_short};
+use crate::messages::{ErrPacket, append_short};
 use crate::sql::{self, Plan, Surroundings};
 use base::error::{Failure, Result};
 use mysql::RowFormat;
@@ -44,7 +44,7 @@ pub struct Commands {
 /// The gateway's own answer.
 #[derive(Debug)]
 enum Reply {
-    Complaint(Complaint),
+    Error(ErrPacket),
     Words(&'static [u8]),
     /// The command has none, or a later one has it.
     Nothing,
@@ -53,7 +53,7 @@ enum Reply {
 impl Reply {
     fn append(&self, sequence: u8, out: &mut Vec<u8>) {
         match self {
-            Reply::Complaint(complaint) => complaint.append(sequence, true, out),
+            Reply::Error(error) => error.append(sequence, true, out),
             Reply::Words(words) => append_short(words, sequence, out),
             Reply::Nothing => {}
         }
@@ -112,7 +112,7 @@ enum Verdict {
     Executed(Rc<Plan>),
     /// As it was printed.
     Printed(Rc<Plan>),
-    Refused(Complaint),
+    Refused(ErrPacket),
     /// The gateway answers it.
     Answered(Reply),
     /// Not all of it is there.
@@ -131,19 +131,19 @@ impl Session {
             return Ok(self.send_on(head.size(), flow, to_client));
         }
         self.check_command_sequence(&head, 0)?;
-        if let Some(complaint) = self.renew_rules()? {
+        if let Some(error) = self.renew_rules()? {
             flow.drop(flow.left());
-            self.fail(&complaint, to_client);
+            self.fail(&error, to_client);
             return Ok(false);
         }
         let Some(&command) = head.payload.first() else { return Err(Failure::protocol("a command without a name")) };
         let Some((expected, format)) = answer_to(command) else {
-            return Ok(self.answer_instead(&head, Reply::Complaint(unknown(command)), flow, to_client));
+            return Ok(self.answer_instead(&head, Reply::Error(unknown(command)), flow, to_client));
         };
         match self.verdict(command, &head)? {
             Verdict::Wait => return Ok(false),
-            Verdict::Refused(complaint) => {
-                return Ok(self.answer_instead(&head, Reply::Complaint(complaint), flow, to_client));
+            Verdict::Refused(error) => {
+                return Ok(self.answer_instead(&head, Reply::Error(error), flow, to_client));
             }
             Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
             Verdict::Goes => self.begin_statement(None, format),
@@ -215,7 +215,7 @@ impl Session {
 
     /// The session goes on without this command; the client has its answer once all of it has come, however long it is.
     fn answer_instead(&mut self, head: &Head<'_>, reply: Reply, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
-        self.tally.refused += u64::from(matches!(reply, Reply::Complaint(_)));
+        self.tally.refused += u64::from(matches!(reply, Reply::Error(_)));
         self.commands.number += 1;
         self.commands.instead = Some(reply);
         self.send_on(head.size(), flow, to_client)
@@ -238,14 +238,14 @@ impl Session {
             }
             PROCESS_KILL if head.length == 1 + 4 => Verdict::Goes,
             SET_OPTION if head.length == 1 + 2 && reader.u16()? == MULTI_STATEMENTS_OFF => Verdict::Goes,
-            SET_OPTION => Verdict::Refused(Complaint::not_passed("second statement behind the first")),
+            SET_OPTION => Verdict::Refused(ErrPacket::not_passed("second statement behind the first")),
             INIT_DB => self.verdict_on_database(head),
             QUERY | STMT_PREPARE => self.verdict_on_statement(command, head),
             STMT_EXECUTE | STMT_SEND_LONG_DATA | STMT_CLOSE | STMT_RESET => {
                 let number = self.statement_number(reader.u32()?);
                 self.verdict_on_prepared(command, number, head)?
             }
-            _ => Verdict::Refused(Complaint::not_passed("command of this kind")),
+            _ => Verdict::Refused(ErrPacket::not_passed("command of this kind")),
         })
     }
 
@@ -253,7 +253,7 @@ impl Session {
     fn verdict_on_database(&mut self, head: &Head<'_>) -> Verdict {
         let name = &head.payload[1..];
         if !head.is_whole() || !is_plain_name(name) {
-            return Verdict::Refused(Complaint::not_passed("database's name of this form"));
+            return Verdict::Refused(ErrPacket::not_passed("database's name of this form"));
         }
         self.next_database = Some(name.to_vec());
         Verdict::Goes
@@ -263,7 +263,7 @@ impl Session {
         let limits = &self.shared.limits;
         let Some(guard) = &mut self.guard else { return Verdict::Goes };
         if head.length > 1 + limits.statement_bytes || head.length == CONTINUED {
-            return Verdict::Refused(Complaint::too_large("a statement", limits.statement_bytes));
+            return Verdict::Refused(ErrPacket::too_large("a statement", limits.statement_bytes));
         }
         if !head.is_whole() {
             return Verdict::Wait;
@@ -271,13 +271,13 @@ impl Session {
         if command == STMT_PREPARE {
             guard.forget_last();
             if guard.count() >= limits.prepared_statements {
-                return Verdict::Refused(Complaint::too_many_statements(limits.prepared_statements));
+                return Verdict::Refused(ErrPacket::too_many_statements(limits.prepared_statements));
             }
         }
         let (database, is_prepared) = (text_of(&self.database), command == STMT_PREPARE);
         match sql::read_known(&head.payload[1..], &Surroundings { rules: &self.rules, database, is_prepared }) {
             Ok(plan) => Verdict::Printed(plan),
-            Err(refusal) => Verdict::Refused(Complaint::refused(&refusal)),
+            Err(refusal) => Verdict::Refused(ErrPacket::refused(&refusal)),
         }
     }
 
@@ -294,7 +294,7 @@ impl Session {
         let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes) };
         let Some(number) = number.filter(|number| guard.knows(*number)) else {
             return Ok(match command {
-                STMT_EXECUTE | STMT_RESET => Verdict::Refused(Complaint::unknown_statement()),
+                STMT_EXECUTE | STMT_RESET => Verdict::Refused(ErrPacket::unknown_statement()),
                 _ => Verdict::Answered(Reply::Nothing),
             });
         };
@@ -331,7 +331,7 @@ impl Session {
         let _iterations = reader.u32()?;
         let plan = match guard.prepared(number, &self.rules) {
             Ok(plan) => plan,
-            Err(complaint) => return Ok(Verdict::Refused(complaint)),
+            Err(error) => return Ok(Verdict::Refused(error)),
         };
         let has_right_types = match guard.takes_types(number, reader.rest()) {
             Some(are_right) => are_right,
@@ -340,12 +340,12 @@ impl Session {
         };
         let objection = match () {
             () if guard.takes_long_data(number, 0) > most => {
-                Complaint::too_large("parameters that come by themselves", most)
+                ErrPacket::too_large("parameters that come by themselves", most)
             }
-            () if head.length == CONTINUED => Complaint::too_large("a command", CONTINUED - 1),
-            () if cursor != NO_CURSOR => Complaint::not_passed("cursor"),
+            () if head.length == CONTINUED => ErrPacket::too_large("a command", CONTINUED - 1),
+            () if cursor != NO_CURSOR => ErrPacket::not_passed("cursor"),
             () if !has_right_types => {
-                Complaint::not_passed("comparison of a protected column with a parameter of another type")
+                ErrPacket::not_passed("comparison of a protected column with a parameter of another type")
             }
             () => {
                 guard.forget_long_data(number);
@@ -358,8 +358,8 @@ impl Session {
 
 const NO_CURSOR: u8 = 0;
 
-fn unknown(command: u8) -> Complaint {
-    Complaint::command(match command {
+fn unknown(command: u8) -> ErrPacket {
+    ErrPacket::command(match command {
         CHANGE_USER => "the gateway cannot change the account of a session: connect again",
         _ => "the gateway does not know this command",
     })

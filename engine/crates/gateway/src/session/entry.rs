@@ -6,14 +6,14 @@ use super::guard::Guard;
 use super::login::{self, First, Greeting, Reads, Response};
 use super::pinning::Pinning;
 use super::{Phase, Session, whole};
-use crate::messages::{Complaint, append_bare_ok};
+use crate::messages::{ErrPacket, append_bare_ok};
 use crate::rules::{Role, UnknownClients};
 use crate::server_errors::append_server_error;
 use base::error::{Failure, Result};
 use encryption::SessionSalt;
 
 /// Questions of a server before it accepts a proof: what takes longer accepts none.
-const MOST_TURNS: u8 = 16;
+const MOST_STEPS: u8 = 16;
 /// What `caching_sha2_password` says when it goes on by itself.
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
 /// First bytes of what a server says to a proof.
@@ -49,7 +49,7 @@ impl Session {
             First::Response(response) if self.tls == secured && self.tls == response.claims_tls() => response,
             First::Response(_) if self.tls && !secured => {
                 flow.drop(head.size());
-                self.fail(&Complaint::tls_required(), to_client);
+                self.fail(&ErrPacket::tls_required(), to_client);
                 return Ok(());
             }
             _ => return Err(Failure::protocol("the client wants TLS where it was not offered")),
@@ -62,18 +62,18 @@ impl Session {
             // Said to anybody: it tells nothing of an account.
             Reads::Unbound => {
                 flow.drop(head.size());
-                self.fail(&Complaint::no_entry(WITHOUT_A_NONCE), to_client);
+                self.fail(&ErrPacket::no_entry(WITHOUT_A_NONCE), to_client);
                 return Ok(());
             }
         };
         self.take_role()?;
         if let Some(why) = self.objection(&response, &greeting) {
             flow.drop(head.size());
-            self.fail(&Complaint::no_entry(why), to_client);
+            self.fail(&ErrPacket::no_entry(why), to_client);
             return Ok(());
         }
         response.append(head.payload, head.sequence, self.guard.is_some(), flow.replace(head.size()))?;
-        self.phase = Phase::Authentication { turns: 0, asked: false };
+        self.phase = Phase::Authentication { steps: 0, asked: false };
         Ok(())
     }
 
@@ -110,21 +110,21 @@ impl Session {
                 self.greeting = Some(Greeting::cut(head.payload, head.sequence, self.tls, out)?);
                 self.phase = Phase::Response { secured: false };
             }
-            Phase::Authentication { turns, asked: false } => self.turn(&head, turns, flow)?,
+            Phase::Authentication { steps, asked: false } => self.authentication_step(&head, steps, flow)?,
             _ => return Err(Failure::protocol("the server said more than it was asked for")),
         }
         Ok(true)
     }
 
-    fn turn(&mut self, head: &Head<'_>, turns: u8, flow: &mut Flow<'_>) -> Result<()> {
+    fn authentication_step(&mut self, head: &Head<'_>, steps: u8, flow: &mut Flow<'_>) -> Result<()> {
         if head.payload.first() == Some(&ACCEPTED) {
             return self.accepted(head, flow);
         }
-        if turns == MOST_TURNS {
+        if steps == MOST_STEPS {
             return Err(Failure::protocol("the server does not end the authentication"));
         }
         flow.pass(head.size());
-        self.phase = Phase::Authentication { turns: turns + 1, asked: head.payload != FAST_AUTH_SUCCEEDED };
+        self.phase = Phase::Authentication { steps: steps + 1, asked: head.payload != FAST_AUTH_SUCCEEDED };
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Session {
             // In place of the server's OK.
             self.answer.sequence = head.sequence;
             let out = flow.replace(head.size());
-            self.fail(&Complaint::no_entry(DOES_NOT_DECRYPT), out);
+            self.fail(&ErrPacket::no_entry(DOES_NOT_DECRYPT), out);
             return Ok(());
         }
         if self.guard.is_some() {

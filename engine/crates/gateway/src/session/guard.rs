@@ -5,7 +5,7 @@ use super::columns::{Column, Seen};
 use super::flow::{Flow, Head};
 use super::sealing::Sealing;
 use super::{Tally, rows};
-use crate::messages::{Complaint, append_bare_eof, append_bare_ok, append_bare_prepared};
+use crate::messages::{ErrPacket, append_bare_eof, append_bare_ok, append_bare_prepared};
 use crate::rules::{Role, Rules};
 use crate::server_errors::append_server_error;
 use crate::sql::{self, Answer as Rows, Output, Plan, Surroundings};
@@ -122,14 +122,14 @@ impl Guard {
 
     /// The plan of a prepared statement, read anew where the rules or the tables are others by now; an error where it has
     /// become another one, or is not known.
-    pub fn prepared(&mut self, statement: u32, rules: &Rules) -> std::result::Result<Rc<Plan>, Complaint> {
-        let prepared = self.statements.get_mut(&statement).ok_or_else(Complaint::unknown_statement)?;
+    pub fn prepared(&mut self, statement: u32, rules: &Rules) -> std::result::Result<Rc<Plan>, ErrPacket> {
+        let prepared = self.statements.get_mut(&statement).ok_or_else(ErrPacket::unknown_statement)?;
         if prepared.rules != rules.number {
-            let (sql, database) = prepared.asked.as_ref().ok_or_else(Complaint::prepare_again)?;
+            let (sql, database) = prepared.asked.as_ref().ok_or_else(ErrPacket::prepare_again)?;
             let surroundings = Surroundings { rules, database: database.as_deref(), is_prepared: true };
-            let plan = sql::read_known(sql, &surroundings).map_err(|refusal| Complaint::refused(&refusal))?;
+            let plan = sql::read_known(sql, &surroundings).map_err(|refusal| ErrPacket::refused(&refusal))?;
             if *plan != *prepared.plan {
-                return Err(Complaint::prepare_again());
+                return Err(ErrPacket::prepare_again());
             }
             prepared.rules = rules.number;
         }

@@ -21,7 +21,7 @@ pub use flow::Progress;
 pub use shared::{Shared, Tally};
 pub use waiting::Waiting;
 
-use super::messages::Complaint;
+use super::messages::ErrPacket;
 use super::rules::Rules;
 use answer::{Answer, Kind};
 use base::error::{Failure, Result};
@@ -78,9 +78,9 @@ enum Phase {
     },
     /// TLS on both sides is under way.
     Securing,
-    /// Server and client settle who it is, in turns.
+    /// Server and client settle who it is, step by step.
     Authentication {
-        turns: u8,
+        steps: u8,
         asked: bool,
     },
     /// The server answers the gateway's own commands.
@@ -176,7 +176,7 @@ impl Session {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(failure) => {
-                    self.fail(&Complaint::broken(&failure), to_client);
+                    self.fail(&ErrPacket::broken(&failure), to_client);
                     flow.drop(flow.left());
                 }
             }
@@ -197,7 +197,7 @@ impl Session {
                     // In place of the packet that was wrong.
                     self.answer.sequence = sequence;
                     let left = flow.left();
-                    self.fail(&Complaint::broken(&failure), flow.replace(left));
+                    self.fail(&ErrPacket::broken(&failure), flow.replace(left));
                 }
             }
         }
@@ -212,13 +212,13 @@ impl Session {
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.answer.is_over();
         if !is_idle && self.phase != Phase::Quitting {
-            self.fail(&Complaint::server_lost(), to_client);
+            self.fail(&ErrPacket::server_lost(), to_client);
         }
         self.phase = Phase::Over;
     }
 
     /// It cannot go on: tell the client, where it can still be told.
-    pub fn fail(&mut self, why: &Complaint, to_client: &mut Vec<u8>) {
+    pub fn fail(&mut self, why: &ErrPacket, to_client: &mut Vec<u8>) {
         let within_a_packet = self.rest > 0 || self.continued;
         if self.phase != Phase::Over && !within_a_packet {
             let pinned = self.pinning.as_ref().map(Pinning::sequence);
@@ -243,9 +243,9 @@ impl Session {
         self.answer.sequence = head.sequence.wrapping_add(1);
         match self.phase {
             Phase::Response { secured } => self.response(&head, secured, flow, to_client)?,
-            Phase::Authentication { turns, .. } => {
+            Phase::Authentication { steps, .. } => {
                 flow.pass(head.size());
-                self.phase = Phase::Authentication { turns, asked: false };
+                self.phase = Phase::Authentication { steps, asked: false };
             }
             _ => return Ok(false),
         }
@@ -253,7 +253,7 @@ impl Session {
     }
 
     /// Rules that were read since the last command; why it cannot go on under them.
-    fn renew_rules(&mut self) -> Result<Option<Complaint>> {
+    fn renew_rules(&mut self) -> Result<Option<ErrPacket>> {
         if self.generation != self.shared.generation() {
             let guard = self.guard.take();
             (self.rules, self.generation) = self.shared.rules();
@@ -261,11 +261,11 @@ impl Session {
             match (&mut self.guard, guard) {
                 (Some(guard), Some(before)) => guard.inherit(*before)?,
                 // Its statements were prepared, and its variables set, where nothing was guarded.
-                (Some(_), None) => return Ok(Some(Complaint::denied(CONNECT_AGAIN))),
+                (Some(_), None) => return Ok(Some(ErrPacket::denied(CONNECT_AGAIN))),
                 (None, _) => {}
             }
             if self.is_unwelcome() {
-                return Ok(Some(Complaint::no_entry(entry::DOES_NOT_DECRYPT)));
+                return Ok(Some(ErrPacket::no_entry(entry::DOES_NOT_DECRYPT)));
             }
         }
         if let Some(guard) = &mut self.guard {

@@ -2,7 +2,7 @@
 
 use super::{Phase, Session};
 use crate::limits::{Limits, nanoseconds};
-use crate::messages::Complaint;
+use crate::messages::ErrPacket;
 
 /// Numbers tell one command from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Waiting {
 
 impl Waiting {
     /// For how long, in nanoseconds; None for ever.
-    pub fn patience(self, limits: &Limits) -> Option<u64> {
+    pub fn timeout_ns(self, limits: &Limits) -> Option<u64> {
         match self {
             Waiting::Server => None,
             Waiting::Idle(_) => Some(nanoseconds(limits.idle_seconds)),
@@ -46,8 +46,8 @@ impl Session {
     /// That took too long.
     pub fn late(&mut self, waiting: Waiting, to_client: &mut Vec<u8>) {
         let why = match waiting {
-            Waiting::Command(_) => Complaint::unfinished(),
-            Waiting::Idle(_) | Waiting::Server => Complaint::idle(),
+            Waiting::Command(_) => ErrPacket::unfinished(),
+            Waiting::Idle(_) | Waiting::Server => ErrPacket::idle(),
         };
         // Unless the command's first packet has come, what is said is not an answer of this sequence.
         if !self.commands.is_unfinished() {

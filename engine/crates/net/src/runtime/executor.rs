@@ -100,7 +100,7 @@ impl Executor {
                 }
             }
             self.polling.clear();
-            while let Some(task) = self.reactor.take_newborn() {
+            while let Some(task) = self.reactor.take_spawned() {
                 self.adopt(task);
             }
         }

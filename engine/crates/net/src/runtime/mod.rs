@@ -6,10 +6,10 @@
 
 mod alarm;
 mod executor;
-mod gate;
 mod reactor;
 pub mod resolve;
+mod semaphore;
 
 pub use executor::Executor;
-pub use gate::Gate;
 pub use reactor::{Reactor, TaskId, Watched};
+pub use semaphore::Semaphore;

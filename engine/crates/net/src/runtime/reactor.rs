@@ -34,7 +34,7 @@ pub struct Reactor {
     timers: RefCell<BinaryHeap<Reverse<(u64, TaskId)>>>,
     deadlines: RefCell<Vec<Deadline>>,
     woken: RefCell<Vec<TaskId>>,
-    newborn: RefCell<Vec<Task>>,
+    spawned: RefCell<Vec<Task>>,
     current: Cell<TaskId>,
 }
 
@@ -72,7 +72,7 @@ impl Reactor {
             timers: RefCell::default(),
             deadlines: RefCell::default(),
             woken: RefCell::default(),
-            newborn: RefCell::default(),
+            spawned: RefCell::default(),
             current: Cell::new(0),
         }))
     }
@@ -84,7 +84,7 @@ impl Reactor {
 
     /// Add a task from within another; it is first polled in this turn.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.newborn.borrow_mut().push(Box::pin(task));
+        self.spawned.borrow_mut().push(Box::pin(task));
     }
 
     /// The present task's waits end with `timeout` once this instant has passed.
@@ -108,7 +108,7 @@ impl Reactor {
     ///
     /// # Errors
     /// `timeout`, once the task's deadline has passed.
-    pub async fn give_way(&self) -> Result<()> {
+    pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
         self.alarm.at_latest(now);
@@ -146,8 +146,8 @@ impl Reactor {
         std::mem::swap(&mut *self.woken.borrow_mut(), into);
     }
 
-    pub(super) fn take_newborn(&self) -> Option<Task> {
-        self.newborn.borrow_mut().pop()
+    pub(super) fn take_spawned(&self) -> Option<Task> {
+        self.spawned.borrow_mut().pop()
     }
 
     pub(super) fn has_woken(&self) -> bool {
@@ -286,9 +286,9 @@ impl Watched {
     }
 
     /// For the present task's next wait, a deadline in so many nanoseconds holds in place of its own.
-    pub fn within(&self, patience: u64) -> Within<'_> {
+    pub fn within(&self, timeout_ns: u64) -> Within<'_> {
         let before = self.reactor.deadline();
-        self.reactor.set_deadline(clock::now().saturating_add(patience));
+        self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
         Within { reactor: &self.reactor, before }
     }
 

@@ -15,7 +15,7 @@ use crate::runtime::{Reactor, Watched, resolve::resolve};
 use crate::settings;
 use base::error::{Failure, Result};
 use openssl::ssl::{ErrorCode, SslStream};
-use record::{Phase, Security, Traffic, Trail};
+use record::{Phase, Security, Timeline, Traffic};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -83,13 +83,13 @@ impl Stream {
     ///
     /// # Errors
     /// `resolve`, or that of the last address tried.
-    pub async fn connect(reactor: &Rc<Reactor>, address: &Address, trail: &mut Trail) -> Result<Self> {
-        trail.start(Traffic::default());
+    pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
+        timeline.start(Traffic::default());
         let addresses = match address.literal() {
             Some(known) => vec![known],
             None => {
                 let found = resolve(reactor, address.host(), address.port()).await?;
-                trail.lap(Phase::Resolve, Traffic::default());
+                timeline.end_phase(Phase::Resolve, Traffic::default());
                 found
             }
         };
@@ -100,20 +100,20 @@ impl Stream {
                 break;
             }
         }
-        Ok(Self::over(outcome?, trail))
+        Ok(Self::over(outcome?, timeline))
     }
 
     /// As `connect`, to an address that is known already.
     ///
     /// # Errors
     /// `refused`, `unreachable`, `timeout`.
-    pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, trail: &mut Trail) -> Result<Self> {
-        trail.start(Traffic::default());
-        Ok(Self::over(Tcp::connect(reactor, address).await?, trail))
+    pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
+        timeline.start(Traffic::default());
+        Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
     }
 
-    fn over(tcp: Tcp, trail: &mut Trail) -> Self {
-        trail.lap(Phase::Tcp, tcp.traffic());
+    fn over(tcp: Tcp, timeline: &mut Timeline) -> Self {
+        timeline.end_phase(Phase::Tcp, tcp.traffic());
         Stream { layer: Layer::Plain(tcp) }
     }
 
@@ -121,12 +121,12 @@ impl Stream {
     ///
     /// # Errors
     /// The `tls_*` classes, and those of a broken connection.
-    pub async fn secure(self, transport: &Transport, address: &Address, trail: &mut Trail) -> Result<Self> {
+    pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS was asked for twice, or without settings"));
         };
         let stream = Stream { layer: Layer::Tls(client.handshake(tcp, address).await?) };
-        trail.lap(Phase::Tls, stream.traffic());
+        timeline.end_phase(Phase::Tls, stream.traffic());
         Ok(stream)
     }
 
@@ -161,13 +161,13 @@ impl Stream {
     ///
     /// # Errors
     /// As `send`.
-    pub async fn send_within(&mut self, mut bytes: &[u8], patience: Option<u64>) -> Result<()> {
+    pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
-            match (self.layer.write(bytes)?, patience) {
+            match (self.layer.write(bytes)?, timeout_ns) {
                 (Attempt::Done(sent), _) => bytes = &bytes[sent..],
                 (wait, None) => self.wait(wait).await?,
-                (wait, Some(patience)) => {
-                    let within = self.tcp().watched().within(patience);
+                (wait, Some(timeout_ns)) => {
+                    let within = self.tcp().watched().within(timeout_ns);
                     self.wait(wait).await?;
                     drop(within);
                 }
@@ -243,7 +243,7 @@ impl Stream {
 
     /// Whether the other side still holds it and has said nothing unasked: the kernel is asked. TLS's own messages, such as
     /// late tickets, are taken in.
-    pub async fn stands(&mut self) -> bool {
+    pub async fn is_open(&mut self) -> bool {
         loop {
             if !matches!(self.layer.read(&mut [0; 1]), Ok(Attempt::WantsReadable)) {
                 return false;

@@ -16,9 +16,9 @@ use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::TaskId;
 use net::runtime::resolve::resolve;
-use net::runtime::{Gate, Reactor};
+use net::runtime::{Reactor, Semaphore};
 use net::transport::{Address, Stream, Transport};
-use record::{Evidence, Trail};
+use record::{Evidence, Timeline};
 use request::Request;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -52,13 +52,13 @@ impl Service {
         settings: &Settings,
         transport: &net::settings::Transport,
         reactor: &Rc<Reactor>,
-        patience: u64,
+        timeout_ns: u64,
     ) -> Result<Self> {
         let transport = Transport::for_many(transport)?;
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
         for text in &settings.addresses {
             let address = Address::parse(text, default_port(&transport))?;
-            reactor.set_deadline(clock::now() + patience);
+            reactor.set_deadline(clock::now() + timeout_ns);
             match reach(reactor, &address).await {
                 Ok((stream, place)) => {
                     let request = Request::new(settings, &authority(&address, default_port(&transport)))?;
@@ -91,7 +91,7 @@ impl Service {
     }
 
     async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<u64> {
-        let stream = self.secure(stream, &mut Trail::default()).await?;
+        let stream = self.secure(stream, &mut Timeline::default()).await?;
         let mut session = Session::new(self.clone(), reactor.clone(), stream);
         let response = session.ask_for(true, &mut Evidence::default(), |_| {}).await;
         let failed = |failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure };
@@ -101,10 +101,10 @@ impl Service {
     }
 
     /// TLS directly after TCP, where the transport says so.
-    async fn secure(&self, stream: Stream, trail: &mut Trail) -> Result<Stream> {
+    async fn secure(&self, stream: Stream, timeline: &mut Timeline) -> Result<Stream> {
         match &self.transport {
             Transport::Plain => Ok(stream),
-            Transport::Tls(_) => stream.secure(&self.transport, &self.address, trail).await,
+            Transport::Tls(_) => stream.secure(&self.transport, &self.address, timeline).await,
         }
     }
 }
@@ -115,7 +115,7 @@ impl crate::Service for Service {
     }
 
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
-        let client = Client::new(self, job.reactor(), job.gate.clone());
+        let client = Client::new(self, job.reactor(), job.opening.clone());
         job.requests(client)
     }
 
@@ -148,7 +148,7 @@ async fn reach(reactor: &Rc<Reactor>, address: &Address) -> Result<(Stream, Sock
     };
     let mut outcome = Err(Failure::closed());
     for place in places {
-        match Stream::reach(reactor, place, &mut Trail::default()).await {
+        match Stream::reach(reactor, place, &mut Timeline::default()).await {
             Ok(stream) => return Ok((stream, place)),
             Err(failure) => outcome = Err(failure),
         }
@@ -171,13 +171,13 @@ fn plain_refused(failure: Failure) -> Failure {
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
-    gate: Rc<Gate>,
+    opening: Rc<Semaphore>,
 }
 
 impl Client {
     /// For a worker on this reactor's thread.
-    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, gate: Rc<Gate>) -> Self {
-        Client { service, reactor, gate }
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, opening: Rc<Semaphore>) -> Self {
+        Client { service, reactor, opening }
     }
 }
 
@@ -188,12 +188,12 @@ impl workload::Client for Client {
         self.service.requests_per_connection
     }
 
-    async fn open(&self, _target: Target, trail: &mut Trail) -> Result<Session> {
-        let Client { service, reactor, gate } = self;
+    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let Client { service, reactor, opening } = self;
         let opened = async {
-            let _pass = gate.enter().await?;
-            let stream = Stream::reach(reactor, service.place, trail).await?;
-            service.secure(stream, trail).await
+            let _permit = opening.acquire().await?;
+            let stream = Stream::reach(reactor, service.place, timeline).await?;
+            service.secure(stream, timeline).await
         };
         let stream = opened.await.map_err(|failure: Failure| failure.of_a_known_server().with(&service.address))?;
         Ok(Session::new(service.clone(), reactor.clone(), stream))

@@ -72,7 +72,7 @@ impl Session {
             }
             reads += 1;
             if reads % READS_IN_A_ROW == 0 {
-                self.reactor.give_way().await?;
+                self.reactor.yield_now().await?;
             }
         };
         self.after = match response.keep_alive {
@@ -143,12 +143,12 @@ impl Requests for Session {
         self.after == After::MayGoOn
     }
 
-    async fn still_stands(&mut self) -> bool {
-        self.stream.is_quiet() || self.stands().await
+    async fn is_still_open(&mut self) -> bool {
+        self.stream.is_quiet() || self.is_open().await
     }
 
-    async fn stands(&mut self) -> bool {
-        self.stream.stands().await
+    async fn is_open(&mut self) -> bool {
+        self.stream.is_open().await
     }
 }
 

@@ -24,7 +24,7 @@ use insert::InsertRequest;
 use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Stream, Transport};
-use record::{Connection, Evidence, Phase, Traffic, Trail};
+use record::{Connection, Evidence, Phase, Timeline, Traffic};
 use scram::Credentials;
 use std::ops::Range;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ use ycsb::Commands;
 const DEFAULT_PORT: u16 = 27017;
 /// While a set elects a primary: between two looks at it, and how long one member may take to answer.
 const LOOK_EVERY_NS: u64 = 50_000_000;
-const LOOK_PATIENCE_NS: u64 = 1_000_000_000;
+const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// An arm's replica set, or single server, as discovery found it.
 pub struct Service {
@@ -61,11 +61,11 @@ impl Service {
         settings: &Settings,
         transport: &net::settings::Transport,
         reactor: &Rc<Reactor>,
-        patience: u64,
+        timeout_ns: u64,
     ) -> Result<Self> {
         let transport = Transport::new(transport)?;
         let credentials = Credentials::new(settings)?;
-        let members = Scout { settings, transport: &transport, reactor, patience }.discover().await?;
+        let members = Scout { settings, transport: &transport, reactor, timeout_ns }.discover().await?;
         let service = Service {
             find: FindRequest::new(settings),
             insert: InsertRequest::new(settings),
@@ -76,8 +76,8 @@ impl Service {
             members: RwLock::new(Arc::new(members)),
         };
         let address = service.reader(0);
-        reactor.set_deadline(clock::now() + patience);
-        let session = service.open(reactor, &address, &mut Trail::default()).await;
+        reactor.set_deadline(clock::now() + timeout_ns);
+        let session = service.open(reactor, &address, &mut Timeline::default()).await;
         session.map_err(|failure| failure.with(&address))?.close();
         Ok(service)
     }
@@ -94,7 +94,8 @@ impl Service {
 
     /// Discover the members anew.
     async fn look(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
-        let scout = Scout { settings: &self.settings, transport: &self.transport, reactor, patience: LOOK_PATIENCE_NS };
+        let scout =
+            Scout { settings: &self.settings, transport: &self.transport, reactor, timeout_ns: LOOK_TIMEOUT_NS };
         let members = scout.discover().await?;
         if matches!(target, Target::Writer) && members.writer.is_none() {
             return Err(no_primary());
@@ -103,14 +104,14 @@ impl Service {
         Ok(())
     }
 
-    async fn open(&self, reactor: &Rc<Reactor>, address: &Address, trail: &mut Trail) -> Result<Opened> {
-        let stream = connect(reactor, address, &self.transport, trail).await?;
+    async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Opened> {
+        let stream = connect(reactor, address, &self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
         let greeted = handshake::hello(&mut channel, self.credentials.as_ref()).await?;
-        trail.lap(Phase::Hello, channel.traffic());
+        timeline.end_phase(Phase::Hello, channel.traffic());
         if let (Some(credentials), Some(exchange)) = (&self.credentials, greeted.exchange) {
             handshake::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
-            trail.lap(Phase::Auth, channel.traffic());
+            timeline.end_phase(Phase::Auth, channel.traffic());
         }
         Ok(Opened { channel })
     }
@@ -140,11 +141,16 @@ impl Opened {
 }
 
 /// TCP, and TLS where the transport says so: MongoDB has no greeting before it.
-async fn connect(reactor: &Rc<Reactor>, address: &Address, transport: &Transport, trail: &mut Trail) -> Result<Stream> {
-    let stream = Stream::connect(reactor, address, trail).await?;
+async fn connect(
+    reactor: &Rc<Reactor>,
+    address: &Address,
+    transport: &Transport,
+    timeline: &mut Timeline,
+) -> Result<Stream> {
+    let stream = Stream::connect(reactor, address, timeline).await?;
     match transport {
         Transport::Plain => Ok(stream),
-        Transport::Tls(_) => stream.secure(transport, address, trail).await,
+        Transport::Tls(_) => stream.secure(transport, address, timeline).await,
     }
 }
 
@@ -176,9 +182,9 @@ impl Client {
 impl workload::Client for Client {
     type Session = Session;
 
-    async fn open(&self, target: Target, trail: &mut Trail) -> Result<Session> {
+    async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Session> {
         let address = self.address(target)?;
-        let opened = self.service.open(&self.reactor, &address, trail).await;
+        let opened = self.service.open(&self.reactor, &address, timeline).await;
         let Opened { channel } = opened.map_err(|failure| failure.of_a_known_server().with(&address))?;
         Ok(Session { service: self.service.clone(), address, channel, last_key: Vec::new() })
     }
@@ -187,7 +193,7 @@ impl workload::Client for Client {
         matches!((self.address(one), self.address(other)), (Ok(one), Ok(other)) if one == other)
     }
 
-    async fn look_again(&self, target: Target) -> Result<()> {
+    async fn rediscover(&self, target: Target) -> Result<()> {
         let until = self.reactor.deadline();
         loop {
             let found = self.service.look(&self.reactor, target).await;

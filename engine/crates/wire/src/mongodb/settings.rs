@@ -112,9 +112,9 @@ impl crate::Settings for Settings {
         Some(TablePlace { addresses: &self.addresses, database: &self.database, table: &self.collection })
     }
 
-    fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, patience: u64) -> Discovery<'a> {
+    fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a> {
         Box::pin(async move {
-            let service = super::Service::discover(self, transport, reactor, patience).await?;
+            let service = super::Service::discover(self, transport, reactor, timeout_ns).await?;
             Ok(Arc::new(service) as Arc<dyn crate::Service>)
         })
     }

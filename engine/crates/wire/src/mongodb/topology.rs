@@ -10,7 +10,7 @@ use base::error::{Class, Failure, Result};
 use bson::RawDocument;
 use net::runtime::Reactor;
 use net::transport::{Address, Transport};
-use record::Trail;
+use record::Timeline;
 use std::rc::Rc;
 
 /// The members that are used.
@@ -41,7 +41,7 @@ pub struct Scout<'a> {
     /// The thread's.
     pub reactor: &'a Rc<Reactor>,
     /// How long one server may take to answer, in nanoseconds.
-    pub patience: u64,
+    pub timeout_ns: u64,
 }
 
 impl Scout<'_> {
@@ -82,8 +82,8 @@ impl Scout<'_> {
     }
 
     async fn ask(&self, address: &Address) -> Result<Description> {
-        self.reactor.set_deadline(clock::now() + self.patience);
-        let stream = super::connect(self.reactor, address, self.transport, &mut Trail::default()).await?;
+        self.reactor.set_deadline(clock::now() + self.timeout_ns);
+        let stream = super::connect(self.reactor, address, self.transport, &mut Timeline::default()).await?;
         let mut channel = Channel::new(stream);
         let greeted = handshake::hello(&mut channel, None).await?;
         let description = describe(&greeted.reply)?;

@@ -12,7 +12,7 @@ use base::error::{Class, Failure, Result};
 use mysql::bytes::Reader;
 use net::runtime::Reactor;
 use net::transport::{Address, Transport};
-use record::Trail;
+use record::Timeline;
 use std::rc::Rc;
 
 /// Values in the order of a SELECT's columns; NULL is empty.
@@ -44,7 +44,7 @@ impl Inquiry {
             decryption: None,
         })?;
         let login::LoggedIn { mut channel, without_eof, .. } =
-            login::log_in(reactor, server, transport, &user, &mut Trail::default()).await?;
+            login::log_in(reactor, server, transport, &user, &mut Timeline::default()).await?;
         channel.command(command::QUERY).extend_from_slice(b"SET NAMES utf8mb4");
         channel.send().await?;
         mysql::packet::not_an_error(channel.receive().await?)?;

@@ -4,7 +4,7 @@ use super::decryption::Decryption;
 use base::error::{Failure, Result};
 use mysql::packet::{self, HEADER};
 use net::transport::{Address, Stream, Transport};
-use record::{Phase, Traffic, Trail};
+use record::{Phase, Timeline, Traffic};
 use std::ops::Range;
 
 /// Enough for a row of sysbench's table and all around it; what is larger grows it once.
@@ -36,9 +36,9 @@ impl Channel {
     /// # Errors
     /// `protocol`, where the server has already said more in plain: somebody else could have, and it would be taken for
     /// the server's. Those of [`Stream::secure`].
-    pub async fn secure(self, transport: &Transport, address: &Address, trail: &mut Trail) -> Result<Self> {
+    pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
-        Ok(Channel { stream: self.stream.secure(transport, address, trail).await?, ..self })
+        Ok(Channel { stream: self.stream.secure(transport, address, timeline).await?, ..self })
     }
 
     /// What has gone over it so far.
@@ -52,8 +52,8 @@ impl Channel {
     }
 
     /// A phase ends here.
-    pub fn lap(&self, phase: Phase, trail: &mut Trail) {
-        trail.lap(phase, self.traffic());
+    pub fn end_phase(&self, phase: Phase, timeline: &mut Timeline) {
+        timeline.end_phase(phase, self.traffic());
     }
 
     /// Where the next packet of a conversation is to be written; then [`Channel::send`].

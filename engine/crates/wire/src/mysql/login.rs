@@ -1,4 +1,4 @@
-//! From a connected socket to an accepted user: greeting, TLS, and the proof, which may take several turns.
+//! From a connected socket to an accepted user: greeting, TLS, and the proof, which may take several steps.
 
 use super::auth::{Credentials, Plugin};
 use super::channel::Channel;
@@ -9,7 +9,7 @@ use mysql::handshake::{AuthSwitch, Greeting, Response};
 use mysql::packet;
 use net::runtime::Reactor;
 use net::transport::{Address, Stream, Transport};
-use record::{Phase, Trail};
+use record::{Phase, Timeline};
 use std::rc::Rc;
 
 /// First bytes of what a server says to a proof.
@@ -21,7 +21,7 @@ const FULL_AUTH_WANTED: u8 = 4;
 /// … and how it is asked for its public key.
 const PUBLIC_KEY_WANTED: u8 = 2;
 /// Another proof, full authentication, a key, an OK: what takes longer is no server that will accept us.
-const MOST_TURNS: usize = 8;
+const MOST_STEPS: usize = 8;
 
 /// A connection whose user was accepted.
 pub struct LoggedIn {
@@ -42,11 +42,11 @@ pub async fn log_in(
     address: &Address,
     transport: &Transport,
     user: &Credentials,
-    trail: &mut Trail,
+    timeline: &mut Timeline,
 ) -> Result<LoggedIn> {
-    let mut channel = Channel::new(Stream::connect(reactor, address, trail).await?);
+    let mut channel = Channel::new(Stream::connect(reactor, address, timeline).await?);
     let greeting = Greeting::parse(channel.receive().await?)?;
-    channel.lap(Phase::Greeting, trail);
+    channel.end_phase(Phase::Greeting, timeline);
     if let Transport::Tls(_) = transport {
         if !greeting.offers_tls() {
             return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
@@ -54,13 +54,13 @@ pub async fn log_in(
         // The server says nothing to this: the TLS handshake begins at once.
         greeting.append_tls_request(user.decrypts(), channel.reply());
         channel.send().await?;
-        channel = channel.secure(transport, address, trail).await?;
+        channel = channel.secure(transport, address, timeline).await?;
     }
     let nonce = if user.decrypts() { Some(ClientNonce::random()?) } else { None };
     let proven = Proof::new(&mut channel, user, &greeting).give(&greeting, nonce.as_ref()).await;
     proven.map_err(|failure| if channel.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
     channel.check_idle()?;
-    channel.lap(Phase::Auth, trail);
+    channel.end_phase(Phase::Auth, timeline);
     let salt = match nonce {
         Some(nonce) => Some(SessionSalt::of(greeting.scramble()?, &nonce)),
         None => None,
@@ -77,7 +77,7 @@ struct Proof<'a> {
 }
 
 /// What a server's packet asks of us.
-enum Turn {
+enum Step {
     Accepted,
     /// Nothing but to wait for the next.
     Wait,
@@ -108,12 +108,12 @@ impl<'a> Proof<'a> {
         };
         response.append(greeting, self.channel.reply());
         self.channel.send().await?;
-        for _ in 0..MOST_TURNS {
-            let answer = match read_turn(self.channel.receive().await?, self.plugin)? {
-                Turn::Accepted => return Ok(()),
-                Turn::Wait => continue,
-                Turn::Switch(switch) => self.switch(switch)?,
-                Turn::GivePassword => self.password().await?,
+        for _ in 0..MOST_STEPS {
+            let answer = match read_step(self.channel.receive().await?, self.plugin)? {
+                Step::Accepted => return Ok(()),
+                Step::Wait => continue,
+                Step::Switch(switch) => self.switch(switch)?,
+                Step::GivePassword => self.password().await?,
             };
             self.say(&answer).await?;
         }
@@ -145,12 +145,12 @@ impl<'a> Proof<'a> {
     }
 }
 
-fn read_turn(packet: &[u8], plugin: Plugin) -> Result<Turn> {
+fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     match packet::not_an_error(packet)? {
-        [ACCEPTED, ..] => Ok(Turn::Accepted),
-        [MORE_DATA, FAST_AUTH_SUCCEEDED] if plugin == Plugin::CachingSha2 => Ok(Turn::Wait),
-        [MORE_DATA, FULL_AUTH_WANTED] if plugin == Plugin::CachingSha2 => Ok(Turn::GivePassword),
-        other => AuthSwitch::parse(other)?.map(Turn::Switch).ok_or_else(unexpected),
+        [ACCEPTED, ..] => Ok(Step::Accepted),
+        [MORE_DATA, FAST_AUTH_SUCCEEDED] if plugin == Plugin::CachingSha2 => Ok(Step::Wait),
+        [MORE_DATA, FULL_AUTH_WANTED] if plugin == Plugin::CachingSha2 => Ok(Step::GivePassword),
+        other => AuthSwitch::parse(other)?.map(Step::Switch).ok_or_else(unexpected),
     }
 }
 
@@ -176,35 +176,35 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn turn(packet: &[u8], plugin: Plugin) -> std::result::Result<Turn, Class> {
-        read_turn(packet, plugin).map_err(|failure| failure.class)
+    fn step(packet: &[u8], plugin: Plugin) -> std::result::Result<Step, Class> {
+        read_step(packet, plugin).map_err(|failure| failure.class)
     }
 
     #[test]
     fn a_server_may_accept_wait_or_ask() {
         let sha2 = Plugin::CachingSha2;
-        assert!(matches!(turn(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Turn::Accepted)));
-        assert!(matches!(turn(b"\x01\x03", sha2), Ok(Turn::Wait)));
-        assert!(matches!(turn(b"\x01\x04", sha2), Ok(Turn::GivePassword)));
-        assert!(matches!(turn(b"\xfemysql_native_password\0nonce", sha2), Ok(Turn::Switch(_))));
-        assert_eq!(turn(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
+        assert!(matches!(step(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Step::Accepted)));
+        assert!(matches!(step(b"\x01\x03", sha2), Ok(Step::Wait)));
+        assert!(matches!(step(b"\x01\x04", sha2), Ok(Step::GivePassword)));
+        assert!(matches!(step(b"\xfemysql_native_password\0nonce", sha2), Ok(Step::Switch(_))));
+        assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
     /// A server that asks for the password itself, where another proof is under way, is not given it.
     #[test]
     fn what_one_proof_asks_for_is_nothing_to_another() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
-            assert_eq!(turn(b"\x01\x04", plugin).err(), Some(Class::Protocol));
+            assert_eq!(step(b"\x01\x04", plugin).err(), Some(Class::Protocol));
         }
-        assert_eq!(turn(b"\x01\x05", Plugin::CachingSha2).err(), Some(Class::Protocol));
-        assert_eq!(turn(b"", Plugin::Native).err(), Some(Class::Protocol));
+        assert_eq!(step(b"\x01\x05", Plugin::CachingSha2).err(), Some(Class::Protocol));
+        assert_eq!(step(b"", Plugin::Native).err(), Some(Class::Protocol));
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
-                let _ = read_turn(&bytes, plugin);
+                let _ = read_step(&bytes, plugin);
             }
         }
     }

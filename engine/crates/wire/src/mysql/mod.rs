@@ -32,7 +32,7 @@ use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Transport};
 use query::{PointSelect, Prepared};
-use record::{Connection, Evidence, Phase, Traffic, Trail};
+use record::{Connection, Evidence, Phase, Timeline, Traffic};
 use row::Row;
 use statement::Parameters;
 use statement::PreparedSet;
@@ -69,7 +69,7 @@ impl Service {
         settings: &Settings,
         transport: &net::settings::Transport,
         reactor: &Rc<Reactor>,
-        patience: u64,
+        timeout_ns: u64,
     ) -> Result<Self> {
         let mut service = Service {
             transport: Transport::new(transport)?,
@@ -83,9 +83,9 @@ impl Service {
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
         for address in &settings.addresses {
             service.address = Address::parse(address, DEFAULT_PORT)?;
-            reactor.set_deadline(clock::now() + patience);
-            let mut trail = Trail::default();
-            match service.log_in(reactor, &mut trail).await {
+            reactor.set_deadline(clock::now() + timeout_ns);
+            let mut timeline = Timeline::default();
+            match service.log_in(reactor, &mut timeline).await {
                 Ok(logged_in) => {
                     logged_in.channel.close_with(command::QUIT);
                     return Ok(service);
@@ -93,15 +93,15 @@ impl Service {
                 Err(failure) => outcome = Err(failure.with(&service.address)),
             }
             // One that was reached is the one that is meant, whatever it said.
-            if trail.laps().any(|lap| lap.phase == Phase::Tcp) {
+            if timeline.spans().any(|span| span.phase == Phase::Tcp) {
                 break;
             }
         }
         outcome
     }
 
-    async fn log_in(&self, reactor: &Rc<Reactor>, trail: &mut Trail) -> Result<LoggedIn> {
-        let mut logged_in = login::log_in(reactor, &self.address, &self.transport, &self.credentials, trail).await?;
+    async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<LoggedIn> {
+        let mut logged_in = login::log_in(reactor, &self.address, &self.transport, &self.credentials, timeline).await?;
         logged_in.channel.decryption =
             self.master_keys.as_ref().zip(logged_in.salt).map(|(keys, salt)| Decryption::new(keys.clone(), salt));
         Ok(logged_in)
@@ -148,8 +148,8 @@ impl Client {
 impl workload::Client for Client {
     type Session = Session;
 
-    async fn open(&self, _target: Target, trail: &mut Trail) -> Result<Session> {
-        let opened = self.service.log_in(&self.reactor, trail).await;
+    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let opened = self.service.log_in(&self.reactor, timeline).await;
         let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
         let LoggedIn { channel, without_eof, .. } = logged_in;
         Ok(Session {

@@ -1,46 +1,34 @@
-//! A worker's connection, made ready for statements; opened again, unmeasured, when it broke.
+//! A worker's connection for transactions.
 
-use crate::client::{Client, Session, Target};
+use super::super::persistent::{Persistent, Preparation};
+use crate::client::{Client, Target};
 use crate::sql::{Sql, Statement};
 use base::error::{Class, Result};
-use record::{Evidence, Trail};
 
-/// One worker's standing session.
-pub struct Connection<C: Client> {
-    client: C,
-    statements: &'static [Statement],
+/// What its sessions are prepared with.
+pub struct Statements {
+    prepared: &'static [Statement],
     /// Said once, before the first statement.
     settings: Vec<String>,
-    session: Option<C::Session>,
 }
 
-impl<C: Client<Session: Sql>> Connection<C> {
-    /// Nothing is opened yet.
-    pub fn new(client: C, statements: &'static [Statement], settings: Vec<String>) -> Self {
-        Connection { client, statements, settings, session: None }
-    }
-
-    /// See that it stands, and note what it is.
-    ///
-    /// # Errors
-    /// Those of opening a session and of preparing its statements.
-    pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
-        match &self.session {
-            Some(session) => evidence.used(session.connection()),
-            None => self.session = Some(self.open(evidence).await?),
+impl<S: Sql> Preparation<S> for Statements {
+    async fn prepare(&self, session: &mut S) -> Result<()> {
+        session.prepare_all(self.prepared).await?;
+        for setting in &self.settings {
+            session.say(setting).await?;
         }
         Ok(())
     }
+}
 
-    /// Take the session for one operation; [`Connection::settle`] gets it back.
-    ///
-    /// # Errors
-    /// As `prepare`.
-    pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
-        match self.session.take() {
-            Some(session) => Ok(session),
-            None => self.open(evidence).await,
-        }
+/// One worker's persistent session.
+pub type Connection<C> = Persistent<C, Statements>;
+
+impl<C: Client<Session: Sql>> Connection<C> {
+    /// Nothing is opened yet.
+    pub fn with(client: C, prepared: &'static [Statement], settings: Vec<String>) -> Self {
+        Persistent::new(client, Target::Writer, Statements { prepared, settings })
     }
 
     /// The operation has ended, well or not. After an error that the server answered its transaction is rolled back; after
@@ -48,36 +36,16 @@ impl<C: Client<Session: Sql>> Connection<C> {
     ///
     /// # Errors
     /// The operation's own.
-    pub async fn settle<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
+    pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,
             Err(failure) => failure.class == Class::Server && session.say("ROLLBACK").await.is_ok(),
         };
         if keep {
-            self.session = Some(session);
+            self.keep(session)
         } else {
-            session.close();
+            self.lose(session)
         }
         outcome
-    }
-
-    async fn open(&self, evidence: &mut Evidence) -> Result<C::Session> {
-        let mut session = self.client.open(Target::Writer, &mut Trail::default()).await?;
-        evidence.opened(session.connection());
-        match self.make_ready(&mut session).await {
-            Ok(()) => Ok(session),
-            Err(failure) => {
-                session.close();
-                Err(failure)
-            }
-        }
-    }
-
-    async fn make_ready(&self, session: &mut impl Sql) -> Result<()> {
-        session.prepare_all(self.statements).await?;
-        for setting in &self.settings {
-            session.say(setting).await?;
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::client::{Client, Session};
 use crate::sql::{DateTime, Sql};
 use base::clock;
 use base::error::{Class, Failure, Result};
-use record::{Evidence, Phase, Trail};
+use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 
 /// One worker's units, one after the other.
@@ -21,7 +21,7 @@ pub struct Loader<C: Client> {
 impl<C: Client<Session: Sql>> Loader<C> {
     /// What is loaded follows from the seed.
     pub fn new(client: C, warehouses: u32, seed: u64) -> Self {
-        Loader { connection: Connection::new(client, &[], vec!["SET autocommit = 0".into()]), warehouses, seed }
+        Loader { connection: Connection::with(client, &[], vec!["SET autocommit = 0".into()]), warehouses, seed }
     }
 }
 
@@ -30,18 +30,18 @@ impl<C: Client<Session: Sql>> Workload for Loader<C> {
         self.connection.prepare(evidence).await
     }
 
-    async fn operate(&mut self, claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let unit = Unit::of(claimed.start, self.warehouses)
             .ok_or_else(|| Failure::new(Class::Plan, "the data has no more units than that"))?;
         let mut session = self.connection.take(evidence).await?;
         let rows = Rows::new(self.seed, claimed.start, DateTime::from_unix(clock::unix() / 1_000_000_000));
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let mut outcome = rows.each(unit, async |part| write(&mut session, part).await).await;
         if outcome.is_ok() {
             outcome = session.say("COMMIT").await;
         }
-        trail.lap(Phase::Operation, session.traffic());
-        self.connection.settle(session, outcome).await
+        timeline.end_phase(Phase::Operation, session.traffic());
+        self.connection.settle_transaction(session, outcome).await
     }
 }
 

@@ -60,7 +60,7 @@ struct Stock {
 
 /// Room for what is read, used again.
 #[derive(Debug, Default)]
-pub struct Bench {
+pub struct NewOrderBuffers {
     lines: [Line; MOST_LINES],
     stock: Vec<Stock>,
 }
@@ -99,15 +99,15 @@ impl NewOrder {
     ///
     /// # Errors
     /// Those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql, bench: &mut Bench, now: DateTime) -> Result<Ended> {
-        let all_found = self.read_items(session, bench).await?;
+    pub async fn run(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers, now: DateTime) -> Result<Ended> {
+        let all_found = self.read_items(session, buffers).await?;
         let mut rates = Rates { discount: self.read_customer(session).await?, ..Rates::default() };
-        self.take_stock(session, bench).await?;
+        self.take_stock(session, buffers).await?;
         let (district_tax, order) = self.take_number(session).await?;
-        self.insert(session, bench, order, now).await?;
+        self.insert(session, buffers, order, now).await?;
         rates.district_tax = district_tax;
         rates.warehouse_tax = self.read_warehouse(session).await?;
-        shown((rates.total(self.sum_cents(bench)), self.brands(bench)));
+        shown((rates.total(self.sum_cents(buffers)), self.brands(buffers)));
         session.say(if all_found { "COMMIT" } else { "ROLLBACK" }).await?;
         Ok(if all_found { Ended::Committed } else { Ended::RolledBack })
     }
@@ -117,9 +117,9 @@ impl NewOrder {
     }
 
     /// Whether all items are there.
-    async fn read_items(&self, session: &mut impl Sql, bench: &mut Bench) -> Result<bool> {
-        bench.lines = Default::default();
-        let Bench { lines, .. } = bench;
+    async fn read_items(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers) -> Result<bool> {
+        buffers.lines = Default::default();
+        let NewOrderBuffers { lines, .. } = buffers;
         session
             .select(
                 ITEMS,
@@ -143,7 +143,7 @@ impl NewOrder {
                 },
             )
             .await?;
-        match self.ordered().iter().zip(&bench.lines).find(|(_, line)| !line.found) {
+        match self.ordered().iter().zip(&buffers.lines).find(|(_, line)| !line.found) {
             None => Ok(true),
             Some((Ordered { item: UNUSED_ITEM, .. }, _)) => Ok(false),
             Some((ordered, _)) => Err(Failure::protocol(format!("there is no item {}", ordered.item))),
@@ -169,21 +169,21 @@ impl NewOrder {
     }
 
     /// Read and change the stock of all items that there are.
-    async fn take_stock(&self, session: &mut impl Sql, bench: &mut Bench) -> Result<()> {
-        self.list_stock(bench);
+    async fn take_stock(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers) -> Result<()> {
+        self.list_stock(buffers);
         let mut begin = 0;
-        while begin < bench.stock.len() {
-            let warehouse = bench.stock[begin].warehouse;
-            let length = bench.stock[begin..].iter().take_while(|stock| stock.warehouse == warehouse).count();
-            self.read_stock(session, &mut bench.stock[begin..begin + length]).await?;
+        while begin < buffers.stock.len() {
+            let warehouse = buffers.stock[begin].warehouse;
+            let length = buffers.stock[begin..].iter().take_while(|stock| stock.warehouse == warehouse).count();
+            self.read_stock(session, &mut buffers.stock[begin..begin + length]).await?;
             begin += length;
         }
-        self.count_off(bench);
-        update_stock(session, &bench.stock).await
+        self.count_off(buffers);
+        update_stock(session, &buffers.stock).await
     }
 
     /// Each row once, in the order of the index, in which everybody locks them.
-    fn list_stock(&self, Bench { lines, stock }: &mut Bench) {
+    fn list_stock(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
         stock.clear();
         for (ordered, _) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.found) {
             let key = |stock: &Stock| (stock.warehouse, stock.item);
@@ -230,7 +230,7 @@ impl NewOrder {
     }
 
     /// What each row of stock is after the order (clause 2.4.2.2).
-    fn count_off(&self, Bench { lines, stock }: &mut Bench) {
+    fn count_off(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
         for (ordered, line) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.found) {
             let stock = &mut stock[line.stock];
             let quantity = i64::from(ordered.quantity);
@@ -279,7 +279,7 @@ impl NewOrder {
         Ok(tax)
     }
 
-    async fn insert(&self, session: &mut impl Sql, bench: &Bench, order: i64, now: DateTime) -> Result<()> {
+    async fn insert(&self, session: &mut impl Sql, buffers: &NewOrderBuffers, order: i64, now: DateTime) -> Result<()> {
         let (warehouse, district): (i64, i64) = (self.warehouse.into(), self.district.into());
         let all_local = self.ordered().iter().all(|line| line.supply == self.warehouse);
         let changed = session
@@ -292,14 +292,14 @@ impl NewOrder {
         let changed =
             session.change(INSERT_NEW_ORDER, |fill| fill.integer(warehouse).integer(district).integer(order)).await?;
         rows_changed(changed, 1, "new order")?;
-        let found = || self.ordered().iter().zip(&bench.lines).enumerate().filter(|(_, (_, line))| line.found);
+        let found = || self.ordered().iter().zip(&buffers.lines).enumerate().filter(|(_, (_, line))| line.found);
         let count = found().count();
         let changed = session
             .change(insert_lines(count), |fill| {
                 for (place, (ordered, line)) in found() {
                     fill.integer(warehouse).integer(district).integer(order).integer(place as i64 + 1);
                     fill.integer(ordered.item.into()).integer(ordered.supply.into()).integer(ordered.quantity.into());
-                    fill.cents(amount_cents(ordered, line)).text(&bench.stock[line.stock].dist_info);
+                    fill.cents(amount_cents(ordered, line)).text(&buffers.stock[line.stock].dist_info);
                 }
                 fill
             })
@@ -307,12 +307,12 @@ impl NewOrder {
         rows_changed(changed, count as u64, "order lines")
     }
 
-    fn sum_cents(&self, bench: &Bench) -> i64 {
-        self.ordered().iter().zip(&bench.lines).map(|(ordered, line)| amount_cents(ordered, line)).sum()
+    fn sum_cents(&self, buffers: &NewOrderBuffers) -> i64 {
+        self.ordered().iter().zip(&buffers.lines).map(|(ordered, line)| amount_cents(ordered, line)).sum()
     }
 
     /// A line is of brand B where item and stock are original, else G: how many are.
-    fn brands(&self, Bench { lines, stock }: &Bench) -> usize {
+    fn brands(&self, NewOrderBuffers { lines, stock }: &NewOrderBuffers) -> usize {
         lines[..self.count].iter().filter(|line| line.original && stock[line.stock].original).count()
     }
 }
@@ -399,16 +399,16 @@ mod tests {
         for (place, (item, supply)) in [(7, 2), (5, 2), (7, 2), (7, 1), (UNUSED_ITEM, 2)].into_iter().enumerate() {
             order.lines[place] = Ordered { item, supply, quantity: 10 };
         }
-        let mut bench = Bench::default();
-        bench.lines[..4].iter_mut().for_each(|line| line.found = true);
-        order.list_stock(&mut bench);
-        let keys: Vec<_> = bench.stock.iter().map(|stock| (stock.warehouse, stock.item)).collect();
+        let mut buffers = NewOrderBuffers::default();
+        buffers.lines[..4].iter_mut().for_each(|line| line.found = true);
+        order.list_stock(&mut buffers);
+        let keys: Vec<_> = buffers.stock.iter().map(|stock| (stock.warehouse, stock.item)).collect();
         assert_eq!(keys, [(1, 7), (2, 5), (2, 7)]);
-        bench.stock.iter_mut().for_each(|stock| stock.quantity = 25);
-        order.count_off(&mut bench);
-        let Stock { quantity, ordered, orders, remote_orders, .. } = bench.stock[2];
+        buffers.stock.iter_mut().for_each(|stock| stock.quantity = 25);
+        order.count_off(&mut buffers);
+        let Stock { quantity, ordered, orders, remote_orders, .. } = buffers.stock[2];
         assert_eq!((quantity, ordered, orders, remote_orders), (96, 20, 2, 0));
-        let Stock { quantity, ordered, orders, remote_orders, .. } = bench.stock[0];
+        let Stock { quantity, ordered, orders, remote_orders, .. } = buffers.stock[0];
         assert_eq!((quantity, ordered, orders, remote_orders), (15, 10, 1, 1));
     }
 }

@@ -28,7 +28,7 @@ pub struct Payment {
 
 /// Room for what is read, used again.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct PaymentBuffers {
     namesakes: Vec<i64>,
     bad_credit: bool,
     data: Vec<u8>,
@@ -55,17 +55,17 @@ impl Payment {
     ///
     /// # Errors
     /// Those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql, desk: &mut Desk, now: DateTime) -> Result<Ended> {
+    pub async fn run(&self, session: &mut impl Sql, buffers: &mut PaymentBuffers, now: DateTime) -> Result<Ended> {
         let of = (self.customer_warehouse, self.customer_district);
-        let customer = self.who.customer(session, of, &mut desk.namesakes).await?;
-        self.read_customer(session, customer, desk).await?;
-        self.pay(session, customer, desk).await?;
-        self.take(session, desk).await?;
+        let customer = self.who.customer(session, of, &mut buffers.namesakes).await?;
+        self.read_customer(session, customer, buffers).await?;
+        self.pay(session, customer, buffers).await?;
+        self.take(session, buffers).await?;
         let changed = session
             .change(INSERT_HISTORY, |fill| {
                 fill.integer(self.customer_warehouse.into()).integer(self.customer_district.into()).integer(customer);
                 fill.integer(self.warehouse.into()).integer(self.district.into());
-                fill.datetime(now).cents(self.cents).text(&desk.history)
+                fill.datetime(now).cents(self.cents).text(&buffers.history)
             })
             .await?;
         rows_changed(changed, 1, "history")?;
@@ -73,8 +73,8 @@ impl Payment {
         Ok(Ended::Committed)
     }
 
-    async fn read_customer(&self, session: &mut impl Sql, customer: i64, desk: &mut Desk) -> Result<()> {
-        let Desk { bad_credit, .. } = desk;
+    async fn read_customer(&self, session: &mut impl Sql, customer: i64, buffers: &mut PaymentBuffers) -> Result<()> {
+        let PaymentBuffers { bad_credit, .. } = buffers;
         let rows = session
             .select(
                 PAYING_CUSTOMER,
@@ -95,9 +95,9 @@ impl Payment {
     }
 
     /// Change the customer's row; with bad credit, its data too.
-    async fn pay(&self, session: &mut impl Sql, customer: i64, desk: &mut Desk) -> Result<()> {
+    async fn pay(&self, session: &mut impl Sql, customer: i64, buffers: &mut PaymentBuffers) -> Result<()> {
         let (warehouse, district) = (self.customer_warehouse.into(), self.customer_district.into());
-        if !desk.bad_credit {
+        if !buffers.bad_credit {
             let changed = session
                 .change(PAY, |fill| {
                     fill.cents(self.cents).cents(self.cents).integer(warehouse).integer(district).integer(customer)
@@ -105,8 +105,8 @@ impl Payment {
                 .await?;
             return rows_changed(changed, 1, "customer");
         }
-        self.begin_data(customer, &mut desk.data);
-        let Desk { data, .. } = desk;
+        self.begin_data(customer, &mut buffers.data);
+        let PaymentBuffers { data, .. } = buffers;
         let rows = session
             .select(
                 CUSTOMER_DATA,
@@ -141,7 +141,7 @@ impl Payment {
     }
 
     /// District and warehouse take the money; their names make H_DATA.
-    async fn take(&self, session: &mut impl Sql, Desk { history, .. }: &mut Desk) -> Result<()> {
+    async fn take(&self, session: &mut impl Sql, PaymentBuffers { history, .. }: &mut PaymentBuffers) -> Result<()> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
         let changed =
             session.change(DISTRICT_TAKES, |fill| fill.cents(self.cents).integer(warehouse).integer(district)).await?;

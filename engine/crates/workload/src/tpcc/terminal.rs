@@ -6,10 +6,10 @@ use super::connection::Connection;
 use super::deck::{Card, Deck};
 use super::delivery::Delivery;
 use super::names::LastName;
-use super::new_order::{Bench, NewOrder};
+use super::new_order::{NewOrder, NewOrderBuffers};
 use super::numbers::{Constants, between};
 use super::order_status::OrderStatus;
-use super::payment::{Desk, Payment};
+use super::payment::{Payment, PaymentBuffers};
 use super::statements::{self, NAMESAKES};
 use super::stock_level::StockLevel;
 use crate::Workload;
@@ -19,7 +19,7 @@ use crate::tpcc::Settings;
 use base::Random;
 use base::clock;
 use base::error::{Failure, Result};
-use record::{Evidence, Trail, Transactions};
+use record::{Evidence, Timeline, Transactions};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -117,8 +117,8 @@ enum Request {
 /// Room for what transactions read, used again.
 #[derive(Default)]
 struct Room {
-    bench: Bench,
-    desk: Desk,
+    new_order: NewOrderBuffers,
+    payment: PaymentBuffers,
     namesakes: Vec<i64>,
 }
 
@@ -152,7 +152,7 @@ impl<C: Client<Session: Sql>> Terminal<C> {
         // So a transaction begins with its first statement, and no round trip says that it does.
         let said = vec![isolation, "SET autocommit = 0".into()];
         Terminal {
-            connection: Connection::new(client, statements::all(), said),
+            connection: Connection::with(client, statements::all(), said),
             home: Home::of(worker, settings.warehouses),
             constants: Constants::drawn(seed),
             keying: settings.keying,
@@ -189,17 +189,17 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
         std::mem::take(&mut self.thinks_ns) + next.keying_ns()
     }
 
-    async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let mut session = self.connection.take(evidence).await?;
         let card = self.next.take().unwrap_or_else(|| self.deck.deal(&mut self.random));
         let request = self.draw(card);
         let tally = &mut evidence.transactions;
         let before = session.statements_sent();
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let outcome = run(&request, &mut session, &mut self.room, tally).await;
-        trail.lap(card.phase(), session.traffic());
+        timeline.end_phase(card.phase(), session.traffic());
         tally.statements += session.statements_sent() - before;
-        let ended = self.connection.settle(session, outcome).await;
+        let ended = self.connection.settle_transaction(session, outcome).await;
         match ended.map_err(|failure| failure.during(card.phase().name()))? {
             Ended::Committed => tally.committed(card.phase()),
             Ended::RolledBack => tally.rolled_back += 1,
@@ -227,8 +227,8 @@ async fn run(request: &Request, session: &mut impl Sql, room: &mut Room, tally: 
 async fn attempt(request: &Request, session: &mut impl Sql, room: &mut Room) -> Result<Ended> {
     let now = DateTime::from_unix(clock::unix() / 1_000_000_000);
     match request {
-        Request::NewOrder(order) => order.run(session, &mut room.bench, now).await,
-        Request::Payment(payment) => payment.run(session, &mut room.desk, now).await,
+        Request::NewOrder(order) => order.run(session, &mut room.new_order, now).await,
+        Request::Payment(payment) => payment.run(session, &mut room.payment, now).await,
         Request::OrderStatus(status) => status.run(session, &mut room.namesakes).await,
         Request::Delivery(delivery) => delivery.run(session, now).await,
         Request::StockLevel(level) => level.run(session).await,

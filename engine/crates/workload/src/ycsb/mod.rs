@@ -5,7 +5,6 @@
 mod core;
 mod key;
 mod length;
-mod member;
 mod mix;
 mod operations;
 mod request;

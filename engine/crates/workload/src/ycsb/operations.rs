@@ -1,12 +1,12 @@
-//! `ycsb`: one operation of a core workload after the other, over standing connections.
+//! `ycsb`: one operation of a core workload after the other, over persistent connections.
 
-use super::member::Member;
-use super::{Core, Key, Operation, Sequence};
+use super::{Core, Key, Operation, Sequence, Shape};
 use crate::Workload;
 use crate::client::{Client, Records, Session, Target};
+use crate::persistent::{Persistent, Preparation};
 use base::Random;
 use base::error::{Failure, Result};
-use record::{Evidence, Phase, Trail};
+use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,6 +19,17 @@ pub struct Shared {
     /// How many records were asked for in sequence.
     pub turn: Arc<AtomicU64>,
 }
+
+impl<S: Records> Preparation<S> for Shape {
+    const REDISCOVERS: bool = true;
+
+    async fn prepare(&self, session: &mut S) -> Result<()> {
+        session.get_ready(self).await
+    }
+}
+
+/// A worker's connection to one member of a service.
+type Member<C> = Persistent<C, Shape>;
 
 /// One worker's operations.
 pub struct Ycsb<C: Client<Session: Records>> {
@@ -64,14 +75,14 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
         Ok(())
     }
 
-    async fn operate(&mut self, _claimed: Range<u64>, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let (phase, outcome) = match self.core.mix.next(&mut self.random) {
-            Operation::Insert => (Phase::Insert, self.insert(trail, evidence).await),
-            Operation::Read => (Phase::Read, self.read(trail, evidence).await),
-            Operation::Update => (Phase::Update, self.update(trail, evidence).await),
-            Operation::Scan => (Phase::Scan, self.scan(trail, evidence).await),
+            Operation::Insert => (Phase::Insert, self.insert(timeline, evidence).await),
+            Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
+            Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
+            Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
             // Up to its update, which says so itself.
-            Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(trail, evidence).await),
+            Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
             self.look_who_is_who();
@@ -81,61 +92,61 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
 }
 
 impl<C: Client<Session: Records>> Ycsb<C> {
-    async fn insert(&mut self, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         // Before a number is claimed: without a connection none is lost.
         let mut session = self.writer.take(evidence).await?;
         let record = self.shared.sequence.claim();
         let key = self.core.keys.key(record);
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let outcome = session.insert_record(&key, self.core.inserted(&mut self.random)).await;
-        trail.lap(Phase::Insert, session.traffic());
+        timeline.end_phase(Phase::Insert, session.traffic());
         self.shared.sequence.acknowledge(record);
         self.writer.settle(session, outcome)
     }
 
-    async fn read(&mut self, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn read(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let key = self.next_key();
         let fields = self.core.read_fields(&mut self.random);
         let member = self.member_to_read();
         let mut session = member.take(evidence).await?;
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let outcome = session.read_record(&key, fields).await;
-        trail.lap(Phase::Read, session.traffic());
+        timeline.end_phase(Phase::Read, session.traffic());
         member.settle(session, outcome)
     }
 
-    async fn scan(&mut self, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn scan(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let key = self.next_key();
         let count = self.core.scan_lengths.next(&mut self.random);
         let fields = self.core.read_fields(&mut self.random);
         let member = self.member_to_read();
         let mut session = member.take(evidence).await?;
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let outcome = session.scan_records(&key, count, fields).await;
-        trail.lap(Phase::Scan, session.traffic());
+        timeline.end_phase(Phase::Scan, session.traffic());
         member.settle(session, outcome)
     }
 
-    async fn update(&mut self, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn update(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let key = self.next_key();
         let mut session = self.writer.take(evidence).await?;
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
-        trail.lap(Phase::Update, session.traffic());
+        timeline.end_phase(Phase::Update, session.traffic());
         self.writer.settle(session, outcome)
     }
 
-    async fn read_modify_write(&mut self, trail: &mut Trail, evidence: &mut Evidence) -> Result<()> {
+    async fn read_modify_write(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let key = self.next_key();
         let fields = self.core.read_fields(&mut self.random);
         if self.one_server {
             let mut session = self.writer.take(evidence).await?;
-            trail.start(session.traffic());
+            timeline.start(session.traffic());
             let mut outcome = session.read_record(&key, fields).await;
-            trail.lap(Phase::Read, session.traffic());
+            timeline.end_phase(Phase::Read, session.traffic());
             if outcome.is_ok() {
                 outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
-                trail.lap(Phase::Update, session.traffic());
+                timeline.end_phase(Phase::Update, session.traffic());
                 outcome = outcome.map_err(of_update);
             }
             return self.writer.settle(session, outcome);
@@ -143,14 +154,14 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         // Both stand before the first is asked: opening one is in no phase.
         self.writer.prepare(evidence).await?;
         let mut session = self.reader.take(evidence).await?;
-        trail.start(session.traffic());
+        timeline.start(session.traffic());
         let outcome = session.read_record(&key, fields).await;
-        trail.lap(Phase::Read, session.traffic());
+        timeline.end_phase(Phase::Read, session.traffic());
         self.reader.settle(session, outcome)?;
         let mut session = self.writer.take(evidence).await.map_err(of_update)?;
-        trail.change(session.traffic());
+        timeline.change(session.traffic());
         let outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
-        trail.lap(Phase::Update, session.traffic());
+        timeline.end_phase(Phase::Update, session.traffic());
         self.writer.settle(session, outcome).map_err(of_update)
     }
 

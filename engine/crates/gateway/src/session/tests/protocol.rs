@@ -198,14 +198,14 @@ fn long_data_of_several_packets_is_too_much() {
 #[test]
 fn what_takes_too_long_is_told_by_what_it_is() {
     let limits = Limits { command_seconds: 1, idle_seconds: 2, ..Limits::default() };
-    let patience = |waiting: Waiting| waiting.patience(&limits);
+    let timeout_ns = |waiting: Waiting| waiting.timeout_ns(&limits);
     let mut between = before(b"8.0.36", limits);
     let idle = between.session.waiting(false);
-    assert_eq!(patience(idle), Some(nanoseconds(2)));
+    assert_eq!(timeout_ns(idle), Some(nanoseconds(2)));
     let begun = between.session.waiting(true);
-    assert_eq!(patience(begun), Some(nanoseconds(1)));
+    assert_eq!(timeout_ns(begun), Some(nanoseconds(1)));
     between.query("SELECT city FROM people");
-    assert_eq!(patience(between.session.waiting(true)), None, "what was sent ahead is not late");
+    assert_eq!(timeout_ns(between.session.waiting(true)), None, "what was sent ahead is not late");
     between.server(&text_answer(&[PLAIN], &[]));
     assert_ne!(between.session.waiting(false), idle, "each wait begins anew");
     between.take();

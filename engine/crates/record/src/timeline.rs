@@ -1,5 +1,5 @@
 //! The way of one operation through its phases. Neighbouring phases share a time stamp, so that their sum is the whole
-//! to the nanosecond. A trail is written down only when its operation has succeeded: phases of a broken connection
+//! to the nanosecond. A timeline is written down only when its operation has succeeded: phases of a broken connection
 //! would otherwise be counted among those of whole ones.
 
 use super::Phase;
@@ -39,7 +39,7 @@ impl AddAssign for Traffic {
 
 /// One phase that was gone through.
 #[derive(Debug, Clone, Copy)]
-pub struct Lap {
+pub struct Span {
     /// Which.
     pub phase: Phase,
     /// How long.
@@ -48,35 +48,35 @@ pub struct Lap {
     pub traffic: Traffic,
 }
 
-impl Lap {
+impl Span {
     /// To add others to.
     pub fn none(phase: Phase) -> Self {
-        Lap { phase, nanos: 0, traffic: Traffic::default() }
+        Span { phase, nanos: 0, traffic: Traffic::default() }
     }
 }
 
-impl AddAssign for Lap {
+impl AddAssign for Span {
     /// One after the other; the phase stays.
-    fn add_assign(&mut self, more: Lap) {
+    fn add_assign(&mut self, more: Span) {
         self.nanos += more.nanos;
         self.traffic += more.traffic;
     }
 }
 
 /// A connection goes through seven phases at most, after its delay.
-const LAPS: usize = 8;
+const MOST_SPANS: usize = 8;
 
 /// The phases of one operation, as they are gone through.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Trail {
+pub struct Timeline {
     scheduled: Option<u64>,
     at: u64,
     traffic: Traffic,
-    laps: [Option<Lap>; LAPS],
+    spans: [Option<Span>; MOST_SPANS],
     count: usize,
 }
 
-impl Trail {
+impl Timeline {
     /// The next operation was to begin at this instant: what it is late by is its first phase, `delay`.
     pub fn schedule(&mut self, instant: u64) {
         self.scheduled = Some(instant);
@@ -89,7 +89,7 @@ impl Trail {
         self.at = clock::now();
         if let Some(instant) = self.scheduled.take() {
             let nanos = self.at.saturating_sub(instant);
-            self.laps[0] = Some(Lap { phase: Phase::Delay, nanos, traffic: Traffic::default() });
+            self.spans[0] = Some(Span { phase: Phase::Delay, nanos, traffic: Traffic::default() });
             self.count = 1;
         }
     }
@@ -100,9 +100,9 @@ impl Trail {
     }
 
     /// A phase ends here and the next begins.
-    pub fn lap(&mut self, phase: Phase, traffic: Traffic) {
+    pub fn end_phase(&mut self, phase: Phase, traffic: Traffic) {
         let now = clock::now();
-        self.laps[self.count] = Some(Lap { phase, nanos: now - self.at, traffic: traffic - self.traffic });
+        self.spans[self.count] = Some(Span { phase, nanos: now - self.at, traffic: traffic - self.traffic });
         self.count += 1;
         self.at = now;
         self.traffic = traffic;
@@ -114,7 +114,7 @@ impl Trail {
     }
 
     /// What was gone through, in order.
-    pub fn laps(&self) -> impl Iterator<Item = &Lap> {
-        self.laps[..self.count].iter().flatten()
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.spans[..self.count].iter().flatten()
     }
 }

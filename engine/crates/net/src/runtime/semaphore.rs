@@ -1,4 +1,4 @@
-//! A gate that lets so many through at a time, in the order in which they came.
+//! A semaphore: so many hold a permit at a time, given out in the order in which they were asked for.
 
 use super::{Reactor, TaskId};
 use base::error::Result;
@@ -8,27 +8,27 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// One thread's gate.
-pub struct Gate {
+/// One thread's.
+pub struct Semaphore {
     reactor: Rc<Reactor>,
     free: Cell<usize>,
     waiting: RefCell<VecDeque<TaskId>>,
 }
 
-/// Whoever holds it is in; the next may enter when it is dropped.
-pub struct Pass<'a>(&'a Gate);
+/// Given back when it is dropped.
+pub struct Permit<'a>(&'a Semaphore);
 
-impl Gate {
+impl Semaphore {
     /// For so many at a time.
-    pub fn new(reactor: Rc<Reactor>, places: usize) -> Self {
-        Gate { reactor, free: Cell::new(places), waiting: RefCell::default() }
+    pub fn new(reactor: Rc<Reactor>, permits: usize) -> Self {
+        Semaphore { reactor, free: Cell::new(permits), waiting: RefCell::default() }
     }
 
-    /// Wait for a place.
+    /// Wait for a permit.
     ///
     /// # Errors
     /// `timeout`, once the task's deadline has passed.
-    pub async fn enter(&self) -> Result<Pass<'_>> {
+    pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;
         poll_fn(|_| {
@@ -50,9 +50,9 @@ impl Gate {
         })
         .await
         .inspect_err(|_| self.call_next())?;
-        // There may be more places than this one, and nobody else to say so.
+        // There may be more permits than this one, and nobody else to say so.
         self.call_next();
-        Ok(Pass(self))
+        Ok(Permit(self))
     }
 
     fn call_next(&self) {
@@ -64,7 +64,7 @@ impl Gate {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.free.set(self.0.free.get() + 1);
         self.0.call_next();
@@ -79,22 +79,22 @@ mod tests {
     use base::error::Class;
 
     #[test]
-    fn no_more_are_in_than_there_are_places_and_all_get_in() {
+    fn no_more_hold_a_permit_than_there_are_and_all_get_one() {
         let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
-        let gate = Rc::new(Gate::new(reactor.clone(), 3));
+        let semaphore = Rc::new(Semaphore::new(reactor.clone(), 3));
         let (inside, most, passed) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
         for number in 0..20 {
-            let (gate, reactor) = (gate.clone(), reactor.clone());
+            let (semaphore, reactor) = (semaphore.clone(), reactor.clone());
             let (inside, most, passed) = (inside.clone(), most.clone(), passed.clone());
             executor.spawn(async move {
-                let pass = gate.enter().await.unwrap();
+                let permit = semaphore.acquire().await.unwrap();
                 inside.set(inside.get() + 1);
                 most.set(inside.get().max(most.get()));
-                reactor.give_way().await.unwrap();
+                reactor.yield_now().await.unwrap();
                 inside.set(inside.get() - 1);
                 passed.borrow_mut().push(number);
-                drop(pass);
+                drop(permit);
             });
         }
         executor.run_to_end().unwrap();
@@ -102,22 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_too_long_leaves_and_is_in_nobodys_way() {
+    fn who_waits_too_long_gives_up_and_is_in_nobodys_way() {
         let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
-        let gate = Rc::new(Gate::new(reactor.clone(), 1));
+        let semaphore = Rc::new(Semaphore::new(reactor.clone(), 1));
         let outcomes = Rc::new(RefCell::new(Vec::new()));
         for (number, stays) in [(0, true), (1, false), (2, true)] {
-            let (gate, reactor, outcomes) = (gate.clone(), reactor.clone(), outcomes.clone());
+            let (semaphore, reactor, outcomes) = (semaphore.clone(), reactor.clone(), outcomes.clone());
             executor.spawn(async move {
                 let now = clock::now();
                 reactor.set_deadline(if stays { now + 60_000_000_000 } else { now + 1 });
-                let outcome = gate.enter().await;
+                let outcome = semaphore.acquire().await;
                 outcomes.borrow_mut().push((number, outcome.as_ref().err().map(|failure| failure.class)));
                 if number == 0 {
                     // Long enough for the deadlines to be looked at.
                     while outcomes.borrow().len() < 2 {
-                        reactor.give_way().await.unwrap();
+                        reactor.yield_now().await.unwrap();
                     }
                 }
             });
