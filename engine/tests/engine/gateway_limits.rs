@@ -1,7 +1,7 @@
 //! What one client may take of the gateway: connections, and time.
 
-use crate::gateway::{END, Gateway, OK, QUERY, Then, beginning, packet, receive, response, scripted};
 use crate::support::TIMEOUT_NS;
+use crate::support::gateway::{END, Gateway, OK, QUERY, Then, beginning, packet, receive, response, scripted};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -3,6 +3,7 @@
 pub mod authority;
 pub mod counting;
 pub mod engine;
+pub mod gateway;
 pub mod http;
 pub mod mysql;
 pub mod server;

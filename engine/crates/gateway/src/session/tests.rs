@@ -1,5 +1,6 @@
 //! A session between a client and a server that are bytes of these tests.
 
+mod entry;
 mod fuzz;
 mod pinned;
 mod prepared;
@@ -253,51 +254,6 @@ fn every_binary_type_is_encrypted_by_its_own_length() {
     }
 }
 
-#[test]
-fn nobody_is_given_the_key_of_an_opaque_account() {
-    let mut between = Between::logged_in("analyst");
-    between.query("SELECT name FROM people");
-    between.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
-    let (to_client, _) = between.take();
-    let at = envelope_at(&to_client[1]).unwrap();
-    assert_eq!(Envelope::parse(&to_client[1][at..]).unwrap().unwrap().key, None);
-    assert!(!to_client.iter().any(|packet| packet.windows(5).any(|five| five == b"smith")));
-}
-
-#[test]
-fn a_client_that_knows_no_envelope_gets_none() {
-    let mut between = Between::new(&format!("unknown_clients = 'ciphertext'\n{RULES}"), false);
-    between.log_in(&response("shop", false));
-    between.query("SELECT name FROM people");
-    between.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
-    assert!(!between.shows());
-    // Some drivers refuse a definition that is longer than it was.
-    assert_eq!(between.take().0[1].len(), definition(SECRET).len());
-}
-
-#[test]
-fn a_client_that_does_not_decrypt_is_told_so() {
-    let mut between = Between::new(RULES, false);
-    between.server(&greeting());
-    between.client(&response("shop", false));
-    between.take();
-    between.server(&packet(2, OK));
-    assert!(between.told().contains("does not say that it decrypts") && between.session.is_over());
-}
-
-/// As drivers of older envelopes do: keys would be bound to nothing, and recorded answers would decrypt again.
-#[test]
-fn a_client_that_decrypts_and_tells_no_nonce_is_refused_at_once() {
-    for account in ["shop", "admin", "nobody"] {
-        let mut between = Between::new(RULES, false);
-        between.server(&greeting());
-        between.take();
-        between.client(&response_saying(account, b"\x10costof_encrypted\x011", CAPABILITIES));
-        assert!(between.to_server.is_empty());
-        assert!(between.told().contains("costof_nonce of 64 hexadecimal digits") && between.session.is_over());
-    }
-}
-
 fn key_number(payload: &[u8]) -> u32 {
     Envelope::parse(&payload[envelope_at(payload).unwrap()..]).unwrap().unwrap().key.unwrap().number
 }
@@ -395,120 +351,6 @@ fn commands_that_were_sent_ahead_wait_for_their_turn() {
     assert!(!between.session.listens_to_client());
     between.server(&packet(1, OK));
     assert_eq!(between.client(&ping), ping.len());
-}
-
-#[test]
-fn a_server_that_is_lost_is_told_of_in_sequence() {
-    let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")], &[Some(b"jones"), Some(b"2")]]);
-    for account in ["admin", "shop"] {
-        for cut in 0..answer.len() {
-            let mut between = Between::logged_in(account);
-            between.query("SELECT name, city FROM people");
-            between.server(&answer[..cut]);
-            between.session.server_lost(&mut between.to_client);
-            let numbers = sequences(&between.to_client);
-            assert_eq!(numbers, (1..=numbers.len() as u8).collect::<Vec<_>>());
-            let (to_client, _) = between.take();
-            assert!(error(to_client.last().unwrap()).contains("the server behind the gateway was lost"));
-            assert!(between.session.is_over());
-        }
-    }
-    let mut idle = Between::logged_in("admin");
-    idle.session.server_lost(&mut idle.to_client);
-    assert!(idle.to_client.is_empty() && idle.session.is_over(), "a client that waits for nothing is told nothing");
-}
-
-#[test]
-fn what_is_malformed_ends_the_session_with_one_error_and_without_plaintext() {
-    let long = [&[0xFF, 0xFF, 0xFF, 3][..], &[b'x'; 64]].concat();
-    let head = [packet(1, b"\x02"), packet(2, &definition(SECRET)), packet(3, &definition(PLAIN))].concat();
-    for (what, bytes) in [
-        ("an empty packet", packet(1, b"")),
-        ("out of sequence", packet(3, OK)),
-        ("a file's name", packet(1, b"\xfb/etc/passwd")),
-        ("no columns", packet(1, b"\xfd\xff\xff\xff")),
-        ("a definition that is none", [packet(1, b"\x02"), packet(2, b"\x03def")].concat()),
-        ("a row that is too short", [head.clone(), packet(4, b"\x05smith")].concat()),
-        ("a row that is too long", [head.clone(), packet(4, b"\x05smith\x011\x00")].concat()),
-        ("a row that ends early", [head.clone(), packet(4, b"\x05smith\x091")].concat()),
-        ("a row without an end", [head.clone(), long.clone()].concat()),
-        ("a definition without an end", [packet(1, b"\x02"), packet(2, &definition(SECRET)), long].concat()),
-    ] {
-        let mut between = Between::logged_in("shop");
-        between.query("SELECT name, city FROM people");
-        between.server(&bytes);
-        assert!(between.session.is_over(), "{what}");
-        assert!(!between.shows(), "{what}");
-        let numbers = sequences(&between.to_client);
-        assert_eq!(numbers, (1..=numbers.len() as u8).collect::<Vec<_>>(), "{what}");
-        let (to_client, _) = between.take();
-        assert_eq!(to_client.iter().filter(|packet| packet[0] == 0xFF).count(), 1, "{what}");
-        assert_eq!(between.session.take_tally().errors, 1);
-    }
-}
-
-#[test]
-fn what_a_client_says_out_of_turn_ends_the_session() {
-    for bytes in [packet(1, b"\x0e"), packet(0, b""), [packet(0, b"\x0e"), packet(5, b"")].concat()] {
-        let mut between = Between::logged_in("admin");
-        between.client(&bytes);
-        if !between.session.is_over() {
-            between.server(&packet(1, OK));
-            between.client(&bytes[bytes.len() - 4..]);
-        }
-        assert!(between.session.is_over());
-    }
-    // A command in the place of a proof would reach the server unread.
-    let mut early = Between::new(RULES, false);
-    early.server(&greeting());
-    let ahead = [response("shop", true), packet(0, b"\x03SELECT name INTO OUTFILE 'x' FROM people")].concat();
-    let taken = early.client(&ahead);
-    assert!(taken < ahead.len() && !early.to_server.windows(4).any(|four| four == b"INTO"));
-    early.take();
-    early.server(&packet(2, b"\x01\x04"));
-    early.client(&ahead[taken..]);
-    assert!(early.session.is_over() && early.to_server.is_empty());
-}
-
-#[test]
-fn tls_is_both_sides_or_neither() {
-    let mut between = Between::new(RULES, true);
-    between.server(&greeting());
-    assert_eq!(between.session.wants_of_client(&[]), 36);
-    assert_eq!(between.session.wants_of_client(&[32, 0, 0, 1, 0]), 31);
-    assert_eq!(between.session.wants_of_client(&[33, 0, 0]), usize::MAX);
-    between.take();
-    between.client(&response("shop", true));
-    assert!(between.told().contains("under TLS only") && between.session.is_over());
-
-    let mut between = Between::new(RULES, true);
-    between.server(&greeting());
-    between.client(&packet(1, &tls_request()));
-    assert!(between.session.wants_tls() && !between.session.listens_to_client());
-    between.session.secured();
-    between.take();
-    between.client(&sequenced(2, &response_of("shop", true, CAPABILITIES | 1 << 11)));
-    assert_eq!(between.take().1.len(), 1);
-
-    let mut plain = Between::new(RULES, false);
-    plain.server(&greeting());
-    plain.take();
-    plain.client(&packet(1, &tls_request()));
-    assert!(plain.told().contains("wants TLS where it was not offered"));
-}
-
-#[test]
-fn other_charsets_are_refused_to_accounts_that_are_guarded() {
-    for (account, refused) in [("shop", true), ("admin", false)] {
-        let mut between = Between::new(RULES, false);
-        between.server(&greeting());
-        between.take();
-        let mut response = response(account, true);
-        // gbk_chinese_ci
-        response[4 + 8] = 28;
-        between.client(&response);
-        assert_eq!(between.session.is_over(), refused);
-    }
 }
 
 proptest! {

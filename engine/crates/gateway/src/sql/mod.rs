@@ -12,6 +12,7 @@ mod policy;
 mod print;
 mod resolve;
 mod settings;
+mod token;
 mod tree;
 mod words;
 

@@ -276,3 +276,53 @@ fn client_in_pieces(between: &mut Between, bytes: &[u8], size: usize) {
     }
     assert!(held.is_empty());
 }
+
+#[test]
+fn a_server_that_is_lost_is_told_of_in_sequence() {
+    let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")], &[Some(b"jones"), Some(b"2")]]);
+    for account in ["admin", "shop"] {
+        for cut in 0..answer.len() {
+            let mut between = Between::logged_in(account);
+            between.query("SELECT name, city FROM people");
+            between.server(&answer[..cut]);
+            between.session.server_lost(&mut between.to_client);
+            let numbers = sequences(&between.to_client);
+            assert_eq!(numbers, (1..=numbers.len() as u8).collect::<Vec<_>>());
+            let (to_client, _) = between.take();
+            assert!(error(to_client.last().unwrap()).contains("the server behind the gateway was lost"));
+            assert!(between.session.is_over());
+        }
+    }
+    let mut idle = Between::logged_in("admin");
+    idle.session.server_lost(&mut idle.to_client);
+    assert!(idle.to_client.is_empty() && idle.session.is_over(), "a client that waits for nothing is told nothing");
+}
+
+#[test]
+fn what_is_malformed_ends_the_session_with_one_error_and_without_plaintext() {
+    let long = [&[0xFF, 0xFF, 0xFF, 3][..], &[b'x'; 64]].concat();
+    let head = [packet(1, b"\x02"), packet(2, &definition(SECRET)), packet(3, &definition(PLAIN))].concat();
+    for (what, bytes) in [
+        ("an empty packet", packet(1, b"")),
+        ("out of sequence", packet(3, OK)),
+        ("a file's name", packet(1, b"\xfb/etc/passwd")),
+        ("no columns", packet(1, b"\xfd\xff\xff\xff")),
+        ("a definition that is none", [packet(1, b"\x02"), packet(2, b"\x03def")].concat()),
+        ("a row that is too short", [head.clone(), packet(4, b"\x05smith")].concat()),
+        ("a row that is too long", [head.clone(), packet(4, b"\x05smith\x011\x00")].concat()),
+        ("a row that ends early", [head.clone(), packet(4, b"\x05smith\x091")].concat()),
+        ("a row without an end", [head.clone(), long.clone()].concat()),
+        ("a definition without an end", [packet(1, b"\x02"), packet(2, &definition(SECRET)), long].concat()),
+    ] {
+        let mut between = Between::logged_in("shop");
+        between.query("SELECT name, city FROM people");
+        between.server(&bytes);
+        assert!(between.session.is_over(), "{what}");
+        assert!(!between.shows(), "{what}");
+        let numbers = sequences(&between.to_client);
+        assert_eq!(numbers, (1..=numbers.len() as u8).collect::<Vec<_>>(), "{what}");
+        let (to_client, _) = between.take();
+        assert_eq!(to_client.iter().filter(|packet| packet[0] == 0xFF).count(), 1, "{what}");
+        assert_eq!(between.session.take_tally().errors, 1);
+    }
+}
