@@ -73,11 +73,6 @@ impl Algorithm {
         }
     }
 
-    /// Whether its mode tells by itself that a ciphertext was changed; the values of the others carry a MAC.
-    pub fn authenticates(self) -> bool {
-        matches!(self, Algorithm::Aes128Gcm | Algorithm::Sm4Gcm)
-    }
-
     /// How long the ciphertext of a plaintext of so many bytes is, with all that belongs to it.
     pub fn sealed_length(self, plaintext: usize) -> usize {
         let padded = plaintext / BLOCK * BLOCK + BLOCK;

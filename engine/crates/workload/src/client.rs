@@ -4,7 +4,7 @@
 use crate::ycsb::{Fields, Key, Shape, Values};
 use base::Random;
 use base::error::Result;
-use record::{Connection, Evidence, Timeline, Traffic};
+use record::{Connection, Evidence, Response, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -108,8 +108,11 @@ pub trait KeyValue: Ask {
 /// A session that carries requests, one at a time, and that its server may end between two of them.
 pub trait Requests: Session {
     /// Make one request, the last of this connection or not, and take the response. `arrived` is called with what has gone
-    /// over the connection once the response begins. What the response says of the arm goes to the evidence.
-    async fn request(&mut self, last: bool, evidence: &mut Evidence, arrived: impl FnMut(Traffic)) -> Result<()>;
+    /// over the connection once the response begins. The response is counted in the evidence whatever its status.
+    ///
+    /// # Errors
+    /// `status`, after which the connection may go on; `short_body`, `protocol`, and those of a broken connection.
+    async fn request(&mut self, last: bool, evidence: &mut Evidence, arrived: impl FnMut(Traffic)) -> Result<Response>;
 
     /// Whether another request may be made on it.
     fn may_go_on(&self) -> bool;

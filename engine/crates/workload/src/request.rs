@@ -75,6 +75,6 @@ impl<C: Client<Session: Requests>> Workload for Request<C> {
         } else {
             session.end().await;
         }
-        outcome
+        outcome.map(drop)
     }
 }

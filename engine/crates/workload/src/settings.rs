@@ -30,7 +30,7 @@ fn a_hundred() -> u32 {
 
 /// What a slice does.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename = "Workload")]
 pub struct Settings {
     /// As slices name it.
     pub name: String,

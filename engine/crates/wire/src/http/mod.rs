@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
-use workload::{Job, Target};
+use workload::{Job, Requests, Target};
 
 /// The ports of an address that names none.
 const PLAIN_PORT: u16 = 80;
@@ -93,7 +93,7 @@ impl Service {
     async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<u64> {
         let stream = self.secure(stream, &mut Timeline::default()).await?;
         let mut session = Session::new(self.clone(), reactor.clone(), stream);
-        let response = session.ask_for(true, &mut Evidence::default(), |_| {}).await;
+        let response = session.request(true, &mut Evidence::default(), |_| {}).await;
         let failed = |failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure };
         let length = response.map_err(failed)?.body_bytes;
         workload::Session::end(session).await;

@@ -46,44 +46,6 @@ impl Session {
         Session { service, reactor, stream, reader: Reader::default(), sent: 0, after: After::MayGoOn }
     }
 
-    /// Make one request, the last of this connection or not, and take the response. `arrived` is called with what has gone
-    /// over the connection once the response begins. The response is counted in the evidence whatever its status.
-    ///
-    /// # Errors
-    /// `status`, after which the connection may go on; `short_body`, `protocol`, and those of a broken connection.
-    pub async fn ask_for(
-        &mut self,
-        last: bool,
-        evidence: &mut Evidence,
-        mut arrived: impl FnMut(Traffic),
-    ) -> Result<Response> {
-        self.after = After::Over;
-        let reused = self.sent > 0;
-        self.sent += 1;
-        self.stream.send(self.service.request.bytes(last)).await?;
-        let mut reads = 0;
-        let response = loop {
-            let come = self.receive(&mut evidence.responses.software).await;
-            if reads == 0 {
-                arrived(self.stream.traffic());
-            }
-            if let Some(response) = come? {
-                break response;
-            }
-            reads += 1;
-            if reads % READS_IN_A_ROW == 0 {
-                self.reactor.yield_now().await?;
-            }
-        };
-        self.after = match response.keep_alive {
-            true if last => After::Over,
-            true => After::MayGoOn,
-            false => After::ServerEnds,
-        };
-        evidence.responses.count(&response, reused, response.body_bytes == self.service.body_length);
-        self.check_status(response)
-    }
-
     /// Nothing came back, over plain TCP.
     pub fn is_plain_and_silent(&self) -> bool {
         self.stream.is_plain() && self.stream.traffic().bytes_received == 0
@@ -135,8 +97,37 @@ impl workload::Session for Session {
 }
 
 impl Requests for Session {
-    async fn request(&mut self, last: bool, evidence: &mut Evidence, arrived: impl FnMut(Traffic)) -> Result<()> {
-        self.ask_for(last, evidence, arrived).await.map(drop)
+    async fn request(
+        &mut self,
+        last: bool,
+        evidence: &mut Evidence,
+        mut arrived: impl FnMut(Traffic),
+    ) -> Result<Response> {
+        self.after = After::Over;
+        let reused = self.sent > 0;
+        self.sent += 1;
+        self.stream.send(self.service.request.bytes(last)).await?;
+        let mut reads = 0;
+        let response = loop {
+            let come = self.receive(&mut evidence.responses.software).await;
+            if reads == 0 {
+                arrived(self.stream.traffic());
+            }
+            if let Some(response) = come? {
+                break response;
+            }
+            reads += 1;
+            if reads % READS_IN_A_ROW == 0 {
+                self.reactor.yield_now().await?;
+            }
+        };
+        self.after = match response.keep_alive {
+            true if last => After::Over,
+            true => After::MayGoOn,
+            false => After::ServerEnds,
+        };
+        evidence.responses.count(&response, reused, response.body_bytes == self.service.body_length);
+        self.check_status(response)
     }
 
     fn may_go_on(&self) -> bool {
@@ -157,6 +148,6 @@ impl Ask for Session {
 
     /// The only request of its connection.
     async fn ask(&mut self, _about: &(), _random: &mut Random, evidence: &mut Evidence) -> Result<()> {
-        self.request(true, evidence, |_| {}).await
+        self.request(true, evidence, |_| {}).await.map(drop)
     }
 }

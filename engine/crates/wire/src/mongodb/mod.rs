@@ -104,7 +104,8 @@ impl Service {
         Ok(())
     }
 
-    async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Opened> {
+    /// A channel that is authenticated.
+    async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Channel> {
         let stream = connect(reactor, address, &self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
         let greeted = handshake::hello(&mut channel, self.credentials.as_ref()).await?;
@@ -113,7 +114,7 @@ impl Service {
             handshake::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
             timeline.end_phase(Phase::Auth, channel.traffic());
         }
-        Ok(Opened { channel })
+        Ok(channel)
     }
 }
 
@@ -126,17 +127,6 @@ impl crate::Service for Service {
         let client = Client::new(self, job.reactor());
         let table = Table::new(job.data, job.seed);
         job.records(client, table)
-    }
-}
-
-/// A channel that is authenticated, before it is anybody's session.
-struct Opened {
-    channel: Channel,
-}
-
-impl Opened {
-    fn close(self) {
-        self.channel.close();
     }
 }
 
@@ -185,7 +175,7 @@ impl workload::Client for Client {
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Session> {
         let address = self.address(target)?;
         let opened = self.service.open(&self.reactor, &address, timeline).await;
-        let Opened { channel } = opened.map_err(|failure| failure.of_a_known_server().with(&address))?;
+        let channel = opened.map_err(|failure| failure.of_a_known_server().with(&address))?;
         Ok(Session { service: self.service.clone(), address, channel, last_key: Vec::new() })
     }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 /// What a workload of kind `tpcc` does. Every field may be absent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename = "Tpcc")]
 pub struct Settings {
     /// Loading the data, or working on it.
     pub phase: TpccPhase,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 /// What a workload of kind `ycsb` does. Every field may be absent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename = "Ycsb")]
 pub struct Settings {
     /// Loading the records, or working on them.
     pub phase: YcsbPhase,
