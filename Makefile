@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ENGINE_SOURCES := $(shell find engine/src engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
+ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
 .PHONY: setup packages demo test test-python test-engine fuzz fuzz-self-test lint bench clean
 .DEFAULT_GOAL := setup
@@ -31,7 +31,7 @@ test-python:
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
 
 test-engine:
-	+@cd engine && nice cargo test --quiet --no-run && cargo test --quiet
+	+@cd engine && nice cargo test --quiet --workspace --no-run && cargo test --quiet --workspace
 
 # Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
 fuzz: setup
@@ -42,7 +42,7 @@ fuzz-self-test: setup
 	@$(BIN)/python -m tests.gateway.self_test
 
 lint: setup
-	@cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
+	@cd engine && cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 
 bench: setup

@@ -1,6 +1,6 @@
 """TPC-C's tables and consistency conditions (specification, revision 5.11), for MySQL and MariaDB.
 
-The engine loads the data and runs the transactions (`engine/src/workload/tpcc/`); here is what surrounds them.
+The engine loads the data and runs the transactions (`engine/crates/workload/src/tpcc/`); here is what surrounds them.
 """
 
 from __future__ import annotations

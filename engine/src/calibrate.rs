@@ -1,11 +1,11 @@
 //! What measuring itself costs: a figure of every report, measured on the machine and at the time of the run. Beside it,
 //! where it is asked for alone, what encrypting and decrypting a value costs.
 
-use crate::border::SelfCost;
-use crate::clock;
-use crate::encryption::{Algorithm, DataKey, SessionSalt};
-use crate::error::Result;
-use crate::record::{Phase, Recorder, Traffic, Trail};
+use crate::ipc::SelfCost;
+use base::clock;
+use base::error::Result;
+use encryption::{Algorithm, DataKey, SessionSalt};
+use record::{Phase, Recorder, Timeline, Traffic};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -84,10 +84,10 @@ fn measure(times: u64) -> SelfCost {
         black_box(clock::now());
     });
     let mut recorder = Recorder::default();
-    let mut trail = Trail::default();
-    trail.start(Traffic::default());
-    trail.lap(Phase::Operation, Traffic::default());
-    let record = each(times, |_| recorder.record(black_box(&trail)));
+    let mut timeline = Timeline::default();
+    timeline.start(Traffic::default());
+    timeline.end_phase(Phase::Operation, Traffic::default());
+    let record = each(times, |_| recorder.record(black_box(&timeline)));
     SelfCost { timer, record }
 }
 

@@ -1,7 +1,8 @@
 //! `costof-engine`: what `costof` starts to measure. One subcommand for each thing on the path of a measured byte.
 
+use base::process;
 use clap::{Parser, Subcommand};
-use costof_engine::{calibrate, drive, gateway, link, origin, process};
+use costof_engine::{calibrate, drive, link, origin};
 use std::process::ExitCode;
 
 #[derive(Parser)]

@@ -111,7 +111,7 @@ class WeakenedGateway(GatewayProcess):
     """One that goes without a check: built for this alone, by a feature that no release has."""
 
     def __init__(self, check: str) -> None:
-        build = ["cargo", "build", "--quiet", "--features", "weaken", "--target-dir", str(WEAKENED)]
+        build = ["cargo", "build", "--quiet", "--features", "gateway/weaken", "--target-dir", str(WEAKENED)]
         subprocess.run(build, cwd=ENGINE, check=True)
         argv = ["env", f"COSTOF_WEAKEN={check}", str(WEAKENED / "debug" / "costof-engine"), "gateway"]
         Instrument.__init__(self, f"a gateway without {check}", argv)
@@ -157,10 +157,10 @@ def make_databases(ground: Ground, targets: Sequence[Target] = TARGETS) -> None:
 
 def program() -> list[str]:
     """Build it, and how it is called."""
-    build = ["cargo", "build", "--quiet", "--example", "canary"]
+    build = ["cargo", "build", "--quiet", "--package", "canary"]
     subprocess.run(build, cwd=ENGINE, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ENGINE / "target"))
-    return [str(target / "debug" / "examples" / "canary")]
+    return [str(target / "debug" / "canary")]
 
 
 def run(*arguments: str, plan: Mapping[str, Any]) -> dict[str, Any]:

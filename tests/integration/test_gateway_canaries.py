@@ -67,7 +67,7 @@ def test_without_a_gateway_it_is_found_at_once(standing: Ground) -> None:
     assert report["finds"][0]["after"] < 100
 
 
-# Of vitess and others: see engine/canary/differential.rs.
+# Of vitess and others: see engine/canary/src/differential.rs.
 WRONG_PRINTERS = ["without-parentheses", "without-escapes", "without-distinct", "swapped", "double-quotes"]
 
 

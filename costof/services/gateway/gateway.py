@@ -46,7 +46,7 @@ FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
 # A transaction that is under way when its slice closes has so long to end, and is then abandoned
-# (engine/src/drive/worker.rs).
+# (engine/crates/workload/src/worker.rs).
 GRACE_SECONDS = 1.0
 # One answer a terminal may be unread then. The largest has 75 values: fifteen lines of an order with five columns each.
 MOST_VALUES_UNREAD = 75

@@ -1,8 +1,8 @@
 //! How many connections this process can hold.
 
-use crate::border::{Kind, Plan, Service};
-use crate::error::Result;
-use crate::process::wrong;
+use crate::ipc::Plan;
+use base::error::Result;
+use base::lines::wrong;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What is open beside connections: standard streams, an epoll and a timer a thread, CA files, lookups of names.
@@ -35,16 +35,11 @@ fn raise() -> u64 {
 
 /// Those that stand between slices, of all arms, and the most that one slice has besides.
 fn needed(plan: &Plan) -> u64 {
-    let teams = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
-    let stands = |service: &Service, kind| match service {
-        _ if kind == Kind::Connect => false,
-        Service::Http(http) => http.requests_per_connection.is_none_or(|most| most.get() > 1),
-        _ => true,
-    };
+    let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
     let (mut standing, mut passing) = (0, 0);
-    for (arm, workload) in teams() {
+    for (arm, workload) in workers() {
         let workers = workload.workers as u64;
-        if stands(&arm.service, workload.kind) {
+        if arm.service.settings.is_persistent(workload.kind) {
             standing += workers;
         } else {
             passing = workers.max(passing);

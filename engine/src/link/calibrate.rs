@@ -1,10 +1,11 @@
 //! What the path itself costs: system calls, wake-ups, the receiving host's network stack. A link that is asked for
 //! 0.1 ms must not add its own tens of microseconds to it, so they are measured at the start and taken off the delay.
 
-use super::failure::Failure;
 use super::forwarder::Forwarder;
 use super::namespace::inside;
 use super::plan::LinkPlan;
+use super::refused;
+use base::error::Result;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,36 +17,36 @@ const HELD_EACH_WAY: Duration = Duration::from_micros(500);
 const PROBES: usize = 61;
 /// More than this is a busy machine, not a path.
 const HIGHEST_BELIEVED: Duration = Duration::from_micros(300);
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The median of what a round trip over `link`, the first of `forwarder`, takes beyond the delay it was given.
 ///
 /// The probes are TCP handshakes, timed by the kernel at both the sending and the receipt (TCP_INFO), so that no
 /// program's own wake-up is counted: programs wait for that on a real link too.
-pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration, Failure> {
+pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration> {
     forwarder.begin_calibration(HELD_EACH_WAY);
-    let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Failure::link("eventfd", error))?;
+    let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| refused("eventfd", error))?;
     let mut round_trips = std::thread::scope(|scope| {
         let prober = scope.spawn(|| {
             let round_trips = probe(link);
-            let woken = rustix::io::write(&done, &1u64.to_ne_bytes()).map_err(|error| Failure::link("eventfd", error));
+            let woken = rustix::io::write(&done, &1u64.to_ne_bytes()).map_err(|error| refused("eventfd", error));
             woken.and(round_trips)
         });
         forwarder.forward_until_readable(done.as_fd())?;
-        prober.join().unwrap_or_else(|_| Err(Failure::link("calibration", "its thread panicked")))
+        prober.join().unwrap_or_else(|_| Err(refused("calibration", "its thread panicked")))
     })?;
     round_trips.sort_unstable();
     Ok(round_trips[PROBES / 2].saturating_sub(2 * HELD_EACH_WAY).min(HIGHEST_BELIEVED))
 }
 
-fn probe(link: &LinkPlan) -> Result<Vec<Duration>, Failure> {
-    let failed = |error| Failure::link(format_args!("calibration of link {}", link.name), error);
+fn probe(link: &LinkPlan) -> Result<Vec<Duration>> {
+    let failed = |error| refused(format_args!("calibration of link {}", link.name), error);
     let listener =
         inside(&link.b.namespace, || TcpListener::bind(SocketAddr::from((link.b.address.ip, 0))).map_err(failed))?;
     let address = listener.local_addr().map_err(failed)?;
     inside(&link.a.namespace, || {
         let handshake = || {
-            let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+            let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
             listener.accept()?;
             round_trip(&stream)
         };

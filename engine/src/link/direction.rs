@@ -1,10 +1,10 @@
 //! One way through a link: from one device into the queue, and at its due time out of the other device.
 
-use super::failure::Failure;
 use super::plan::Counters;
 use super::queue::Queue;
 use super::shaper::{Loss, Shaper};
 use super::tun;
+use base::error::Result;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{ClockId, clock_gettime};
 use std::rc::Rc;
@@ -66,7 +66,7 @@ impl Direction {
     }
 
     /// Read what waits in the device, up to a turn's worth.
-    pub fn take_in(&mut self) -> Result<(), Failure> {
+    pub fn take_in(&mut self) -> Result<()> {
         for _ in 0..TURN_PACKETS {
             let lost = self.loss.strikes();
             let slot = if lost { None } else { self.queue.vacant_slot() };

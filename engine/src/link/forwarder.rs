@@ -5,10 +5,11 @@
 //! the us-eu distance), the former never. Nothing spins.
 
 use super::direction::Direction;
-use super::failure::Failure;
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
+use super::refused;
 use super::shaper::{Loss, Shaper};
 use super::{direction, tun};
+use base::error::Result;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -36,8 +37,8 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// Make the devices. Packets flow while `forward_until_readable` runs.
-    pub fn new(plan: &Plan) -> Result<Self, Failure> {
-        let failed = |error: Errno| Failure::link("epoll or timerfd", error);
+    pub fn new(plan: &Plan) -> Result<Self> {
+        let failed = |error: Errno| refused("epoll or timerfd", error);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(failed)?;
         // Edge-triggered: each expiry wakes once, and the timer need not be read.
@@ -91,8 +92,8 @@ impl Forwarder {
     }
 
     /// Forward packets until `stop` can be read.
-    pub fn forward_until_readable(&mut self, stop: BorrowedFd<'_>) -> Result<(), Failure> {
-        let failed = |error: Errno| Failure::link("epoll", error);
+    pub fn forward_until_readable(&mut self, stop: BorrowedFd<'_>) -> Result<()> {
+        let failed = |error: Errno| refused("epoll", error);
         epoll::add(&self.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN).map_err(failed)?;
         let outcome = loop {
             match self.turn() {
@@ -106,7 +107,7 @@ impl Forwarder {
     }
 
     /// Deliver what is due, sleep, take in what has come. True when it is time to stop.
-    fn turn(&mut self) -> Result<bool, Failure> {
+    fn turn(&mut self) -> Result<bool> {
         let next_due_ns = self.directions.iter_mut().filter_map(Direction::release).min();
         self.sleep_until(next_due_ns)?;
         let mut stop = false;
@@ -120,7 +121,7 @@ impl Forwarder {
         Ok(stop)
     }
 
-    fn sleep_until(&mut self, due_ns: Option<u64>) -> Result<(), Failure> {
+    fn sleep_until(&mut self, due_ns: Option<u64>) -> Result<()> {
         let overdue = due_ns.is_some_and(|due_ns| due_ns <= direction::now_ns());
         if !overdue && due_ns != self.armed_for_ns {
             self.arm(due_ns)?;
@@ -128,11 +129,11 @@ impl Forwarder {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), overdue.then_some(&at_once)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(Failure::link("epoll", error)),
+            Err(error) => Err(refused("epoll", error)),
         }
     }
 
-    fn arm(&mut self, due_ns: Option<u64>) -> Result<(), Failure> {
+    fn arm(&mut self, due_ns: Option<u64>) -> Result<()> {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
         let at = due_ns.map_or(never, |due_ns| Timespec {
             tv_sec: (due_ns / 1_000_000_000) as i64,
@@ -140,13 +141,13 @@ impl Forwarder {
         });
         let setting = Itimerspec { it_interval: never, it_value: at };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)
-            .map_err(|error| Failure::link("timerfd", error))?;
+            .map_err(|error| refused("timerfd", error))?;
         self.armed_for_ns = due_ns;
         Ok(())
     }
 }
 
-fn both_ways(link: &LinkPlan) -> Result<[Direction; 2], Failure> {
+fn both_ways(link: &LinkPlan) -> Result<[Direction; 2]> {
     let a = Rc::new(tun::create(&link.a)?);
     let b = Rc::new(tun::create(&link.b)?);
     let packets = link.queue_packets;

@@ -11,9 +11,7 @@
 //! ends the process, and with it its devices.
 
 mod calibrate;
-mod commands;
 mod direction;
-mod failure;
 mod forwarder;
 mod namespace;
 mod plan;
@@ -21,46 +19,34 @@ mod queue;
 mod shaper;
 mod tun;
 
-use commands::Commands;
-use failure::Failure;
+use base::error::{Class, Failure, Result};
+use base::lines::{Lines, say};
+use base::process;
 use forwarder::Forwarder;
 use plan::{Answer, Command, Plan};
-use rustix::process::{Signal, set_parent_process_death_signal};
-use std::io::Write;
+use std::fmt::Display;
 use std::process::ExitCode;
-
-/// Exit status after an error in what was asked, or when the machine refuses a device.
-const EXIT_FAILED: u8 = 2;
 
 /// Serve the links that standard input asks for, until it ends.
 pub fn run() -> ExitCode {
-    // Refused only where prctl is forbidden; the end of standard input still ends us there.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    match serve() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Nobody may be listening any more; the status says it too.
-            let _ = say(&Answer::Error(failure));
-            ExitCode::from(EXIT_FAILED)
-        }
-    }
+    process::follow(serve)
 }
 
-fn serve() -> Result<(), Failure> {
-    let mut commands = Commands::of_standard_input();
-    let Some(line) = commands.wait_for_line()? else { return Ok(()) };
+fn serve() -> Result<()> {
+    let mut commands = Lines::of_standard_input();
+    let Some(line) = commands.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
     let mut forwarder = Forwarder::new(&plan)?;
     let preferred = prefer_this_thread();
     let path_cost = calibrate::path_cost(&mut forwarder, &plan.links[0])?;
     forwarder.begin(&plan, path_cost);
-    say(&Answer::Ready(forwarder.ready(path_cost, preferred)))?;
+    say(&Answer::Ready(forwarder.ready(path_cost, preferred)));
     loop {
         forwarder.forward_until_readable(commands.source())?;
         let open = commands.receive()?;
         while let Some(line) = commands.next_line() {
             match Command::parse(&line)? {
-                Command::Counters {} => say(&Answer::Counters(forwarder.counters()))?,
+                Command::Counters {} => say(&Answer::Counters(forwarder.counters())),
             }
         }
         if !open {
@@ -69,11 +55,9 @@ fn serve() -> Result<(), Failure> {
     }
 }
 
-fn say(answer: &Answer) -> Result<(), Failure> {
-    let mut line = serde_json::to_vec(answer).expect("the answers are JSON");
-    line.push(b'\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(&line).and_then(|()| out.flush()).map_err(|error| Failure::link("standard output", error))
+/// The machine refuses `what`.
+fn refused(what: impl Display, error: impl Display) -> Failure {
+    Failure::new(Class::Link, format!("{what}: {error}"))
 }
 
 /// Run before ordinary programs; false when that is refused, which on an idle machine makes no difference.

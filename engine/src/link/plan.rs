@@ -1,6 +1,6 @@
 //! What goes in and out of `costof-engine link`.
 
-use super::failure::Failure;
+use base::error::{Class, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -67,7 +67,6 @@ pub enum Command {
 pub enum Answer {
     Ready(Ready),
     Counters(AllCounters),
-    Error(Failure),
 }
 
 /// All devices are up and packets flow.
@@ -117,11 +116,16 @@ fn default_queue_packets() -> usize {
     10_000
 }
 
+/// What was asked for makes no sense.
+fn wrong(detail: impl Into<String>) -> Failure {
+    Failure::new(Class::Plan, detail)
+}
+
 impl Plan {
-    pub fn parse(line: &[u8]) -> Result<Plan, Failure> {
-        let plan: Plan = serde_json::from_slice(line).map_err(|error| Failure::plan(error.to_string()))?;
+    pub fn parse(line: &[u8]) -> Result<Plan> {
+        let plan: Plan = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         if plan.links.is_empty() {
-            return Err(Failure::plan("there is no link in it"));
+            return Err(wrong("there is no link in it"));
         }
         plan.links.iter().try_for_each(LinkPlan::check)?;
         Ok(plan)
@@ -129,33 +133,33 @@ impl Plan {
 }
 
 impl Command {
-    pub fn parse(line: &[u8]) -> Result<Command, Failure> {
-        serde_json::from_slice(line).map_err(|error| Failure::plan(error.to_string()))
+    pub fn parse(line: &[u8]) -> Result<Command> {
+        serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))
     }
 }
 
 impl LinkPlan {
-    fn check(&self) -> Result<(), Failure> {
-        let wrong = |what: String| Err(Failure::plan(format!("link {}: {what}", self.name)));
+    fn check(&self) -> Result<()> {
+        let refuse = |what: String| Err(wrong(format!("link {}: {what}", self.name)));
         if !(0.0..=LONGEST_ROUND_TRIP_MS).contains(&self.round_trip_ms) {
-            return wrong(format!("round_trip_ms {} is not from 0 to {LONGEST_ROUND_TRIP_MS}", self.round_trip_ms));
+            return refuse(format!("round_trip_ms {} is not from 0 to {LONGEST_ROUND_TRIP_MS}", self.round_trip_ms));
         }
         if !self.bandwidth_mbit.is_none_or(|mbit| mbit.is_finite() && mbit > 0.0) {
-            return wrong("bandwidth_mbit is not above 0".into());
+            return refuse("bandwidth_mbit is not above 0".into());
         }
         if !(0.0..1.0).contains(&self.loss) {
-            return wrong(format!("loss {} is not from 0 to below 1", self.loss));
+            return refuse(format!("loss {} is not from 0 to below 1", self.loss));
         }
         if !(1..=LONGEST_QUEUE).contains(&self.queue_packets) {
-            return wrong(format!("queue_packets {} is not from 1 to {LONGEST_QUEUE}", self.queue_packets));
+            return refuse(format!("queue_packets {} is not from 1 to {LONGEST_QUEUE}", self.queue_packets));
         }
         for end in [&self.a, &self.b] {
             // IFNAMSIZ counts the closing zero; a namespace is a file's name, never a path.
             if !(1..libc::IFNAMSIZ).contains(&end.device.len()) || end.device.contains(['/', '%', '\0']) {
-                return wrong(format!("'{}' is no name for a device", end.device));
+                return refuse(format!("'{}' is no name for a device", end.device));
             }
             if end.namespace.is_empty() || end.namespace.starts_with('.') || end.namespace.contains(['/', '\0']) {
-                return wrong(format!("'{}' is no name of a namespace", end.namespace));
+                return refuse(format!("'{}' is no name of a namespace", end.namespace));
             }
         }
         Ok(())
@@ -165,7 +169,7 @@ impl LinkPlan {
 impl TryFrom<String> for Address {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> std::result::Result<Self, String> {
         let parts = text.split_once('/').and_then(|(ip, prefix)| Some((ip.parse().ok()?, prefix.parse().ok()?)));
         match parts {
             Some((ip, prefix @ 1..=32)) => Ok(Address { ip, prefix }),
@@ -184,7 +188,7 @@ impl Address {
 mod tests {
     use super::*;
 
-    fn plan_with(fields: &str) -> Result<Plan, Failure> {
+    fn plan_with(fields: &str) -> Result<Plan> {
         let end = |which| format!(r#"{{"namespace":"n{which}","device":"d","address":"10.83.1.{which}/30"}}"#);
         Plan::parse(format!(r#"{{"links":[{{"name":"x","a":{},"b":{},{fields}}}]}}"#, end(1), end(2)).as_bytes())
     }
@@ -209,7 +213,7 @@ mod tests {
             (r#""round_trip_ms":1,"jitter_ms":1"#, "jitter_ms"),
         ] {
             let failure = plan_with(fields).unwrap_err();
-            assert_eq!(failure.class, "plan");
+            assert_eq!(failure.class, Class::Plan);
             assert!(failure.detail.contains(word), "{fields}: {}", failure.detail);
         }
     }

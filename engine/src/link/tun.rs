@@ -1,14 +1,15 @@
 //! TUN devices: made, addressed and brought up in a namespace, by ioctl(2). They vanish with their descriptor.
 
-use super::failure::Failure;
 use super::namespace::inside;
 use super::plan::{Address, End};
+use super::refused;
+use base::error::Result;
 use libc::{IFF_NO_PI, IFF_TUN, IFF_UP, c_short, ifreq};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{AddressFamily, SocketType, socket};
 use std::ffi::c_int;
-use std::io::Error;
+use std::io::{self, Error};
 use std::net::Ipv4Addr;
 
 /// Of an Ethernet, so that a transfer has as many packets as on a real link.
@@ -18,17 +19,17 @@ pub const MTU: usize = 1500;
 const DEVICE_QUEUE_PACKETS: c_int = 5000;
 
 /// The device of `end`, up, with its address and the route to its network. Reads and writes do not block.
-pub fn create(end: &End) -> Result<OwnedFd, Failure> {
+pub fn create(end: &End) -> Result<OwnedFd> {
     inside(&end.namespace, || {
         let device = open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| Failure::link("/dev/net/tun", error))?;
-        let failed = |error| Failure::link(format_args!("device {} in {}", end.device, end.namespace), error);
+            .map_err(|error| refused("/dev/net/tun", error))?;
+        let failed = |error| refused(format_args!("device {} in {}", end.device, end.namespace), error);
         configure(&device, end).map_err(failed)?;
         Ok(device)
     })
 }
 
-fn configure(device: &OwnedFd, end: &End) -> Result<(), Error> {
+fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     let mut request = named(&end.device);
     request.ifr_ifru.ifru_flags = (IFF_TUN | IFF_NO_PI) as c_short;
     control(device, libc::TUNSETIFF, &mut request)?;
@@ -47,7 +48,7 @@ fn configure(device: &OwnedFd, end: &End) -> Result<(), Error> {
 }
 
 /// The mask comes after the address, which on a point-to-point device sets a mask of its own.
-fn set_address(asker: &OwnedFd, device: &str, address: Address) -> Result<(), Error> {
+fn set_address(asker: &OwnedFd, device: &str, address: Address) -> io::Result<()> {
     let mut request = named(device);
     request.ifr_ifru.ifru_addr = socket_address(address.ip);
     control(asker, libc::SIOCSIFADDR, &mut request)?;
@@ -73,7 +74,7 @@ fn socket_address(ip: Ipv4Addr) -> libc::sockaddr {
     libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
 }
 
-fn control(descriptor: &OwnedFd, operation: libc::Ioctl, request: &mut ifreq) -> Result<(), Error> {
+fn control(descriptor: &OwnedFd, operation: libc::Ioctl, request: &mut ifreq) -> io::Result<()> {
     // SAFETY: every operation used here takes a pointer to an ifreq, which lives through the call.
     match unsafe { libc::ioctl(descriptor.as_raw_fd(), operation, request) } {
         -1 => Err(Error::last_os_error()),
@@ -82,11 +83,11 @@ fn control(descriptor: &OwnedFd, operation: libc::Ioctl, request: &mut ifreq) ->
 }
 
 /// Read one packet into `buffer`; none when no packet waits.
-pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> {
     use rustix::io::Errno;
     match rustix::io::read(device, buffer) {
         Ok(length) => Ok(Some(length)),
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        Err(error) => Err(Failure::link("a device is gone", error)),
+        Err(error) => Err(refused("a device is gone", error)),
     }
 }

@@ -3,11 +3,11 @@
 use super::counters::Counters;
 use super::request::{Reader, Refusal};
 use super::response;
-use crate::clock;
-use crate::error::Result;
-use crate::runtime::Reactor;
-use crate::serve::Server;
-use crate::transport::{Stream, TlsServer};
+use base::clock;
+use base::error::Result;
+use net::runtime::Reactor;
+use net::serve::Server;
+use net::transport::{Stream, TlsServer};
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What was served.
 
-use crate::serve;
-use crate::transport::Handshake;
+use net::serve;
+use net::transport::Handshake;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::iter::Sum;

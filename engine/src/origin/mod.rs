@@ -12,9 +12,10 @@ mod response;
 
 pub use conversation::Site;
 
-use crate::error::Result;
-use crate::process;
-use crate::serve::{Listeners, TlsFiles};
+use base::error::Result;
+use base::lines::{self, Lines};
+use base::process;
+use net::serve::{Listeners, TlsFiles};
 use plan::{Answer, Command, Plan, Ready};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,17 +23,17 @@ use std::sync::Arc;
 /// Serve what standard input asks for, until it ends.
 pub fn run() -> ExitCode {
     process::follow(|| {
-        let mut lines = process::lines();
+        let mut lines = Lines::of_standard_input();
         let Some(line) = lines.next() else { return Ok(()) };
         let plan = Plan::parse(&line)?;
         process::allow_many_connections();
         let sites: Result<_> =
             plan.listeners.iter().map(|asked| Ok((asked.address, site(asked.tls.as_ref())?))).collect();
         let listeners = Listeners::open(sites?, plan.threads, "origin")?;
-        process::say(&Answer::Ready(Ready { listeners: listeners.addresses().to_vec() }));
+        lines::say(&Answer::Ready(Ready { listeners: listeners.addresses().to_vec() }));
         for line in lines {
-            match process::parse(&line)? {
-                Command::Counters {} => process::say(&Answer::Counters(listeners.counters())),
+            match lines::parse(&line)? {
+                Command::Counters {} => lines::say(&Answer::Counters(listeners.counters())),
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! What goes in and out of `costof-engine origin`.
 
 use super::counters::ListenerCounters;
-use crate::error::Result;
-use crate::process::{self, wrong};
-use crate::serve::{AllCounters, TlsFiles};
+use base::error::Result;
+use base::lines::{self, wrong};
+use net::serve::{AllCounters, TlsFiles};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -48,8 +48,8 @@ pub struct Ready {
 impl Plan {
     /// # Errors
     /// `plan`.
-    pub fn parse(line: &str) -> Result<Plan> {
-        let plan: Plan = process::parse(line)?;
+    pub fn parse(line: &[u8]) -> Result<Plan> {
+        let plan: Plan = lines::parse(line)?;
         if plan.threads == 0 {
             return Err(wrong("threads is at least 1"));
         }

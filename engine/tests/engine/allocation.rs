@@ -6,18 +6,22 @@ use crate::support::counting::allocations;
 use crate::support::http::{Http, OK, Says};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
-use crate::support::{PATIENCE, http_service, mysql_service, on_runtime, service, tls};
-use costof_engine::border::{Data, HttpService, MysqlService, Statements, Transport, Verify};
-use costof_engine::clock;
-use costof_engine::drive::{Order, Seat, Window, work};
-use costof_engine::encryption::Algorithm;
-use costof_engine::record::SliceLog;
-use costof_engine::runtime::{Executor, Reactor};
-use costof_engine::wire::{AboutOf, Ask, Client, Target, http, mongodb, mysql};
-use costof_engine::workload::{Query, Random, Request, Workload, sysbench, ycsb};
+use crate::support::{TIMEOUT_NS, http_service, mysql_service, on_runtime, service, tls};
+use base::Random;
+use base::clock;
+use encryption::Algorithm;
+use net::runtime::{Executor, Reactor, Semaphore};
+use net::settings::{Transport, Verify};
+use record::SliceLog;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::mysql::Statements;
+use wire::{http, mongodb, mysql};
+use workload::Data;
+use workload::{AboutOf, Ask, Client, Target};
+use workload::{OPENING_AT_A_TIME, Order, Slot, Window, work};
+use workload::{Query, Request, Workload, sysbench, ycsb};
 
 #[test]
 fn a_plain_query_allocates_nothing() {
@@ -85,7 +89,7 @@ fn a_request_under_tls_allocates_nothing() {
 fn an_operation_of_ycsb_allocates_nothing() {
     let settings = service(&server::start(Manner::Plain));
     let service = on_runtime(move |reactor| async move {
-        mongodb::Service::discover(&settings, &Transport::Plain {}, &reactor, PATIENCE).await
+        mongodb::Service::discover(&settings, &Transport::Plain {}, &reactor, TIMEOUT_NS).await
     });
     let service = Arc::new(service.unwrap());
     // This server finds two records, however many are asked for.
@@ -101,22 +105,22 @@ fn an_operation_of_ycsb_allocates_nothing() {
     assert_eq!(difference, 0);
 }
 
-fn of_http(settings: HttpService, transport: Transport) -> u64 {
+fn of_http(settings: http::Settings, transport: Transport) -> u64 {
     let service =
         on_runtime(
-            move |reactor| async move { http::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
+            move |reactor| async move { http::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await },
         );
     let service = Arc::new(service.unwrap());
     allocations_of_two_slices(|reactor| {
-        let gate = http::gate(&reactor);
-        Request::new(http::Client::new(service, reactor, gate), 0)
+        let semaphore = Rc::new(Semaphore::new(reactor.clone(), OPENING_AT_A_TIME));
+        Request::new(http::Client::new(service, reactor, semaphore), 0)
     })
 }
 
 fn of_mongodb(address: String, transport: Transport) -> u64 {
     let settings = service(&address);
     let service = on_runtime(move |reactor| async move {
-        mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await
+        mongodb::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await
     });
     let service = Arc::new(service.unwrap());
     let table = ycsb::Table::new(Data { records: 1000, fields: 10, field_length: 100 }, 1);
@@ -127,11 +131,10 @@ fn of_mysql(address: &str, transport: Transport, statements: Statements) -> u64 
     of_mysql_service(mysql_service(address, PASSWORD, statements), transport)
 }
 
-fn of_mysql_service(settings: MysqlService, transport: Transport) -> u64 {
-    let service =
-        on_runtime(
-            move |reactor| async move { mysql::Service::discover(&settings, &transport, &reactor, PATIENCE).await },
-        );
+fn of_mysql_service(settings: mysql::Settings, transport: Transport) -> u64 {
+    let service = on_runtime(move |reactor| async move {
+        mysql::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await
+    });
     let service = Arc::new(service.unwrap());
     let table = sysbench::Table::new(1_000_000_000, 1);
     allocations_of_two_slices(|reactor| query(mysql::Client::new(service, reactor), table))
@@ -142,16 +145,16 @@ fn query<C: Client<Session: Ask>>(client: C, table: AboutOf<C>) -> Query<C> {
 }
 
 /// How many more a slice of 2,000 operations allocates than one of 1,000, on the very loop that measures.
-fn allocations_of_two_slices<W: Workload>(hire: impl FnOnce(Rc<Reactor>) -> W) -> u64 {
+fn allocations_of_two_slices<W: Workload>(spawn: impl FnOnce(Rc<Reactor>) -> W) -> u64 {
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));
-    let seat = Rc::new(Seat::new(reactor.clone(), log.clone(), busy.clone(), PATIENCE));
-    let task = executor.spawn(work(hire(reactor), seat.clone()));
+    let slot = Rc::new(Slot::new(reactor.clone(), log.clone(), busy.clone(), TIMEOUT_NS));
+    let task = executor.spawn(work(spawn(reactor), slot.clone()));
     let mut slice = |operations| {
         let before = allocations();
-        seat.give(task, Order::Run(Arc::new(Window::new(operations, clock::now() + PATIENCE))));
+        slot.give(task, Order::Run(Arc::new(Window::new(operations, clock::now() + TIMEOUT_NS))));
         executor.run_until(|| busy.get() == 0).unwrap();
         allocations() - before
     };

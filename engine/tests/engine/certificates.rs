@@ -2,8 +2,8 @@
 
 use crate::support::authority::{Authority, EXPIRED, VALID};
 use crate::support::{open, server, tls};
-use costof_engine::border::Verify;
-use costof_engine::error::{Class, Failure};
+use base::error::{Class, Failure};
+use net::settings::Verify;
 
 /// What comes of meeting a server whose certificate is for `host` and ends in `days`.
 fn meet(test: &str, host: &str, days: i64, verify: Verify) -> Result<bool, Failure> {

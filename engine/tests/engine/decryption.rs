@@ -2,14 +2,15 @@
 
 use crate::support::engine::Engine;
 use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};
-use costof_engine::border::{self, MysqlService};
-use costof_engine::encryption::{
-    Algorithm, ClientNonce, DataKey, Envelope, MasterKey, OriginalType, RowFormat, SessionSalt, WrappedKey,
-    associated_data,
+use encryption::{
+    Algorithm, ClientNonce, DataKey, Envelope, MasterKey, SessionSalt, WrappedKey, associated_data,
+    encrypted as encrypted_type,
 };
+use mysql::{OriginalType, RowFormat};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
 /// Bytes of COLUMN before the part that a gateway replaces, and of that part.
@@ -42,7 +43,7 @@ fn sealing(algorithm: Algorithm, length: usize, salt: SessionSalt) -> NextAnswer
     let wrapped = key.wrapped(&MasterKey::from_hex(KEY).unwrap());
     let original = OriginalType::from_bytes(COLUMN[HEAD..HEAD + OriginalType::LENGTH].try_into().unwrap());
     let mut definition = COLUMN.to_vec();
-    definition[HEAD..HEAD + OriginalType::LENGTH].copy_from_slice(&original.encrypted(algorithm).bytes());
+    definition[HEAD..HEAD + OriginalType::LENGTH].copy_from_slice(&encrypted_type(original, algorithm).bytes());
     let key_told = Some(WrappedKey { master_key: "app", number: 0, data_key: &wrapped });
     Envelope { algorithm, original, key: key_told }.append(&mut definition).unwrap();
     let mut sealer = key.sealer(algorithm).unwrap();
@@ -60,9 +61,12 @@ fn sealing(algorithm: Algorithm, length: usize, salt: SessionSalt) -> NextAnswer
 }
 
 /// The same service, with the key.
-pub fn decrypting(settings: MysqlService) -> MysqlService {
+pub fn decrypting(settings: Settings) -> Settings {
     let master_keys = [("app".to_owned(), MasterKey::from_hex(KEY).unwrap())].into();
-    MysqlService { decryption: Some(border::Decryption { master_keys, must_be_encrypted: Vec::new() }), ..settings }
+    Settings {
+        decryption: Some(wire::mysql::DecryptionSettings { master_keys, must_be_encrypted: Vec::new() }),
+        ..settings
+    }
 }
 
 fn plan(address: &str, statements: &str, keys: &Value) -> Value {

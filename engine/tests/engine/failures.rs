@@ -3,8 +3,8 @@
 use crate::support::authority::Authority;
 use crate::support::server::{self, Manner};
 use crate::support::{open, tls};
-use costof_engine::border::{Transport, Verify};
-use costof_engine::error::Class;
+use base::error::Class;
+use net::settings::{Transport, Verify};
 
 fn plain(manner: Manner) -> Class {
     open(&server::start(manner), Transport::Plain {}).unwrap_err().class

@@ -1,7 +1,7 @@
 //! What one client may take of the gateway: connections, and time.
 
-use crate::gateway::{END, Gateway, OK, QUERY, Then, beginning, packet, receive, response, scripted};
-use crate::support::PATIENCE;
+use crate::support::TIMEOUT_NS;
+use crate::support::gateway::{END, Gateway, OK, QUERY, Then, beginning, packet, receive, response, scripted};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ fn limited(test: &str, server: &str, limits: Value) -> Gateway {
 
 fn connect(gateway: &Gateway) -> TcpStream {
     let stream = TcpStream::connect(&gateway.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_nanos(TIMEOUT_NS))).unwrap();
     stream
 }
 
@@ -27,7 +27,7 @@ fn farewell(mut stream: TcpStream, sequence: u8) -> (u16, String) {
 
 /// Places become free a moment after their connections have ended.
 fn eventually_greeted(gateway: &Gateway) -> TcpStream {
-    let until = Instant::now() + Duration::from_nanos(PATIENCE);
+    let until = Instant::now() + Duration::from_nanos(TIMEOUT_NS);
     loop {
         let mut stream = connect(gateway);
         let (_, payload) = receive(&mut stream).unwrap();
@@ -78,7 +78,7 @@ fn a_login_has_its_time() {
     receive(&mut stream).unwrap();
     let (_, told) = farewell(stream, 1);
     assert!(told.contains("no answer in time"), "{told}");
-    ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends too");
+    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the server's side ends too");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_guarded_client_that_never_reads_is_not_waited_for() {
     let mut gateway = limited("stall", &server, json!({"write_seconds": 1}));
     let mut stream = gateway.client("shop");
     stream.write_all(&packet(0, QUERY)).unwrap();
-    ends.recv_timeout(Duration::from_nanos(PATIENCE)).expect("the server's side ends");
+    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the server's side ends");
     drop(stream);
     // Others are served.
     drop(gateway.client("shop"));

@@ -4,23 +4,24 @@ use crate::support::authority::{Authority, VALID};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{mysql_service, open_mysql, tls};
-use costof_engine::border::{Statements, Transport, Verify};
-use costof_engine::error::{Class, Failure, Result};
-use costof_engine::record::{Connection, Phase, Trail};
+use base::error::{Class, Failure, Result};
+use net::settings::{Transport, Verify};
 use openssl::ssl::{SslAcceptor, SslVersion};
+use record::{Connection, Phase, Timeline};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wire::mysql::Statements;
 
 const PLAIN: Transport = Transport::Plain {};
 
-fn open(server: &Mysql, transport: Transport) -> Result<(Trail, Connection)> {
+fn open(server: &Mysql, transport: Transport) -> Result<(Timeline, Connection)> {
     open_mysql(&mysql_service(&server.start(), PASSWORD, Statements::Text), transport)
 }
 
 fn round_trips(server: &Mysql, transport: Transport) -> Vec<(Phase, u64)> {
-    let (trail, _) = open(server, transport).unwrap();
-    trail.laps().map(|lap| (lap.phase, lap.traffic.round_trips)).collect()
+    let (timeline, _) = open(server, transport).unwrap();
+    timeline.spans().map(|span| (span.phase, span.traffic.round_trips)).collect()
 }
 
 /// TLS for a server, and the file of its authority.

@@ -1,11 +1,11 @@
 //! The origin, asked over its sockets and its standard streams.
 
-use crate::support::PATIENCE;
+use crate::support::TIMEOUT_NS;
 use crate::support::authority::{Authority, Identity, VALID};
 use crate::support::counting::allocations;
 use costof_engine::origin::Site;
-use costof_engine::runtime::Executor;
-use costof_engine::serve::{Listener, sockets};
+use net::runtime::Executor;
+use net::serve::{Listener, sockets};
 use openssl::ssl::{SslConnector, SslMethod, SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -77,7 +77,7 @@ fn identity_file(test: &str, identity: &Identity) -> PathBuf {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_nanos(TIMEOUT_NS))).unwrap();
     stream
 }
 

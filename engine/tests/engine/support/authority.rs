@@ -80,7 +80,7 @@ fn builder(common: &str, key: &PKey<Private>, days: i64) -> X509Builder {
     builder.set_serial_number(&serial).unwrap();
     builder.set_subject_name(&name(common)).unwrap();
     builder.set_pubkey(key).unwrap();
-    let now = costof_engine::clock::unix() as i64 / 1_000_000_000;
+    let now = base::clock::unix() as i64 / 1_000_000_000;
     let day = |days: i64| Asn1Time::from_unix(now + days * 86_400).unwrap();
     builder.set_not_before(&day(-10)).unwrap();
     builder.set_not_after(&day(days)).unwrap();

@@ -3,23 +3,25 @@
 pub mod authority;
 pub mod counting;
 pub mod engine;
+pub mod gateway;
 pub mod http;
 pub mod mysql;
 pub mod server;
 
-use costof_engine::border::{self, Verify};
-use costof_engine::clock;
-use costof_engine::error::Result;
-use costof_engine::record::Trail;
-use costof_engine::runtime::{Executor, Reactor};
-use costof_engine::wire::{Client, Session, Target, mongodb, mysql as mysql_wire};
+use base::clock;
+use base::error::Result;
+use net::runtime::{Executor, Reactor};
+use net::settings::Verify;
+use record::Timeline;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::{mongodb, mysql as mysql_wire};
+use workload::{Client, Session, Target};
 
 /// Long enough for any machine; no test waits for it.
-pub const PATIENCE: u64 = 300_000_000_000;
+pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
 /// Run a future to its end on a runtime of its own.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
@@ -28,7 +30,7 @@ pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<React
     let outcome = Rc::new(RefCell::new(None));
     let place = outcome.clone();
     executor.spawn(async move {
-        reactor.set_deadline(clock::now() + PATIENCE);
+        reactor.set_deadline(clock::now() + TIMEOUT_NS);
         let ended = start(reactor).await;
         *place.borrow_mut() = Some(ended);
     });
@@ -37,11 +39,11 @@ pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<React
 }
 
 /// The service of one server, without a user.
-pub fn service(address: &str) -> border::MongodbService {
-    border::MongodbService {
+pub fn service(address: &str) -> wire::mongodb::Settings {
+    wire::mongodb::Settings {
         addresses: vec![address.into()],
         replica_set: None,
-        read_preference: border::ReadPreference::Primary,
+        read_preference: wire::mongodb::ReadPreference::Primary,
         username: None,
         password: None,
         auth_source: "admin".into(),
@@ -52,24 +54,25 @@ pub fn service(address: &str) -> border::MongodbService {
 }
 
 /// TLS to a server whose authority this is.
-pub fn tls(ca_file: &Path, version: Option<border::TlsVersion>, verify: Verify) -> border::Transport {
+pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: Verify) -> net::settings::Transport {
     let ca_file = Some(ca_file.into());
-    let settings = border::Tls { ca_file, version, verify, resumption: false, cipher: None, security_level: None };
-    border::Transport::Tls(settings)
+    let settings =
+        net::settings::Tls { ca_file, version, verify, resumption: false, cipher: None, security_level: None };
+    net::settings::Transport::Tls(settings)
 }
 
 /// Discover the service and open one measured session to it.
-pub fn open(address: &str, transport: border::Transport) -> Result<(Trail, costof_engine::record::Connection)> {
+pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Timeline, record::Connection)> {
     let settings = service(address);
     on_runtime(move |reactor| async move {
-        let service = mongodb::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
+        let service = mongodb::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
         measured_session(mongodb::Client::new(Arc::new(service), reactor)).await
     })
 }
 
 /// The service of one MySQL server, for its one user.
-pub fn mysql_service(address: &str, password: &str, statements: border::Statements) -> border::MysqlService {
-    border::MysqlService {
+pub fn mysql_service(address: &str, password: &str, statements: wire::mysql::Statements) -> wire::mysql::Settings {
+    wire::mysql::Settings {
         addresses: vec![address.into()],
         username: Some("u".into()),
         password: Some(password.into()),
@@ -82,19 +85,19 @@ pub fn mysql_service(address: &str, password: &str, statements: border::Statemen
 
 /// As `open`, to a MySQL server.
 pub fn open_mysql(
-    settings: &border::MysqlService,
-    transport: border::Transport,
-) -> Result<(Trail, costof_engine::record::Connection)> {
+    settings: &wire::mysql::Settings,
+    transport: net::settings::Transport,
+) -> Result<(Timeline, record::Connection)> {
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
-        let service = mysql_wire::Service::discover(&settings, &transport, &reactor, PATIENCE).await?;
+        let service = mysql_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
         measured_session(mysql_wire::Client::new(Arc::new(service), reactor)).await
     })
 }
 
 /// The service of one HTTP server.
-pub fn http_service(address: &str) -> border::HttpService {
-    border::HttpService {
+pub fn http_service(address: &str) -> wire::http::Settings {
+    wire::http::Settings {
         addresses: vec![address.into()],
         host: None,
         path: "/".into(),
@@ -104,10 +107,10 @@ pub fn http_service(address: &str) -> border::HttpService {
     }
 }
 
-async fn measured_session(client: impl Client) -> Result<(Trail, costof_engine::record::Connection)> {
-    let mut trail = Trail::default();
-    let session = client.open(Target::Reader(0), &mut trail).await?;
+async fn measured_session(client: impl Client) -> Result<(Timeline, record::Connection)> {
+    let mut timeline = Timeline::default();
+    let session = client.open(Target::Reader(0), &mut timeline).await?;
     let connection = session.connection();
     session.close();
-    Ok((trail, connection))
+    Ok((timeline, connection))
 }

@@ -1,0 +1,35 @@
+//! What must be shown nowhere.
+
+use serde::Deserialize;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// A password, or a header that may hold one: read from a plan, shown nowhere, and erased when dropped.
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// The secret itself, for the one who must say it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(secret: String) -> Self {
+        Secret(Zeroizing::new(secret))
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(secret: &str) -> Self {
+        Secret(Zeroizing::new(secret.into()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}

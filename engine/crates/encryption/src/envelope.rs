@@ -1,0 +1,186 @@
+//! What travels behind an encrypted column's definition.
+
+use super::Algorithm;
+use super::keys::WRAPPED_KEY;
+use base::error::{Class, Failure, Result};
+use mysql::OriginalType;
+
+const MAGIC: &[u8; 8] = b"costofE2";
+/// Of gateways whose values were bound to no session.
+const OLDER: &[u8; 8] = b"costofE1";
+/// Bytes of a data key's number, before the key.
+const NUMBER: usize = 4;
+/// A name's length is a byte.
+pub const LONGEST_NAME: usize = 255;
+
+/// What a driver must know to decrypt a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// Of its values.
+    pub algorithm: Algorithm,
+    /// What the server's own definition said.
+    pub original: OriginalType,
+    /// None, where nobody there can decrypt it.
+    pub key: Option<WrappedKey<'a>>,
+}
+
+/// The session's data key, for whoever has the master key of this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrappedKey<'a> {
+    /// Of 1 to 255 bytes.
+    pub master_key: &'a str,
+    /// Among the data keys of its session: a later one has a higher.
+    pub number: u32,
+    /// RFC 3394.
+    pub data_key: &'a [u8; WRAPPED_KEY],
+}
+
+impl<'a> Envelope<'a> {
+    /// Write it behind a column's definition.
+    ///
+    /// # Errors
+    /// `encryption`, where the master key's name is empty or longer than 255 bytes.
+    pub fn append(&self, definition: &mut Vec<u8>) -> Result<()> {
+        let mut numbered = [0; NUMBER + WRAPPED_KEY];
+        let (name, wrapped) = match &self.key {
+            Some(WrappedKey { master_key, number, data_key }) => {
+                numbered[..NUMBER].copy_from_slice(&number.to_be_bytes());
+                numbered[NUMBER..].copy_from_slice(*data_key);
+                (master_key.as_bytes(), &numbered[..])
+            }
+            None => (&[][..], &[][..]),
+        };
+        if name.len() > LONGEST_NAME || name.is_empty() && self.key.is_some() {
+            return Err(Failure::new(Class::Encryption, "a master key's name has 1 to 255 bytes"));
+        }
+        definition.extend_from_slice(MAGIC);
+        definition.push(self.algorithm.number());
+        definition.extend_from_slice(&self.original.bytes());
+        for part in [name, wrapped] {
+            definition.push(part.len() as u8);
+            definition.extend_from_slice(part);
+        }
+        Ok(())
+    }
+
+    /// From all that follows a definition's last field; None, where nothing does. No server sends anything there, so what
+    /// is not an envelope was one.
+    ///
+    /// # Errors
+    /// `encryption`, where it is cut, longer, or not of this form.
+    pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
+        if tail.is_empty() {
+            return Ok(None);
+        }
+        if tail.starts_with(OLDER) {
+            return Err(Failure::new(Class::Encryption, "the gateway speaks an older envelope: update the gateway"));
+        }
+        Envelope::read(tail).map(Some).ok_or_else(|| {
+            Failure::new(Class::Encryption, "what follows the column's definition is no intact envelope of a gateway")
+        })
+    }
+
+    fn read(tail: &'a [u8]) -> Option<Self> {
+        let rest = tail.strip_prefix(MAGIC)?;
+        let (&algorithm, rest) = rest.split_first()?;
+        let (original, rest) = rest.split_first_chunk()?;
+        let (name, rest) = short_text(rest)?;
+        let (wrapped, rest) = short_text(rest)?;
+        let key = match (name, wrapped) {
+            ([], []) => None,
+            ([], _) => return None,
+            (name, wrapped) => {
+                let (number, data_key) = wrapped.split_first_chunk()?;
+                let (number, data_key) = (u32::from_be_bytes(*number), data_key.try_into().ok()?);
+                Some(WrappedKey { master_key: str::from_utf8(name).ok()?, number, data_key })
+            }
+        };
+        let algorithm = Algorithm::numbered(algorithm)?;
+        rest.is_empty().then_some(Envelope { algorithm, original: OriginalType::from_bytes(*original), key })
+    }
+}
+
+/// Bytes with their count in a byte before them.
+fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&length, rest) = from.split_first()?;
+    rest.split_at_checked(usize::from(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ORIGINAL: OriginalType = OriginalType { charset: 45, length: 64, kind: 0xFD, flags: 1, decimals: 0 };
+    const WRAPPED: [u8; WRAPPED_KEY] = [7; WRAPPED_KEY];
+
+    fn envelope(name: &str) -> Envelope<'_> {
+        let key = (!name.is_empty()).then_some(WrappedKey { master_key: name, number: 258, data_key: &WRAPPED });
+        Envelope { algorithm: Algorithm::Sm4Gcm, original: ORIGINAL, key }
+    }
+
+    #[test]
+    fn its_bytes_are_as_documented() {
+        let mut bytes = Vec::new();
+        envelope("app").append(&mut bytes).unwrap();
+        assert_eq!(bytes[..28], *b"costofE2\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\x03app\x1c\0\0\x01\x02");
+        assert_eq!(bytes[28..], WRAPPED);
+        let mut opaque = Vec::new();
+        envelope("").append(&mut opaque).unwrap();
+        assert_eq!(opaque, b"costofE2\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0");
+    }
+
+    #[test]
+    fn a_name_has_a_length_of_one_byte() {
+        let name = "n".repeat(LONGEST_NAME);
+        envelope(&name).append(&mut Vec::new()).unwrap();
+        assert!(envelope(&(name + "n")).append(&mut Vec::new()).is_err());
+        let nameless =
+            Envelope { key: Some(WrappedKey { master_key: "", number: 0, data_key: &WRAPPED }), ..envelope("") };
+        assert!(nameless.append(&mut Vec::new()).is_err(), "it would be taken for an opaque one");
+    }
+
+    #[test]
+    fn nothing_behind_a_definition_is_no_envelope_and_a_cut_or_longer_one_is_refused() {
+        assert_eq!(Envelope::parse(b"").unwrap(), None);
+        for name in ["", "app"] {
+            let mut bytes = Vec::new();
+            envelope(name).append(&mut bytes).unwrap();
+            for cut in 1..bytes.len() {
+                assert_eq!(Envelope::parse(&bytes[..cut]).unwrap_err().class, Class::Encryption, "{cut}");
+            }
+            bytes.push(0);
+            assert!(Envelope::parse(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn an_older_gateway_is_told_from_a_broken_one() {
+        let said = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
+        assert!(said(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("speaks an older envelope"));
+        assert!(said(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("no intact envelope"));
+    }
+
+    proptest! {
+        #[test]
+        fn leads_back(
+            algorithm in prop::sample::select(&Algorithm::ALL),
+            original in any::<[u8; OriginalType::LENGTH]>(),
+            name in "\\PC{0,60}",
+            number: u32,
+            data_key in any::<[u8; WRAPPED_KEY]>(),
+        ) {
+            let key = (!name.is_empty()).then_some(WrappedKey { master_key: &name, number, data_key: &data_key });
+            let envelope = Envelope { algorithm, original: OriginalType::from_bytes(original), key };
+            let mut bytes = Vec::new();
+            envelope.append(&mut bytes).unwrap();
+            prop_assert_eq!(Envelope::parse(&bytes).unwrap(), Some(envelope));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _ = Envelope::parse(&bytes);
+            let _ = Envelope::parse(&[&MAGIC[..], &bytes].concat());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Keys: a client's master key, a session's data key that it wraps, and an algorithm's keys that follow from that.
+
+use super::Algorithm;
+use super::algorithm::BLOCK;
+use super::locked::Locked;
+use super::schemes::{self, Scheme};
+use super::session::SessionSalt;
+use super::values::{Opener, Sealer};
+use aes_kw::{KeyInit, KwAes128};
+use base::error::{Class, Failure, Result};
+use hkdf::Hkdf;
+use serde::Deserialize;
+use sha2::Sha256;
+use std::fmt;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Bytes of a master key and of a data key.
+const KEY: usize = 16;
+/// Bytes of a data key that is wrapped (RFC 3394).
+pub const WRAPPED_KEY: usize = KEY + 8;
+/// Before the algorithm's name and the data key's number, in the derivation of its keys.
+const INFO: &[u8] = b"costof column encryption 2 ";
+/// Bytes of the MAC's key.
+const MAC_KEY: usize = 32;
+
+/// Whoever has it reads what a gateway encrypted for it. Erased when dropped, and shown nowhere.
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
+
+impl MasterKey {
+    /// # Errors
+    /// `encryption`, where these are not 16 bytes in hexadecimal.
+    pub fn from_hex(digits: &str) -> Result<Self> {
+        let mut key = MasterKey(Locked::new(Box::default()));
+        let wrong = || Failure::new(Class::Encryption, "a master key is 16 bytes in hexadecimal, 32 digits");
+        if digits.len() != 2 * KEY {
+            return Err(wrong());
+        }
+        for (byte, pair) in key.0.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+            let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
+            *byte = (high.ok_or_else(wrong)? << 4 | low.ok_or_else(wrong)?) as u8;
+        }
+        Ok(key)
+    }
+}
+
+impl TryFrom<String> for MasterKey {
+    type Error = Failure;
+
+    fn try_from(mut digits: String) -> Result<Self> {
+        let key = MasterKey::from_hex(&digits);
+        digits.zeroize();
+        key
+    }
+}
+
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}
+
+/// A session's key. It has one sealer for each algorithm at most, since two would use the same nonces. Erased when
+/// dropped, and shown nowhere.
+pub struct DataKey {
+    key: Locked<Zeroizing<[u8; KEY]>>,
+    session: SessionSalt,
+    number: u32,
+    /// Algorithms whose sealer was given out, a bit for each number.
+    sealing: u8,
+}
+
+impl DataKey {
+    /// The session's key of this number: a later one has a higher.
+    ///
+    /// # Errors
+    /// `internal`, where the system has no random bytes.
+    pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
+        let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
+        openssl::rand::rand_bytes(&mut **made.key)
+            .map_err(|_| Failure::new(Class::Internal, "OpenSSL has no random bytes for a data key"))?;
+        Ok(made)
+    }
+
+    /// Among its session's.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// As it goes to the holder of this master key.
+    pub fn wrapped(&self, by: &MasterKey) -> [u8; WRAPPED_KEY] {
+        let mut wrapped = [0; WRAPPED_KEY];
+        let done = KwAes128::new((&**by.0).into()).wrap_key(&**self.key, &mut wrapped);
+        done.expect("a key of two blocks and room for its wrapping");
+        wrapped
+    }
+
+    /// That was wrapped; it opens what it has sealed, and seals no more.
+    ///
+    /// # Errors
+    /// `encryption`, where another master key wrapped it or it was changed. That it is another session's, or has another
+    /// number, shows when it opens a value.
+    pub fn unwrap(wrapped: &[u8], by: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
+        let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
+        let done = KwAes128::new((&**by.0).into()).unwrap_key(wrapped, &mut **made.key);
+        match done {
+            Ok(key) if key.len() == KEY => Ok(made),
+            _ => Err(Failure::new(Class::Encryption, "the master key is another one, or the data key was changed")),
+        }
+    }
+
+    /// What encrypts by this algorithm.
+    ///
+    /// # Errors
+    /// `internal`, where it was given out before, or the key came wrapped.
+    pub fn sealer(&mut self, algorithm: Algorithm) -> Result<Sealer> {
+        let bit = 1 << algorithm.number();
+        if self.sealing & bit != 0 {
+            return Err(Failure::new(Class::Internal, "a data key seals once by an algorithm: nonces would repeat"));
+        }
+        self.sealing |= bit;
+        Ok(Sealer::new(algorithm, self.scheme(algorithm)))
+    }
+
+    /// What decrypts by this algorithm.
+    pub fn opener(&self, algorithm: Algorithm) -> Opener {
+        Opener::new(algorithm, self.scheme(algorithm))
+    }
+
+    fn scheme(&self, algorithm: Algorithm) -> Locked<dyn Scheme> {
+        let keys = AlgorithmKeys::derive(self, algorithm);
+        schemes::scheme(algorithm, &keys)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn known(key: [u8; KEY]) -> Self {
+        Self::of_session(key, SessionSalt::OF_NOBODY, 0)
+    }
+
+    /// One that is known, for tests to hold what is sent against what another implementation has sent.
+    #[cfg(any(test, feature = "known-keys"))]
+    pub fn of_session(key: [u8; KEY], session: SessionSalt, number: u32) -> Self {
+        DataKey { key: Locked::new(Box::new(Zeroizing::new(key))), session, number, sealing: 0 }
+    }
+}
+
+impl fmt::Debug for DataKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}
+
+/// What one algorithm works with, so that no key serves two.
+pub(super) struct AlgorithmKeys {
+    pub encryption: Zeroizing<[u8; BLOCK]>,
+    pub mac: Zeroizing<[u8; MAC_KEY]>,
+}
+
+impl AlgorithmKeys {
+    fn derive(from: &DataKey, algorithm: Algorithm) -> Self {
+        let mut made = Zeroizing::new([0; BLOCK + MAC_KEY]);
+        let info = [INFO, algorithm.name().as_bytes(), &from.number.to_be_bytes()];
+        let derived =
+            Hkdf::<Sha256>::new(Some(from.session.bytes()), &**from.key).expand_multi_info(&info, &mut made[..]);
+        derived.expect("48 bytes, of 8160 at most");
+        let (encryption, mac) = made.split_at(BLOCK);
+        AlgorithmKeys {
+            encryption: Zeroizing::new(encryption.try_into().expect("16 bytes")),
+            mac: Zeroizing::new(mac.try_into().expect("32 bytes")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClientNonce;
+    use mysql::handshake::SCRAMBLE;
+
+    const MASTER: &str = "000102030405060708090A0B0C0D0E0F";
+
+    fn random() -> DataKey {
+        DataKey::random(SessionSalt::OF_NOBODY, 0).unwrap()
+    }
+
+    fn unwrap(wrapped: &[u8], by: &MasterKey) -> Result<DataKey> {
+        DataKey::unwrap(wrapped, by, SessionSalt::OF_NOBODY, 0)
+    }
+
+    /// RFC 3394, 4.1.
+    #[test]
+    fn wraps_as_the_rfc_does() {
+        let data_key = DataKey::known(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
+        let master = MasterKey::from_hex(MASTER).unwrap();
+        let wrapped =
+            *b"\x1f\xa6\x8b\x0a\x81\x12\xb4\x47\xae\xf3\x4b\xd8\xfb\x5a\x7b\x82\x9d\x3e\x86\x23\x71\xd2\xcf\xe5";
+        assert_eq!(data_key.wrapped(&master), wrapped);
+        assert_eq!(**unwrap(&wrapped, &master).unwrap().key, **data_key.key);
+    }
+
+    /// RFC 5869, A.3: no salt, and no info either; A.1: both.
+    #[test]
+    fn derives_as_the_rfc_does() {
+        let salt: Vec<u8> = (0..=0x0c).collect();
+        let info: Vec<u8> = (0xf0..=0xf9).collect();
+        let mut made = [0; 42];
+        Hkdf::<Sha256>::new(Some(&salt), &[0x0b; 22]).expand_multi_info(&[&info[..3], &info[3..]], &mut made).unwrap();
+        assert_eq!(
+            made,
+            *b"\x3c\xb2\x5f\x25\xfa\xac\xd5\x7a\x90\x43\x4f\x64\xd0\x36\x2f\x2a\x2d\x2d\x0a\x90\xcf\x1a\x5a\x4c\x5d\
+               \xb0\x2d\x56\xec\xc4\xc5\xbf\x34\x00\x72\x08\xd5\xb8\x87\x18\x58\x65"
+        );
+        let mut made = [0; 42];
+        Hkdf::<Sha256>::new(None, &[0x0b; 22]).expand_multi_info(&[b"", b""], &mut made).unwrap();
+        assert_eq!(
+            made,
+            *b"\x8d\xa4\xe7\x75\xa5\x63\xc1\x8f\x71\x5f\x80\x2a\x06\x3c\x5a\x31\xb8\xa1\x1f\x5c\x5e\xe1\x87\x9e\xc3\
+               \x45\x4e\x5f\x3c\x73\x8d\x2d\x9d\x20\x13\x95\xfa\xa4\xb6\x1a\x96\xc8"
+        );
+    }
+
+    #[test]
+    fn another_master_key_or_a_changed_data_key_is_refused() {
+        let [master, other] = [MASTER, &MASTER.replace('F', "e")].map(|key| MasterKey::from_hex(key).unwrap());
+        let wrapped = random().wrapped(&master);
+        let refused = |wrapped: &[u8], by| {
+            let failure = unwrap(wrapped, by).unwrap_err();
+            assert_eq!(failure.class, Class::Encryption);
+        };
+        refused(&wrapped, &other);
+        for length in (0..WRAPPED_KEY).chain([WRAPPED_KEY + 8, 1000]) {
+            refused(&wrapped.iter().copied().cycle().take(length).collect::<Vec<_>>(), &master);
+        }
+        for bit in 0..8 * WRAPPED_KEY {
+            let mut changed = wrapped;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            refused(&changed, &master);
+        }
+        unwrap(&wrapped, &master).unwrap();
+    }
+
+    #[test]
+    fn a_key_is_32_digits_and_never_shown() {
+        for wrong in
+            ["", "00", "000102030405060708090a0b0c0d0e0g", "000102030405060708090a0b0c0d0e0f00", "ééééééééééééééé0"]
+        {
+            let failure = MasterKey::from_hex(wrong).unwrap_err();
+            assert_eq!(failure.detail, "a master key is 16 bytes in hexadecimal, 32 digits");
+        }
+        let key: MasterKey = serde_json::from_str(&format!("\"{MASTER}\"")).unwrap();
+        assert_eq!(**key.0, **MasterKey::from_hex(&MASTER.to_lowercase()).unwrap().0);
+        assert_eq!((format!("{key:?}"), format!("{:?}", random())), ("***".into(), "***".into()));
+    }
+
+    #[test]
+    fn another_session_and_another_number_have_other_keys() {
+        let [one, other] = [[1; 32], [2; 32]].map(|nonce| {
+            let written: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+            SessionSalt::of(&[7; SCRAMBLE], &ClientNonce::from_hex(written.as_bytes()).unwrap())
+        });
+        for algorithm in Algorithm::ALL {
+            let mut sealed = Vec::new();
+            let mut sealer = DataKey::of_session([9; KEY], one, 3).sealer(algorithm).unwrap();
+            sealer.seal(b"column", b"plain", &mut sealed).unwrap();
+            let opens = |session, number| {
+                let opener = DataKey::of_session([9; KEY], session, number).opener(algorithm);
+                opener.open(b"column", &sealed, &mut Vec::new()).is_ok()
+            };
+            assert_eq!([opens(one, 3), opens(other, 3), opens(one, 2), opens(one, 4)], [true, false, false, false]);
+        }
+    }
+
+    #[test]
+    fn a_data_key_seals_once_by_each_algorithm() {
+        let mut key = random();
+        for algorithm in Algorithm::ALL {
+            key.sealer(algorithm).unwrap();
+            assert_eq!(key.sealer(algorithm).unwrap_err().class, Class::Internal);
+        }
+        let master = MasterKey::from_hex(MASTER).unwrap();
+        let mut unwrapped = unwrap(&key.wrapped(&master), &master).unwrap();
+        assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "the other end seals with it");
+    }
+}

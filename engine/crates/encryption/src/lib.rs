@@ -1,0 +1,25 @@
+//! What a gateway and a driver have in common: the ciphertext of columns (docs/column-encryption.md, "What is sent"). A column's
+//! definition carries an [`Envelope`], its values are sealed by a [`Sealer`] and opened by an [`Opener`], both with keys
+//! that follow from a session's [`DataKey`], which goes with the envelope, wrapped by the reader's [`MasterKey`], and from
+//! the [`SessionSalt`] that both ends of the session have made.
+//!
+//! No error here holds a byte of a key or of a value, and nothing is allocated for a value.
+
+mod algorithm;
+mod column;
+mod demand;
+mod envelope;
+mod keys;
+mod locked;
+mod schemes;
+mod session;
+mod values;
+
+pub use algorithm::Algorithm;
+pub use column::{associated_data, encrypted};
+pub use demand::Demand;
+pub use envelope::{Envelope, WrappedKey};
+pub use keys::{DataKey, MasterKey, WRAPPED_KEY};
+pub use locked::lock_keys;
+pub use session::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE, SessionSalt};
+pub use values::{MOST_VALUES, Opener, Sealer};

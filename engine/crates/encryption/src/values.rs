@@ -1,0 +1,263 @@
+//! Values in, ciphertexts out, and back.
+
+use super::Algorithm;
+use super::locked::Locked;
+use super::schemes::{Place, Scheme};
+use base::error::{Class, Failure, Result};
+use std::cell::Cell;
+use std::fmt;
+
+/// Under one key (SP 800-38D, 8.3).
+pub const MOST_VALUES: u64 = 1 << 32;
+
+/// Encrypts a session's values by one algorithm. Counts them, so that no nonce is used twice.
+pub struct Sealer {
+    algorithm: Algorithm,
+    scheme: Locked<dyn Scheme>,
+    count: u64,
+}
+
+impl Sealer {
+    pub(super) fn new(algorithm: Algorithm, scheme: Locked<dyn Scheme>) -> Self {
+        Sealer { algorithm, scheme, count: 0 }
+    }
+
+    /// By which it encrypts.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// How many values more it takes; then the session needs another data key.
+    pub fn left(&self) -> u64 {
+        MOST_VALUES - self.count
+    }
+
+    /// Append the ciphertext of a value, [`Algorithm::sealed_length`] bytes of it.
+    ///
+    /// # Errors
+    /// `encryption`, where its values are used up; nothing is appended then.
+    pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if self.left() == 0 {
+            return Err(Failure::new(Class::Encryption, "a data key has encrypted 2^32 values: it takes no more"));
+        }
+        let count = self.count;
+        self.count += 1;
+        let start = out.len();
+        out.reserve(self.algorithm.sealed_length(plaintext.len()));
+        out.push(self.algorithm.number());
+        self.scheme.seal(count, associated, plaintext, start, out).ok_or_else(|| {
+            out.truncate(start);
+            Failure::new(Class::Encryption, "a value is too long to be encrypted")
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, count: u64) {
+        self.count = count;
+    }
+}
+
+/// Decrypts a session's values by one algorithm, in the order in which they were encrypted: none comes twice, none before
+/// another that was encrypted earlier, and none is missing between two of a result set. ECB does not tell.
+pub struct Opener {
+    algorithm: Algorithm,
+    scheme: Locked<dyn Scheme>,
+    /// What the last value counted.
+    last: Cell<Option<u128>>,
+    /// It was of this result set.
+    within: Cell<bool>,
+}
+
+impl Opener {
+    pub(super) fn new(algorithm: Algorithm, scheme: Locked<dyn Scheme>) -> Self {
+        Opener { algorithm, scheme, last: Cell::new(None), within: Cell::new(false) }
+    }
+
+    /// A result set begins: what was left of the one before may have gone unread.
+    pub fn begin(&self) {
+        self.within.set(false);
+    }
+
+    /// Append the plaintext of a ciphertext.
+    ///
+    /// # Errors
+    /// `encryption`, where it was changed, sealed under another key or for another column, or comes out of its order; nothing
+    /// is appended then.
+    pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        let opened = match sealed.first() {
+            Some(&number) if number == self.algorithm.number() => self.scheme.open(associated, sealed, out),
+            _ => None,
+        };
+        let wrong = match (opened, self.last.get()) {
+            (None, _) => "a value was changed, or encrypted for another column or session",
+            (Some(Place::Counted(count)), Some(last)) if count <= last || self.within.get() && count > last + 1 => {
+                "a value came twice, out of order, or where another is missing"
+            }
+            (Some(Place::Counted(count)), _) => {
+                self.last.set(Some(count));
+                self.within.set(true);
+                return Ok(());
+            }
+            (Some(Place::Untold), _) => return Ok(()),
+        };
+        out.truncate(start);
+        Err(Failure::new(Class::Encryption, wrong))
+    }
+}
+
+// Neither shows a key.
+impl fmt::Debug for Sealer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Sealer({})", self.algorithm)
+    }
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Opener({})", self.algorithm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataKey;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    const KEY: [u8; 16] = [0x42; 16];
+
+    fn sealed(algorithm: Algorithm, associated: &[u8], plaintext: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        DataKey::known(KEY).sealer(algorithm).unwrap().seal(associated, plaintext, &mut out).unwrap();
+        out
+    }
+
+    fn opened(algorithm: Algorithm, associated: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        DataKey::known(KEY).opener(algorithm).open(associated, sealed, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn every_changed_bit_and_every_cut_is_refused() {
+        for algorithm in Algorithm::ALL {
+            let value = sealed(algorithm, b"column", b"a value of more than a block");
+            for bit in 0..8 * value.len() {
+                let mut changed = value.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(opened(algorithm, b"column", &changed).unwrap_err().class, Class::Encryption);
+            }
+            for cut in 0..value.len() {
+                assert!(opened(algorithm, b"column", &value[..cut]).is_err(), "{algorithm} {cut}");
+            }
+            assert!(opened(algorithm, b"column", &[&value[..], b"\0"].concat()).is_err());
+        }
+    }
+
+    #[test]
+    fn another_column_key_or_algorithm_is_refused() {
+        for algorithm in Algorithm::ALL {
+            let value = sealed(algorithm, b"column", b"plain");
+            assert!(opened(algorithm, b"colum", &value).is_err());
+            let mut out = b"before".to_vec();
+            assert!(DataKey::known([1; 16]).opener(algorithm).open(b"column", &value, &mut out).is_err());
+            assert_eq!(out, b"before", "nothing was appended");
+            for other in Algorithm::ALL.into_iter().filter(|other| *other != algorithm) {
+                let mut renamed = value.clone();
+                renamed[0] = other.number();
+                assert!(opened(other, b"column", &value).is_err() && opened(other, b"column", &renamed).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn values_open_in_their_order_and_once() {
+        for algorithm in Algorithm::ALL {
+            let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
+            let mut seal = |text: &[u8]| {
+                let mut out = Vec::new();
+                sealer.seal(b"column", text, &mut out).unwrap();
+                out
+            };
+            let values = [&b"first"[..], b"", b"third", b"fourth"].map(&mut seal);
+            let opener = DataKey::known(KEY).opener(algorithm);
+            let open = |at: usize| {
+                let mut out = b"before".to_vec();
+                opener.open(b"column", &values[at], &mut out).map_err(|failure| {
+                    assert_eq!((failure.class, &out[..]), (Class::Encryption, &b"before"[..]));
+                    failure.detail
+                })
+            };
+            open(0).unwrap();
+            let told = if algorithm == Algorithm::Aes128Ecb { Ok(()) } else { Err(OUT_OF_ORDER.to_owned()) };
+            assert_eq!(open(2), told, "one is missing");
+            opener.begin();
+            open(2).expect("what was before the result set may have gone unread");
+            for begins in [false, true] {
+                for late in [0, 1, 2] {
+                    if begins {
+                        opener.begin();
+                    }
+                    assert_eq!(open(late), told, "{algorithm}");
+                }
+            }
+            open(3).expect("what was refused changes nothing");
+        }
+    }
+
+    const OUT_OF_ORDER: &str = "a value came twice, out of order, or where another is missing";
+
+    #[test]
+    fn only_ecb_shows_which_values_are_equal() {
+        for algorithm in Algorithm::ALL {
+            let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
+            let values: HashSet<_> = (0..50)
+                .map(|_| {
+                    let mut out = Vec::new();
+                    sealer.seal(b"column", b"the same", &mut out).unwrap();
+                    out
+                })
+                .collect();
+            assert_eq!(values.len(), if algorithm == Algorithm::Aes128Ecb { 1 } else { 50 }, "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn a_sealer_ends_before_a_nonce_repeats() {
+        let mut sealer = DataKey::known(KEY).sealer(Algorithm::Aes128Gcm).unwrap();
+        sealer.skip_to(MOST_VALUES - 1);
+        let mut out = Vec::new();
+        sealer.seal(b"", b"last", &mut out).unwrap();
+        assert_eq!(out[1..13], *b"\0\0\0\0\0\0\0\0\xff\xff\xff\xff");
+        let length = out.len();
+        assert_eq!((sealer.left(), sealer.seal(b"", b"more", &mut out).unwrap_err().class), (0, Class::Encryption));
+        assert_eq!(out.len(), length);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_sealed_opens(
+            algorithm in prop::sample::select(&Algorithm::ALL),
+            associated in prop::collection::vec(any::<u8>(), 0..80),
+            plaintext in prop::collection::vec(any::<u8>(), 0..400),
+            before in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let value = sealed(algorithm, &associated, &plaintext);
+            prop_assert_eq!(value.len(), algorithm.sealed_length(plaintext.len()));
+            let mut out = before.clone();
+            DataKey::known(KEY).opener(algorithm).open(&associated, &value, &mut out).unwrap();
+            prop_assert_eq!(out, [before, plaintext].concat());
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_refused(
+            algorithm in prop::sample::select(&Algorithm::ALL),
+            mut bytes in prop::collection::vec(any::<u8>(), 0..100),
+        ) {
+            prop_assert!(opened(algorithm, b"column", &bytes).is_err());
+            bytes.insert(0, algorithm.number());
+            prop_assert!(opened(algorithm, b"column", &bytes).is_err());
+        }
+    }
+}

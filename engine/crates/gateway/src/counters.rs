@@ -1,0 +1,69 @@
+//! What was done.
+
+use super::session::Tally;
+use net::serve;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::iter::Sum;
+use std::sync::{Mutex, PoisonError};
+
+/// One listener on one thread, which alone writes it; another may read. A lock that nobody else wants costs less than a
+/// `send` by two orders of magnitude, and keeps the numbers of one moment together.
+#[derive(Debug, Default)]
+pub struct Counters(Mutex<ListenerCounters>);
+
+/// As it is told.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct ListenerCounters {
+    /// Taken, whatever became of them.
+    pub connections: u64,
+    /// Clients' finished handshakes by version.
+    pub tls: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+impl Counters {
+    pub fn handshake(&self, version: &'static str) {
+        self.change(|counters| *counters.tls.entry(version).or_default() += 1);
+    }
+
+    /// What a session has done since it last said so.
+    pub fn add(&self, done: Tally) {
+        self.change(|counters| counters.tally += done);
+    }
+
+    /// A session that could not begin.
+    pub fn error(&self) {
+        self.add(Tally { errors: 1, ..Tally::default() });
+    }
+
+    fn change(&self, how: impl FnOnce(&mut ListenerCounters)) {
+        how(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl serve::Counters for Counters {
+    type Told = ListenerCounters;
+
+    fn connection(&self) {
+        self.change(|counters| counters.connections += 1);
+    }
+
+    fn read(&self) -> ListenerCounters {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sum for ListenerCounters {
+    fn sum<I: Iterator<Item = Self>>(threads: I) -> Self {
+        threads.fold(Self::default(), |mut total, thread| {
+            total.connections += thread.connections;
+            total.tally += thread.tally;
+            for (version, count) in thread.tls {
+                *total.tls.entry(version).or_default() += count;
+            }
+            total
+        })
+    }
+}

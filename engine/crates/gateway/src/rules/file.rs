@@ -1,0 +1,113 @@
+//! The rules as they stand in their file, before they are understood.
+
+use base::Secret;
+use encryption::Algorithm;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    #[serde(default = "gcm")]
+    pub algorithm: Algorithm,
+    #[serde(default)]
+    pub expressions: Expressions,
+    #[serde(default)]
+    pub predicates: Predicates,
+    #[serde(default)]
+    pub unknown_clients: UnknownClients,
+    #[serde(default)]
+    pub default_role: DefaultRole,
+    #[serde(default)]
+    pub master_keys: BTreeMap<String, Spanned<Secret>>,
+    #[serde(default)]
+    pub accounts: Vec<Spanned<Account>>,
+    #[serde(default)]
+    pub columns: Vec<Spanned<Column>>,
+    pub check: Option<Check>,
+}
+
+/// What is done with an output that an expression makes of protected columns, where their rules let one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expressions {
+    /// The statement is an error.
+    #[default]
+    Refuse,
+    /// It is encrypted, by the file's algorithm.
+    Encrypt,
+}
+
+/// Where a protected column may stand in a statement, beside its outputs, IS NULL and being stored; the strictest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Predicates {
+    /// Nowhere.
+    Refuse,
+    /// Compared for equality with what the client gives, or with another protected column of its type.
+    #[default]
+    Equality,
+    /// Anywhere.
+    Allow,
+}
+
+/// What becomes of clients that do not say that they decrypt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownClients {
+    /// They get an error in place of a login.
+    #[default]
+    Refuse,
+    /// They get what the others get.
+    Ciphertext,
+}
+
+/// Of accounts that are not named. It has no key, so it cannot be `ciphertext`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DefaultRole {
+    #[default]
+    Opaque,
+    Plaintext,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    pub name: String,
+    pub role: RoleName,
+    pub master_key: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoleName {
+    Plaintext,
+    Ciphertext,
+    Opaque,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    pub database: String,
+    pub table: String,
+    pub column: String,
+    pub algorithm: Option<Algorithm>,
+    pub predicates: Option<Predicates>,
+}
+
+/// An account that may read what tables and columns there are.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// As the server knows it.
+    pub username: String,
+    /// Its.
+    pub password: Secret,
+}
+
+fn gcm() -> Algorithm {
+    Algorithm::Aes128Gcm
+}

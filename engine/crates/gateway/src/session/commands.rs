@@ -1,0 +1,391 @@
+//! The client's commands (MySQL Internals, "Command Phase"): which go on, and what their answers are.
+
+use super::answer::Expected;
+use super::flow::{CONTINUED, Flow, Head};
+use super::{Phase, Session};
+use crate::messages::{ErrPacket, append_short};
+use crate::sql::{self, Plan, Surroundings};
+use base::error::{Failure, Result};
+use mysql::RowFormat;
+use mysql::bytes::Reader;
+use mysql::command::*;
+use mysql::packet;
+use std::rc::Rc;
+
+/// The only option that there is: several statements in one command. On is 0.
+const MULTI_STATEMENTS_OFF: u16 = 1;
+/// Of a name, in characters.
+const LONGEST_NAME: usize = 64;
+/// Before the name of a folder that MySQL 5.0 made; the name behind it is the database's as well.
+const OLD_NAME: &[u8] = b"#mysql50#";
+/// MariaDB's number for the statement that was prepared last.
+const LAST_PREPARED: u32 = u32::MAX;
+/// In bytes, of a packet that brings a part of a parameter: before the part, its command, statement and parameter.
+const BEFORE_LONG_DATA: usize = 1 + 4 + 2;
+const NO_STATISTICS: &[u8] = b"The gateway tells this account no statistics";
+
+/// The present command.
+#[derive(Debug, Default)]
+pub struct Commands {
+    /// Of its present packet, still to come and to go on.
+    rest: usize,
+    /// Its next packet belongs to the one before it.
+    continued: bool,
+    /// Its answer is under way.
+    is_asked: bool,
+    /// Which it is.
+    command: u8,
+    /// How many have begun.
+    number: u64,
+    /// It goes no further, and is answered with this.
+    instead: Option<Reply>,
+}
+
+/// The gateway's own answer.
+#[derive(Debug)]
+enum Reply {
+    Error(ErrPacket),
+    Words(&'static [u8]),
+    /// The command has none, or a later one has it.
+    Nothing,
+}
+
+impl Reply {
+    fn append(&self, sequence: u8, out: &mut Vec<u8>) {
+        match self {
+            Reply::Error(error) => error.append(sequence, true, out),
+            Reply::Words(words) => append_short(words, sequence, out),
+            Reply::Nothing => {}
+        }
+    }
+}
+
+impl Commands {
+    /// There is more of it to come.
+    pub fn is_unfinished(&self) -> bool {
+        self.rest > 0 || self.continued
+    }
+
+    /// No answer is due.
+    pub fn is_idle(&self) -> bool {
+        !self.is_asked
+    }
+
+    /// All of the answer has come.
+    pub fn answered(&mut self) {
+        self.is_asked = false;
+    }
+
+    /// The answer that is under way is to a wish for a new session.
+    pub fn resets(&self) -> bool {
+        self.is_asked && self.command == RESET_CONNECTION
+    }
+
+    /// How many have begun.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// What a command is answered with, and in which format rows come; None for one that the gateway does not know.
+fn answer_to(command: u8) -> Option<(Expected, RowFormat)> {
+    let (text, binary) = (RowFormat::Text, RowFormat::Binary);
+    Some(match command {
+        QUIT | STMT_SEND_LONG_DATA | STMT_CLOSE => (Expected::Nothing, text),
+        INIT_DB | PROCESS_KILL | DEBUG | PING | STMT_RESET | SET_OPTION | RESET_CONNECTION => (Expected::Short, text),
+        QUERY | PROCESS_INFO => (Expected::Result, text),
+        // Its definitions come like rows, up to an EOF.
+        FIELD_LIST => (Expected::Rows, text),
+        STATISTICS => (Expected::Words, text),
+        STMT_PREPARE => (Expected::Prepared, text),
+        STMT_EXECUTE => (Expected::Result, binary),
+        STMT_FETCH => (Expected::Rows, binary),
+        _ => return None,
+    })
+}
+
+/// Whether a command goes on under a guard.
+enum Verdict {
+    /// As it is.
+    Goes,
+    /// As it is, for the statement that was prepared so.
+    Executed(Rc<Plan>),
+    /// As it was printed.
+    Printed(Rc<Plan>),
+    Refused(ErrPacket),
+    /// The gateway answers it.
+    Answered(Reply),
+    /// Not all of it is there.
+    Wait,
+}
+
+impl Session {
+    /// A packet of the client's, in turn; whether there may be more.
+    pub(super) fn command(&mut self, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> Result<bool> {
+        if self.commands.rest > 0 {
+            return Ok(self.send_on(0, flow, to_client));
+        }
+        let Some(head) = flow.head() else { return Ok(false) };
+        if self.commands.continued {
+            self.check_command_sequence(&head, self.answer.sequence)?;
+            return Ok(self.send_on(head.size(), flow, to_client));
+        }
+        self.check_command_sequence(&head, 0)?;
+        if let Some(error) = self.renew_rules()? {
+            flow.drop(flow.left());
+            self.fail(&error, to_client);
+            return Ok(false);
+        }
+        let Some(&command) = head.payload.first() else { return Err(Failure::protocol("a command without a name")) };
+        let Some((expected, format)) = answer_to(command) else {
+            return Ok(self.answer_instead(&head, Reply::Error(unknown(command)), flow, to_client));
+        };
+        match self.verdict(command, &head)? {
+            Verdict::Wait => return Ok(false),
+            Verdict::Refused(error) => {
+                return Ok(self.answer_instead(&head, Reply::Error(error), flow, to_client));
+            }
+            Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
+            Verdict::Goes => self.begin_statement(None, format),
+            Verdict::Executed(plan) => {
+                self.next_database = used_by(&plan);
+                self.begin_statement(Some(plan), format);
+            }
+            Verdict::Printed(plan) => {
+                if command == STMT_PREPARE
+                    && let Some(guard) = &mut self.guard
+                {
+                    guard.begin_preparing(plan.clone(), &head.payload[1..], text_of(&self.database));
+                } else {
+                    self.next_database = used_by(&plan);
+                    self.begin_statement(Some(plan.clone()), format);
+                }
+                self.begin(command, expected);
+                append_printed(command, &plan.text, flow.replace(head.size()))?;
+                return Ok(true);
+            }
+        }
+        self.begin(command, expected);
+        Ok(self.send_on(head.size(), flow, to_client))
+    }
+
+    fn begin_statement(&mut self, plan: Option<Rc<Plan>>, format: RowFormat) {
+        if let Some(guard) = &mut self.guard {
+            guard.begin(plan, format);
+        }
+    }
+
+    fn begin(&mut self, command: u8, expected: Expected) {
+        self.answer.expect(expected);
+        self.commands.is_asked = expected != Expected::Nothing;
+        self.commands.command = command;
+        self.commands.number += 1;
+        self.tally.commands += 1;
+        if command == QUIT {
+            self.phase = Phase::Quitting;
+        }
+    }
+
+    /// A packet goes on to the server, or what was left of it, as far as it is there; whether there may be more.
+    fn send_on(&mut self, size: usize, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
+        self.commands.rest += size;
+        let here = self.commands.rest.min(flow.left());
+        self.commands.rest -= here;
+        match &self.commands.instead {
+            None => flow.pass(here),
+            Some(reply) => {
+                flow.drop(here);
+                if !self.commands.is_unfinished() {
+                    reply.append(self.answer.sequence, to_client);
+                    self.commands.instead = None;
+                }
+            }
+        }
+        self.commands.rest == 0
+    }
+
+    fn check_command_sequence(&mut self, head: &Head<'_>, expected: u8) -> Result<()> {
+        self.answer.sequence = head.sequence.wrapping_add(1);
+        if head.sequence != expected {
+            return Err(Failure::protocol("the client's command is out of sequence"));
+        }
+        self.commands.continued = head.length == CONTINUED;
+        Ok(())
+    }
+
+    /// The session goes on without this command; the client has its answer once all of it has come, however long it is.
+    fn answer_instead(&mut self, head: &Head<'_>, reply: Reply, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
+        self.tally.refused += u64::from(matches!(reply, Reply::Error(_)));
+        self.commands.number += 1;
+        self.commands.instead = Some(reply);
+        self.send_on(head.size(), flow, to_client)
+    }
+
+    /// Without a wildcard for what goes on.
+    fn verdict(&mut self, command: u8, head: &Head<'_>) -> Result<Verdict> {
+        if self.guard.is_none() {
+            return Ok(Verdict::Goes);
+        }
+        let is_short = head.payload.len() == 1 && head.is_whole();
+        let mut reader = Reader::new(head.payload);
+        reader.u8()?;
+        Ok(match command {
+            QUIT | PING if is_short => Verdict::Goes,
+            STATISTICS if is_short => Verdict::Answered(Reply::Words(NO_STATISTICS)),
+            RESET_CONNECTION if is_short => {
+                self.guard.iter_mut().for_each(|guard| guard.forget_all());
+                Verdict::Goes
+            }
+            PROCESS_KILL if head.length == 1 + 4 => Verdict::Goes,
+            SET_OPTION if head.length == 1 + 2 && reader.u16()? == MULTI_STATEMENTS_OFF => Verdict::Goes,
+            SET_OPTION => Verdict::Refused(ErrPacket::not_passed("second statement behind the first")),
+            INIT_DB => self.verdict_on_database(head),
+            QUERY | STMT_PREPARE => self.verdict_on_statement(command, head),
+            STMT_EXECUTE | STMT_SEND_LONG_DATA | STMT_CLOSE | STMT_RESET => {
+                let number = self.statement_number(reader.u32()?);
+                self.verdict_on_prepared(command, number, head)?
+            }
+            _ => Verdict::Refused(ErrPacket::not_passed("command of this kind")),
+        })
+    }
+
+    /// A database becomes the present one.
+    fn verdict_on_database(&mut self, head: &Head<'_>) -> Verdict {
+        let name = &head.payload[1..];
+        if !head.is_whole() || !is_plain_name(name) {
+            return Verdict::Refused(ErrPacket::not_passed("database's name of this form"));
+        }
+        self.next_database = Some(name.to_vec());
+        Verdict::Goes
+    }
+
+    fn verdict_on_statement(&mut self, command: u8, head: &Head<'_>) -> Verdict {
+        let limits = &self.shared.limits;
+        let Some(guard) = &mut self.guard else { return Verdict::Goes };
+        if head.length > 1 + limits.statement_bytes || head.length == CONTINUED {
+            return Verdict::Refused(ErrPacket::too_large("a statement", limits.statement_bytes));
+        }
+        if !head.is_whole() {
+            return Verdict::Wait;
+        }
+        if command == STMT_PREPARE {
+            guard.forget_last();
+            if guard.count() >= limits.prepared_statements {
+                return Verdict::Refused(ErrPacket::too_many_statements(limits.prepared_statements));
+            }
+        }
+        let (database, is_prepared) = (text_of(&self.database), command == STMT_PREPARE);
+        match sql::read_known(&head.payload[1..], &Surroundings { rules: &self.rules, database, is_prepared }) {
+            Ok(plan) => Verdict::Printed(plan),
+            Err(refusal) => Verdict::Refused(ErrPacket::refused(&refusal)),
+        }
+    }
+
+    /// As the server has it. Only MariaDB knows one that means the last one.
+    fn statement_number(&self, asked: u32) -> Option<u32> {
+        match (&self.guard, &self.greeting) {
+            (Some(guard), Some(greeting)) if asked == LAST_PREPARED && greeting.is_mariadb() => guard.last_prepared(),
+            _ => Some(asked),
+        }
+    }
+
+    fn verdict_on_prepared(&mut self, command: u8, number: Option<u32>, head: &Head<'_>) -> Result<Verdict> {
+        let most = self.shared.limits.long_data_bytes;
+        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes) };
+        let Some(number) = number.filter(|number| guard.knows(*number)) else {
+            return Ok(match command {
+                STMT_EXECUTE | STMT_RESET => Verdict::Refused(ErrPacket::unknown_statement()),
+                _ => Verdict::Answered(Reply::Nothing),
+            });
+        };
+        Ok(match command {
+            STMT_SEND_LONG_DATA => {
+                let data =
+                    if head.length < CONTINUED { head.length.saturating_sub(BEFORE_LONG_DATA) } else { usize::MAX };
+                // What does not fit is told when the statement is executed: there is no answer to this.
+                if guard.takes_long_data(number, data) <= most {
+                    Verdict::Goes
+                } else {
+                    Verdict::Answered(Reply::Nothing)
+                }
+            }
+            STMT_CLOSE => {
+                guard.forget(number);
+                Verdict::Goes
+            }
+            STMT_RESET => {
+                guard.forget_long_data(number);
+                Verdict::Goes
+            }
+            _ => self.verdict_on_execution(number, head)?,
+        })
+    }
+
+    /// A prepared statement is executed, with parameters that it may have.
+    fn verdict_on_execution(&mut self, number: u32, head: &Head<'_>) -> Result<Verdict> {
+        let most = self.shared.limits.long_data_bytes;
+        let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes) };
+        let mut reader = Reader::new(head.payload);
+        reader.bytes(1 + 4)?;
+        let cursor = reader.u8()?;
+        let _iterations = reader.u32()?;
+        let plan = match guard.prepared(number, &self.rules) {
+            Ok(plan) => plan,
+            Err(error) => return Ok(Verdict::Refused(error)),
+        };
+        let has_right_types = match guard.takes_types(number, reader.rest()) {
+            Some(are_right) => are_right,
+            None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
+            None => return Ok(Verdict::Wait),
+        };
+        let objection = match () {
+            () if guard.takes_long_data(number, 0) > most => {
+                ErrPacket::too_large("parameters that come by themselves", most)
+            }
+            () if head.length == CONTINUED => ErrPacket::too_large("a command", CONTINUED - 1),
+            () if cursor != NO_CURSOR => ErrPacket::not_passed("cursor"),
+            () if !has_right_types => {
+                ErrPacket::not_passed("comparison of a protected column with a parameter of another type")
+            }
+            () => {
+                guard.forget_long_data(number);
+                return Ok(Verdict::Executed(plan));
+            }
+        };
+        Ok(Verdict::Refused(objection))
+    }
+}
+
+const NO_CURSOR: u8 = 0;
+
+fn unknown(command: u8) -> ErrPacket {
+    ErrPacket::command(match command {
+        CHANGE_USER => "the gateway cannot change the account of a session: connect again",
+        _ => "the gateway does not know this command",
+    })
+}
+
+/// Whether a server takes it for the name that it is.
+fn is_plain_name(name: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(name) else { return false };
+    let is_old = name.get(..OLD_NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD_NAME));
+    let fits = !text.is_empty() && text.chars().count() <= LONGEST_NAME && !text.ends_with(' ');
+    fits && !is_old && text.chars().all(|character| character != '\0' && character <= '\u{FFFF}')
+}
+
+/// The database that a statement makes the present one.
+fn used_by(plan: &Plan) -> Option<Vec<u8>> {
+    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
+}
+
+/// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
+fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
+    name.as_deref().and_then(|name| str::from_utf8(name).ok())
+}
+
+fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    packet::append(0, out, |out| {
+        out.push(command);
+        out.extend_from_slice(text.as_bytes());
+    })
+}

@@ -1,0 +1,201 @@
+//! From a client's connection to its first command: who it is, whether it may come in, and, for guarded accounts, what its
+//! session is made.
+
+use super::flow::{Flow, Head};
+use super::guard::Guard;
+use super::login::{self, First, Greeting, Reads, Response};
+use super::pinning::Pinning;
+use super::{Phase, Session, whole};
+use crate::messages::{ErrPacket, append_bare_ok};
+use crate::rules::{Role, UnknownClients};
+use crate::server_errors::append_server_error;
+use base::error::{Failure, Result};
+use encryption::SessionSalt;
+
+/// Questions of a server before it accepts a proof: what takes longer accepts none.
+const MOST_STEPS: u8 = 16;
+/// What `caching_sha2_password` says when it goes on by itself.
+const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
+/// First bytes of what a server says to a proof.
+const ACCEPTED: u8 = 0x00;
+const REFUSED: u8 = 0xFF;
+
+const OTHER_CHARSET: &str = "this account gets encrypted columns through the gateway, whose clients speak utf8mb4: connect \
+                             with the character set utf8mb4 (utf8, latin1, ascii and binary are taken for it)";
+const UNCERTAIN_NAME: &str = "the gateway cannot tell which account the server would take this name for: it is too long, or \
+                              not in plain UTF-8";
+const WITHOUT_A_NONCE: &str = "this client says that it decrypts (costof_encrypted), but not by a costof_nonce of 64 hexadecimal \
+                               digits what its keys are bound to: update costof's driver";
+/// What a client that gets ciphertext and does not say that it knows it is told.
+pub const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not say that it decrypts them: \
+                                    connect with costof's driver, or have the rules say unknown_clients = \"ciphertext\"";
+
+impl Session {
+    /// The client says who it is.
+    pub(super) fn response(
+        &mut self,
+        head: &Head<'_>,
+        secured: bool,
+        flow: &mut Flow<'_>,
+        to_client: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(greeting) = self.greeting else { return Err(Failure::protocol("an answer before a greeting")) };
+        let response = match First::parse(head.payload)? {
+            First::TlsRequest if self.tls && !secured => {
+                login::append_tls_request(head.payload, head.sequence, flow.replace(head.size()))?;
+                self.phase = Phase::Securing;
+                return Ok(());
+            }
+            First::Response(response) if self.tls == secured && self.tls == response.claims_tls() => response,
+            First::Response(_) if self.tls && !secured => {
+                flow.drop(head.size());
+                self.fail(&ErrPacket::tls_required(), to_client);
+                return Ok(());
+            }
+            _ => return Err(Failure::protocol("the client wants TLS where it was not offered")),
+        };
+        self.answer.without_eof = response.without_eof(&greeting);
+        self.account = response.account.to_vec();
+        self.salt = match response.reads {
+            Reads::Plaintext => None,
+            Reads::Ciphertext(nonce) => Some(SessionSalt::of(&greeting.scramble, &nonce)),
+            // Said to anybody: it tells nothing of an account.
+            Reads::Unbound => {
+                flow.drop(head.size());
+                self.fail(&ErrPacket::no_entry(WITHOUT_A_NONCE), to_client);
+                return Ok(());
+            }
+        };
+        self.take_role()?;
+        if let Some(why) = self.objection(&response, &greeting) {
+            flow.drop(head.size());
+            self.fail(&ErrPacket::no_entry(why), to_client);
+            return Ok(());
+        }
+        response.append(head.payload, head.sequence, self.guard.is_some(), flow.replace(head.size()))?;
+        self.phase = Phase::Authentication { steps: 0, asked: false };
+        Ok(())
+    }
+
+    /// Where nothing is guarded, who it is does not matter.
+    fn objection(&self, response: &Response<'_>, greeting: &Greeting) -> Option<&'static str> {
+        if self.guard.is_some() && !response.has_plain_charset(greeting) {
+            return Some(OTHER_CHARSET);
+        }
+        (self.rules.guard() && !response.has_certain_name(greeting)).then_some(UNCERTAIN_NAME)
+    }
+
+    /// A packet of the server's before the first command; whether there may be more.
+    pub(super) fn entry_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
+        if self.phase == Phase::Pinning {
+            return self.pinning_packet(flow);
+        }
+        let Some(head) = whole(flow)? else { return Ok(false) };
+        let is_error = head.payload.first() == Some(&REFUSED);
+        if head.sequence != self.answer.sequence && !is_error {
+            return Err(Failure::protocol("the server's packet is out of sequence"));
+        }
+        self.answer.sequence = head.sequence.wrapping_add(1);
+        match self.phase {
+            // An error ends a login whenever it comes.
+            _ if is_error => {
+                match self.guard {
+                    Some(_) => append_server_error(head.payload, head.sequence, flow.replace(head.size()))?,
+                    None => flow.pass(head.size()),
+                }
+                self.phase = Phase::Over;
+            }
+            Phase::Greeting => {
+                let out = flow.replace(head.size());
+                self.greeting = Some(Greeting::cut(head.payload, head.sequence, self.tls, out)?);
+                self.phase = Phase::Response { secured: false };
+            }
+            Phase::Authentication { steps, asked: false } => self.authentication_step(&head, steps, flow)?,
+            _ => return Err(Failure::protocol("the server said more than it was asked for")),
+        }
+        Ok(true)
+    }
+
+    fn authentication_step(&mut self, head: &Head<'_>, steps: u8, flow: &mut Flow<'_>) -> Result<()> {
+        if head.payload.first() == Some(&ACCEPTED) {
+            return self.accepted(head, flow);
+        }
+        if steps == MOST_STEPS {
+            return Err(Failure::protocol("the server does not end the authentication"));
+        }
+        flow.pass(head.size());
+        self.phase = Phase::Authentication { steps: steps + 1, asked: head.payload != FAST_AUTH_SUCCEEDED };
+        Ok(())
+    }
+
+    fn accepted(&mut self, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<()> {
+        self.answer.accepted(head.payload)?;
+        if self.is_unwelcome() {
+            // In place of the server's OK.
+            self.answer.sequence = head.sequence;
+            let out = flow.replace(head.size());
+            self.fail(&ErrPacket::no_entry(DOES_NOT_DECRYPT), out);
+            return Ok(());
+        }
+        if self.guard.is_some() {
+            return self.pin(head, flow);
+        }
+        flow.pass(head.size());
+        self.phase = Phase::Commands;
+        Ok(())
+    }
+
+    /// Whether it would get ciphertext that it does not know.
+    pub(super) fn is_unwelcome(&self) -> bool {
+        self.guard.is_some() && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse
+    }
+
+    /// What the rules have it be.
+    pub(super) fn take_role(&mut self) -> Result<()> {
+        self.guard = match self.rules.role(&self.account) {
+            Role::Plaintext => None,
+            role => Some(Box::new(Guard::new(role, self.salt)?)),
+        };
+        Ok(())
+    }
+
+    /// The session begins, or begins anew, by this OK, for which the client waits on.
+    pub(super) fn pin(&mut self, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<()> {
+        let mut held = Vec::new();
+        append_bare_ok(head.payload, false, head.sequence, &mut held)?;
+        flow.drop(head.size());
+        self.pinning = Some(Pinning::begin(held, &mut self.to_server));
+        self.answer.expect_result();
+        self.phase = Phase::Pinning;
+        Ok(())
+    }
+
+    fn pinning_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
+        let Some(head) = whole(flow)? else { return Ok(false) };
+        let kind = self.answer.take(&head)?;
+        let Some(pinning) = &mut self.pinning else { return Err(Failure::protocol("an answer to nothing")) };
+        pinning.take(kind, head.payload)?;
+        flow.drop(head.size());
+        if !self.answer.is_over() {
+            return Ok(true);
+        }
+        if pinning.next() {
+            self.answer.expect_result();
+            return Ok(true);
+        }
+        self.pinned(flow)?;
+        Ok(true)
+    }
+
+    fn pinned(&mut self, flow: &mut Flow<'_>) -> Result<()> {
+        // Should it fail, the error goes in the place of what is held.
+        let Some(pinning) = &self.pinning else { return Ok(()) };
+        let (held, database) = pinning.end()?;
+        flow.replace(0).extend_from_slice(held);
+        self.database = database;
+        self.pinning = None;
+        self.commands.answered();
+        self.phase = Phase::Commands;
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets"), as they go through the gateway.
+
+use base::error::{Failure, Result};
+use encryption::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE};
+use mysql::bytes::Reader;
+use mysql::capability::*;
+use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
+use mysql::packet::{self, HEADER};
+
+/// What the gateway cannot follow, or what carries data past it.
+const CUT: u32 = COMPRESS
+    | LOCAL_FILES
+    | SESSION_TRACK
+    | OPTIONAL_RESULTSET_METADATA
+    | ZSTD
+    | QUERY_ATTRIBUTES
+    | MULTI_FACTOR_AUTHENTICATION
+    | PROGRESS_OR_EXTENSION;
+
+/// In its version, also where that begins with another for old clients.
+const MARIADB: &[u8] = b"MariaDB";
+/// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
+const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
+/// In the last four of them MariaDB tells more capabilities.
+const RESERVED_OF_GREETING: usize = 10;
+/// A request to go on under TLS is a response without a name.
+pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
+/// With attributes, which may have 64 KiB.
+pub const LONGEST: usize = 1 << 17;
+/// Where the server's part lies in a greeting: eight bytes before its zero, and twelve behind what is reserved.
+const FIRST_OF_SCRAMBLE: usize = 8;
+/// Characters of an account's name, with its quotes: a server cuts a longer one, and takes another account for it. MariaDB's
+/// own limit depends on its version and on the one that made its tables.
+const LONGEST_ACCOUNT: usize = 32;
+const LONGEST_ACCOUNT_OF_MARIADB: usize = 80;
+/// What a guarded session may do, which leaves out what has the server read a statement otherwise (IGNORE_SPACE, NO_SCHEMA,
+/// ODBC) or read several: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, INTERACTIVE, TLS,
+/// IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, results in turn, PLUGIN_AUTH,
+/// CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF.
+const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
+
+/// What the gateway tells of the server's greeting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Greeting {
+    capabilities: u32,
+    collation: u8,
+    is_mariadb: bool,
+    /// The server's part of what binds keys to the session: both ends see this one, whatever proof is asked for later.
+    pub scramble: [u8; SCRAMBLE],
+}
+
+impl Greeting {
+    /// Which clips names at another length, and has a number for the statement that was prepared last.
+    pub fn is_mariadb(&self) -> bool {
+        self.is_mariadb
+    }
+
+    /// Append the greeting with what the gateway can follow alone.
+    ///
+    /// # Errors
+    /// `protocol`; where TLS is wanted and the server does not offer it.
+    pub fn cut(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
+        let mut reader = Reader::new(payload);
+        if reader.u8()? != PROTOCOL_VERSION {
+            return Err(Failure::protocol("the server's greeting is not MySQL's"));
+        }
+        let version = reader.until_zero()?;
+        let is_mariadb = version.windows(MARIADB.len()).any(|word| word == MARIADB);
+        let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_OF_GREETING)?;
+        let mut scramble = [0; SCRAMBLE];
+        let (first, second) = scramble.split_at_mut(FIRST_OF_SCRAMBLE);
+        first.copy_from_slice(&fixed[4..4 + FIRST_OF_SCRAMBLE]);
+        second.copy_from_slice(reader.bytes(SCRAMBLE - FIRST_OF_SCRAMBLE)?);
+        let both = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
+        let offered = both(13) | both(18) << 16;
+        if offered & NEEDED != NEEDED {
+            return Err(Failure::protocol("the server does not speak the protocol of MySQL 4.1"));
+        }
+        if tls && offered & TLS == 0 {
+            return Err(Failure::protocol("the server does not offer TLS, under which the gateway's clients come"));
+        }
+        let capabilities = offered & !CUT & if tls { u32::MAX } else { !TLS };
+        let start = out.len();
+        out.extend_from_slice(&[0; HEADER]);
+        let at = out.len() + 1 + version.len() + 1;
+        out.extend_from_slice(payload);
+        let [a, b, c, d] = capabilities.to_le_bytes();
+        out[at + 13..at + 15].copy_from_slice(&[a, b]);
+        out[at + 18..at + 20].copy_from_slice(&[c, d]);
+        out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_OF_GREETING].fill(0);
+        packet::finish(&mut out[start..], sequence)?;
+        Ok(Greeting { capabilities, collation: fixed[15], is_mariadb, scramble })
+    }
+}
+
+/// What a client says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// As it claims them.
+    capabilities: u32,
+    /// Its texts' charset, by a collation's number.
+    pub collation: u8,
+    /// As the server reads it.
+    pub account: &'a [u8],
+    /// As the client says it.
+    said: &'a [u8],
+    /// As it says of itself.
+    pub reads: Reads,
+    /// Up to where the packet goes on to the server.
+    end: usize,
+}
+
+/// What a client says that it can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// It knows nothing of gateways.
+    Plaintext,
+    /// It decrypts, by keys that are bound to this.
+    Ciphertext(ClientNonce),
+    /// It says that it decrypts, and not what its keys would be bound to.
+    Unbound,
+}
+
+/// The first packet of a client.
+#[derive(Debug, PartialEq, Eq)]
+pub enum First<'a> {
+    /// It wants to go on under TLS, and says all again.
+    TlsRequest,
+    Response(Response<'a>),
+}
+
+impl<'a> First<'a> {
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(payload: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(payload);
+        let capabilities = reader.u32()?;
+        if capabilities & NEEDED != NEEDED {
+            return Err(Failure::protocol("the client does not speak the protocol of MySQL 4.1"));
+        }
+        let _largest = reader.u32()?;
+        let collation = reader.u8()?;
+        reader.bytes(RESERVED)?;
+        if capabilities & TLS != 0 && payload.len() == TLS_REQUEST {
+            return Ok(First::TlsRequest);
+        }
+        let said = reader.until_zero()?;
+        let proof = if capabilities & PROOF_OF_ANY_LENGTH != 0 { reader.length()? } else { u64::from(reader.u8()?) };
+        reader.bytes(usize::try_from(proof).unwrap_or(usize::MAX))?;
+        if capabilities & CONNECT_WITH_DB != 0 {
+            reader.until_zero_or_end();
+        }
+        if capabilities & PLUGIN_AUTH != 0 {
+            reader.until_zero_or_end();
+        }
+        let attributes =
+            if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
+        let reads = reads(attributes)?;
+        let end = payload.len() - reader.rest().len();
+        Ok(First::Response(Response { capabilities, collation, account: account(said), said, reads, end }))
+    }
+}
+
+/// The server takes quotes off that are on both ends.
+fn account(said: &[u8]) -> &[u8] {
+    match said {
+        [b'\'', within @ .., b'\''] => within,
+        plain => plain,
+    }
+}
+
+fn reads(attributes: &[u8]) -> Result<Reads> {
+    let mut reader = Reader::new(attributes);
+    let (mut decrypts, mut nonces) = (false, Vec::new());
+    while !reader.is_empty() {
+        let (name, value) = (reader.text()?, reader.text()?);
+        decrypts |= name == DECRYPTS_ATTRIBUTE && value == b"1";
+        if name == NONCE_ATTRIBUTE {
+            nonces.push(ClientNonce::from_hex(value));
+        }
+    }
+    Ok(match nonces[..] {
+        _ if !decrypts => Reads::Plaintext,
+        [Some(nonce)] => Reads::Ciphertext(nonce),
+        _ => Reads::Unbound,
+    })
+}
+
+impl Response<'_> {
+    /// It wants TLS, where a request for it would have been the way.
+    pub fn claims_tls(&self) -> bool {
+        self.capabilities & TLS != 0
+    }
+
+    /// What both ends and the gateway go by: lists end without an EOF of their own.
+    pub fn without_eof(&self, greeting: &Greeting) -> bool {
+        self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Its texts are UTF-8, or may be taken for it as long as they are ASCII: `ascii`, `latin1`, `binary`, `utf8mb3` and
+    /// `utf8mb4`, by their collations.
+    pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
+        self.has_utf8(greeting) || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&self.effective(greeting))
+    }
+
+    /// The server takes it for this account and for no other: it is neither cut nor converted to another name.
+    pub fn has_certain_name(&self, greeting: &Greeting) -> bool {
+        let longest = if greeting.is_mariadb { LONGEST_ACCOUNT_OF_MARIADB } else { LONGEST_ACCOUNT };
+        let Ok(name) = std::str::from_utf8(self.said) else { return false };
+        let reads_alike = if self.has_utf8(greeting) {
+            // Servers keep names in three bytes a character.
+            name.chars().all(|character| character <= '\u{FFFF}')
+        } else if self.has_plain_charset(greeting) {
+            name.is_ascii()
+        } else {
+            // swe7 has letters in the place of some signs.
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.$'".contains(&byte))
+        };
+        reads_alike && name.chars().count() <= longest
+    }
+
+    fn has_utf8(&self, greeting: &Greeting) -> bool {
+        matches!(self.effective(greeting), 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255)
+    }
+
+    fn effective(&self, greeting: &Greeting) -> u8 {
+        if self.collation == 0 { greeting.collation } else { self.collation }
+    }
+
+    /// Append what goes on to the server: what was not offered is not claimed, and a guarded session's texts are utf8mb4.
+    ///
+    /// # Errors
+    /// `plan`, where it is too long.
+    pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
+        append(&payload[..self.end], self.capabilities, sequence, guarded, out)
+    }
+}
+
+/// Append a client's wish for TLS as it goes on to the server.
+///
+/// # Errors
+/// `protocol`.
+pub fn append_tls_request(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
+    let capabilities = Reader::new(payload).u32()?;
+    append(payload, capabilities, sequence, false, out)
+}
+
+fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
+    packet::append(sequence, out, |out| {
+        let at = out.len();
+        out.extend_from_slice(payload);
+        let kept = capabilities & if guarded { GUARDED } else { !CUT };
+        out[at..at + 4].copy_from_slice(&kept.to_le_bytes());
+        if guarded {
+            out[at + 8] = COLLATION;
+        }
+        // Where MariaDB's clients claim more.
+        out[at + 9..at + 9 + RESERVED].fill(0);
+    })
+}
+
+#[cfg(test)]
+mod tests;

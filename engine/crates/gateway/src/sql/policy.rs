@@ -1,0 +1,323 @@
+//! Where a protected value may stand: by default nowhere, and each exception is a function here.
+
+use super::Refusal;
+use super::tree::{Expr, Unary};
+use crate::rules::{Catalogue, Predicates};
+
+/// What a value of a statement holds, and of which kind it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Value {
+    /// What is protected in it.
+    pub taint: Taint,
+    /// Its type, as far as comparisons must know.
+    pub class: Class,
+}
+
+/// What is protected in a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taint {
+    /// Nothing.
+    Clean,
+    /// It is the value of one protected column, by its number in the catalogue.
+    Bare(u32),
+    /// It is made of protected columns.
+    Mixed {
+        /// By an expression, and not by UNION, MIN, MAX, SUM or AVG alone.
+        is_expression: bool,
+        /// All of them may stand anywhere.
+        is_free: bool,
+    },
+}
+
+/// Types that compare with each other without a conversion of the column's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Whole numbers.
+    Integer,
+    /// Exact numbers with a point.
+    Decimal,
+    /// Approximate numbers.
+    Float,
+    /// By a hash of its collation.
+    Text(u32),
+    /// Bytes.
+    Binary,
+    /// Dates and times.
+    Temporal,
+    /// A literal NULL.
+    Null,
+    /// What is compared with nothing.
+    Other,
+}
+
+/// The checks, each of which keeps protected values from getting out on its own. The campaign that attacks the gateway
+/// switches one of them off and must find the leak (feature `weaken`, never in a release).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Check {
+    Comparison,
+    ComparedClass,
+    Expression,
+    Condition,
+    Order,
+    Group,
+    Distinct,
+    Union,
+    Window,
+    Aggregate,
+    Stored,
+    Output,
+    Returning,
+    View,
+    Derived,
+}
+
+impl Check {
+    /// All of them, by the names that switch them off.
+    pub const ALL: [(&'static str, Check); 15] = [
+        ("comparison", Check::Comparison),
+        ("compared-class", Check::ComparedClass),
+        ("expression", Check::Expression),
+        ("condition", Check::Condition),
+        ("order", Check::Order),
+        ("group", Check::Group),
+        ("distinct", Check::Distinct),
+        ("union", Check::Union),
+        ("window", Check::Window),
+        ("aggregate", Check::Aggregate),
+        ("stored", Check::Stored),
+        ("output", Check::Output),
+        ("returning", Check::Returning),
+        ("view", Check::View),
+        ("derived", Check::Derived),
+    ];
+
+    /// It is always on, but in a build that is made to be attacked.
+    #[cfg(not(feature = "weaken"))]
+    pub const fn is_on(self) -> bool {
+        true
+    }
+
+    /// Unless the environment's `COSTOF_WEAKEN` names it.
+    #[cfg(feature = "weaken")]
+    pub fn is_on(self) -> bool {
+        use std::sync::OnceLock;
+        static OFF: OnceLock<Option<Check>> = OnceLock::new();
+        let off = OFF.get_or_init(|| {
+            let name = std::env::var("COSTOF_WEAKEN").ok()?;
+            let found = Check::ALL.iter().find(|(known, _)| *known == name);
+            Some(found.unwrap_or_else(|| panic!("COSTOF_WEAKEN: there is no check '{name}'")).1)
+        });
+        *off != Some(self)
+    }
+}
+
+impl Value {
+    /// Of nothing that is protected.
+    pub const CLEAN: Value = Value { taint: Taint::Clean, class: Class::Other };
+
+    /// Made of what is in another, which may stand anywhere.
+    pub fn computed(from: Taint) -> Self {
+        let taint = match from {
+            Taint::Clean => Taint::Clean,
+            Taint::Bare(_) | Taint::Mixed { .. } => Taint::Mixed { is_expression: true, is_free: true },
+        };
+        Value { taint, class: Class::Other }
+    }
+}
+
+impl Class {
+    /// Of a column, by its type and collation as the server tells them.
+    pub fn of(data_type: &str, collation: &str) -> Self {
+        match &data_type.to_ascii_lowercase()[..] {
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" => Class::Integer,
+            "decimal" => Class::Decimal,
+            "float" | "double" => Class::Float,
+            "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" => {
+                // FNV-1a: two collations that share a number would have to be made on purpose.
+                let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+                Class::Text(collation.bytes().fold(0x811C_9DC5, mix))
+            }
+            "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Class::Binary,
+            "date" | "datetime" | "timestamp" | "time" => Class::Temporal,
+            _ => Class::Other,
+        }
+    }
+
+    /// Of a value that the client gives; None for what is not one.
+    pub fn of_literal(expr: &Expr<'_>) -> Option<Self> {
+        Some(match expr {
+            Expr::Null => Class::Null,
+            Expr::Number(digits) if digits.contains(['e', 'E']) => Class::Float,
+            Expr::Number(digits) if digits.contains('.') => Class::Decimal,
+            Expr::Number(_) => Class::Integer,
+            Expr::Unary { operator: Unary::Minus, operand } if matches!(**operand, Expr::Number(_)) => {
+                return Class::of_literal(operand);
+            }
+            Expr::Text(_) => Class::Text(0),
+            Expr::Bytes { charset: None, .. } => Class::Binary,
+            Expr::Temporal { .. } => Class::Temporal,
+            _ => return None,
+        })
+    }
+
+    /// Whether a column of this class is compared with such a literal as it is.
+    fn takes(self, literal: Class) -> bool {
+        match (self, literal) {
+            (_, Class::Null) => true,
+            (Class::Integer, literal) => literal == Class::Integer,
+            (Class::Decimal, literal) => matches!(literal, Class::Integer | Class::Decimal),
+            (Class::Float, literal) => matches!(literal, Class::Integer | Class::Decimal | Class::Float),
+            (Class::Text(_), literal) => matches!(literal, Class::Text(_)),
+            (Class::Binary, literal) => matches!(literal, Class::Text(_) | Class::Binary),
+            (Class::Temporal, literal) => matches!(literal, Class::Text(_) | Class::Temporal),
+            (Class::Null | Class::Other, _) => false,
+        }
+    }
+
+    /// Whether a column of this class is compared as it is with a parameter that a client sends as this type
+    /// (`MYSQL_TYPE_…`).
+    pub fn takes_parameter(self, kind: u8) -> bool {
+        let is_integer = matches!(kind, 0x01..=0x03 | 0x08 | 0x09);
+        let is_decimal = matches!(kind, 0x00 | 0xF6);
+        let is_text = matches!(kind, 0x0F | 0xFD | 0xFE);
+        let is_null = kind == 0x06;
+        let takes = match self {
+            Class::Integer => is_integer,
+            Class::Decimal => is_integer || is_decimal,
+            Class::Float => is_integer || is_decimal || matches!(kind, 0x04 | 0x05),
+            Class::Text(_) => is_text,
+            Class::Binary => is_text || matches!(kind, 0xF9..=0xFC),
+            Class::Temporal => is_text || matches!(kind, 0x07 | 0x0A..=0x0C),
+            Class::Null | Class::Other => false,
+        };
+        is_null || takes || !Check::ComparedClass.is_on()
+    }
+}
+
+/// Decides by the rules of each column.
+pub struct Policy<'c> {
+    catalogue: &'c Catalogue,
+}
+
+impl<'c> Policy<'c> {
+    /// With these tables.
+    pub fn new(catalogue: &'c Catalogue) -> Self {
+        Policy { catalogue }
+    }
+
+    /// Whether it may stand anywhere.
+    pub fn is_free(&self, taint: Taint) -> bool {
+        match taint {
+            Taint::Clean => true,
+            Taint::Bare(number) => self.catalogue.protection(number).predicates == Predicates::Allow,
+            Taint::Mixed { is_free, .. } => is_free,
+        }
+    }
+
+    /// A value that is put to a use that tells more of it than whether it is equal.
+    ///
+    /// # Errors
+    /// Where its column may not be used so.
+    pub fn may_use(&self, check: Check, taint: Taint, what: &'static str) -> Result<(), Refusal> {
+        if !check.is_on() || self.is_free(taint) {
+            return Ok(());
+        }
+        Err(match taint {
+            Taint::Bare(number) => Refusal::column(what, &self.catalogue.protection(number).name),
+            Taint::Clean | Taint::Mixed { .. } => Refusal::made_of_columns(what),
+        })
+    }
+
+    /// A column that is compared for equality with what a client gives. Where that is a parameter its class is to be looked
+    /// at with its value.
+    ///
+    /// # Errors
+    /// Where its column may not be compared, or not with that.
+    pub fn may_equal_literal(&self, column: Value, literal: &Expr<'_>) -> Result<Option<u16>, Refusal> {
+        let Taint::Bare(number) = column.taint else {
+            return self.may_use(Check::Comparison, column.taint, COMPARED).map(|()| None);
+        };
+        let protection = self.catalogue.protection(number);
+        match protection.predicates {
+            Predicates::Allow => return Ok(None),
+            Predicates::Refuse if Check::Comparison.is_on() => return Err(Refusal::column(COMPARED, &protection.name)),
+            Predicates::Refuse | Predicates::Equality => {}
+        }
+        if let Expr::Parameter(parameter) = literal {
+            return Ok(Some(*parameter));
+        }
+        let class = Class::of_literal(literal);
+        let is_right = class.is_some_and(|class| column.class.takes(class));
+        match is_right || !Check::ComparedClass.is_on() {
+            true => Ok(None),
+            false => {
+                Err(Refusal::column("comparison with a value of another type or with an expression", &protection.name))
+            }
+        }
+    }
+
+    /// Two values that are compared for equality, one of them protected at least.
+    ///
+    /// # Errors
+    /// But for two columns of one type that both may be.
+    pub fn may_equal(&self, left: Value, right: Value) -> Result<(), Refusal> {
+        if self.is_free(left.taint) && self.is_free(right.taint) || !Check::Comparison.is_on() {
+            return Ok(());
+        }
+        if let (Taint::Bare(one), Taint::Bare(other)) = (left.taint, right.taint) {
+            let may = |number| self.catalogue.protection(number).predicates != Predicates::Refuse;
+            if may(one) && may(other) && left.class == right.class && left.class != Class::Other {
+                return Ok(());
+            }
+        }
+        let protected = if self.is_free(left.taint) { right.taint } else { left.taint };
+        self.may_use(Check::Comparison, protected, "comparison with what is no value of the same kind")
+    }
+
+    /// A value that is put into a column.
+    ///
+    /// # Errors
+    /// Where it holds what is protected, whatever the rules: there it would be read in plain.
+    pub fn may_store(&self, value: Taint) -> Result<(), Refusal> {
+        match value {
+            Taint::Clean => Ok(()),
+            _ if !Check::Stored.is_on() => Ok(()),
+            Taint::Bare(number) => Err(Refusal::column("copy", &self.catalogue.protection(number).name)),
+            Taint::Mixed { .. } => Err(Refusal::made_of_columns("copy")),
+        }
+    }
+
+    /// Two values of one column of a set.
+    ///
+    /// # Errors
+    /// Where the set's type would be another than a protected number's: how long it is then depends on its value.
+    pub fn united(&self, left: Value, right: Value) -> Result<Value, Refusal> {
+        if !Check::Union.is_on() {
+            return Ok(left);
+        }
+        let is_alike = left.class == right.class || [left.class, right.class].contains(&Class::Null);
+        for value in [left, right] {
+            let is_number = matches!(value.class, Class::Integer | Class::Decimal | Class::Float | Class::Other);
+            if is_number && !is_alike {
+                self.may_use(Check::Union, value.taint, "union with another type")?;
+            }
+        }
+        let class = if left.class == right.class { left.class } else { Class::Other };
+        Ok(Value { taint: self.joined(left.taint, right.taint), class })
+    }
+
+    /// What holds one of two values, or the least or the sum of some.
+    pub fn joined(&self, left: Taint, right: Taint) -> Taint {
+        if left == Taint::Clean && right == Taint::Clean {
+            return Taint::Clean;
+        }
+        let is_expression = |taint| matches!(taint, Taint::Mixed { is_expression: true, .. });
+        Taint::Mixed {
+            is_expression: is_expression(left) || is_expression(right),
+            is_free: self.is_free(left) && self.is_free(right),
+        }
+    }
+}
+
+const COMPARED: &str = "comparison";

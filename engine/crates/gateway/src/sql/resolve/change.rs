@@ -1,0 +1,148 @@
+//! INSERT, UPDATE and DELETE: what is stored is the client's own, made of what is not protected, or of the same column.
+
+use super::scope::{Columns, Named, Relation, Scope};
+use super::{Refusal, Resolver, Table};
+use crate::rules::{self, Predicates};
+use crate::sql::policy::{Check, Taint, Value};
+use crate::sql::tree::{Assignment, Delete, Expr, Insert, Joined, Update};
+
+impl<'a> Resolver<'a> {
+    /// What it returns, and whether its OK may tell the id of a new row.
+    pub(super) fn insert(&mut self, insert: &mut Insert<'a>) -> Result<(Option<Vec<Named<'a>>>, bool), Refusal> {
+        let table = self.of_server(&mut insert.table)?;
+        written_to(table)?;
+        let columns = insert_columns(insert, table)?;
+        let outside = Scope::new(None);
+        for row in &mut insert.rows {
+            for (at, value) in row.iter_mut().enumerate() {
+                self.stored(value, columns.get(at).map(|column| column.value), &outside)?;
+            }
+        }
+        // Names are printed bare: a subquery must not take one for its own.
+        let mut scope = Scope::new(None);
+        scope.qualifies = false;
+        let alias = insert.table.name.clone();
+        scope.add(Relation { alias, is_implicit: true, columns: Columns::Table(table) })?;
+        for Assignment { column, value } in &mut insert.updates {
+            let into = scope.resolve(column)?;
+            self.takes_inserted = true;
+            self.stored(value, Some(into), &scope)?;
+            self.takes_inserted = false;
+        }
+        let returned = self.returned(&mut insert.returning, &scope)?;
+        Ok((returned, !table.hides_ids))
+    }
+
+    pub(super) fn update(&mut self, update: &mut Update<'a>) -> Result<(), Refusal> {
+        let mut scope = Scope::new(None);
+        self.tables(&mut update.from, &mut scope)?;
+        for Assignment { column, value } in &mut update.assignments {
+            let into = scope.resolve(column)?;
+            let target = column.table.as_deref().and_then(|table| scope.relation(None, table));
+            match target.map(|at| &scope.relations[at].columns) {
+                Some(Columns::Table(table)) => written_to(table)?,
+                Some(Columns::Made(_)) | None => return Err(Refusal::unknown_column(&column.name)),
+            }
+            self.stored(value, Some(into), &scope)?;
+        }
+        if let Some(condition) = &mut update.condition {
+            self.condition(condition, &scope)?;
+        }
+        self.order(&mut update.order, &scope, &[])
+    }
+
+    pub(super) fn delete(&mut self, delete: &mut Delete<'a>) -> Result<Option<Vec<Named<'a>>>, Refusal> {
+        let mut scope = Scope::new(None);
+        if delete.targets.is_empty() {
+            let [Joined::Table(table)] = &mut delete.from[..] else { return Err(Refusal::of("DELETE of this form")) };
+            // MariaDB has no alias here.
+            if table.alias.is_some() {
+                return Err(Refusal::of("DELETE with an alias"));
+            }
+            self.table(table, &mut scope)?;
+            table.alias = None;
+        } else {
+            self.tables(&mut delete.from, &mut scope)?;
+            for target in &mut delete.targets {
+                *target = deleted(target, &scope)?;
+            }
+        }
+        for relation in scope.relations.iter().filter(|_| delete.targets.is_empty()) {
+            match relation.columns {
+                Columns::Table(table) => written_to(table)?,
+                Columns::Made(_) => return Err(Refusal::of("DELETE of this form")),
+            }
+        }
+        if let Some(condition) = &mut delete.condition {
+            self.condition(condition, &scope)?;
+        }
+        self.order(&mut delete.order, &scope, &[])?;
+        self.returned(&mut delete.returning, &scope)
+    }
+
+    fn returned(
+        &mut self,
+        outputs: &mut Vec<super::Output<'a>>,
+        scope: &Scope<'a, '_>,
+    ) -> Result<Option<Vec<Named<'a>>>, Refusal> {
+        if outputs.is_empty() {
+            return Ok(None);
+        }
+        let mut named = self.outputs(outputs, scope)?;
+        if !Check::Returning.is_on() {
+            named.iter_mut().for_each(|output| output.value = Value::CLEAN);
+        }
+        Ok(Some(named))
+    }
+
+    /// What is put into a column, whose value is known where it is.
+    fn stored(&mut self, value: &mut Expr<'a>, into: Option<Value>, scope: &Scope<'a, '_>) -> Result<(), Refusal> {
+        if matches!(value, Expr::Default) {
+            return Ok(());
+        }
+        self.assigned = into.and_then(|into| self.may_be_made_of_itself(into.taint));
+        let made = self.value(value, scope);
+        self.assigned = None;
+        self.policy.may_store(made?.taint)
+    }
+
+    fn may_be_made_of_itself(&self, taint: Taint) -> Option<u32> {
+        match taint {
+            Taint::Bare(number) if self.catalogue.protection(number).predicates == Predicates::Allow => Some(number),
+            Taint::Bare(_) | Taint::Clean | Taint::Mixed { .. } => None,
+        }
+    }
+}
+
+/// The columns that are written, in the order of the rows' values. Where the statement names none they are all.
+fn insert_columns<'a>(insert: &mut Insert<'a>, table: &'a rules::Table) -> Result<Vec<&'a rules::Column>, Refusal> {
+    let is_empty = insert.columns.is_empty() && insert.rows.iter().all(Vec::is_empty);
+    let columns: Vec<_> = match insert.columns.is_empty() {
+        true if is_empty => Vec::new(),
+        true => table.columns.iter().filter(|column| column.is_visible).collect(),
+        false => {
+            let find = |name: &super::Name<'a>| table.column(name).ok_or_else(|| Refusal::unknown_column(name));
+            insert.columns.iter().map(find).collect::<Result<_, _>>()?
+        }
+    };
+    if insert.rows.iter().any(|row| row.len() != columns.len()) {
+        return Err(Refusal::of("row that is not as long as its list of columns"));
+    }
+    insert.columns = columns.iter().map(|column| (&column.name[..]).into()).collect();
+    Ok(columns)
+}
+
+fn written_to(table: &rules::Table) -> Result<(), Refusal> {
+    if table.is_view { Err(Refusal::name("change through the view", &table.name)) } else { Ok(()) }
+}
+
+/// A table whose rows go, by its alias.
+fn deleted<'a>(target: &Table<'a>, scope: &Scope<'a, '_>) -> Result<Table<'a>, Refusal> {
+    let found = scope.relation(target.database.as_deref(), &target.name).filter(|_| target.alias.is_none());
+    let relation = &scope.relations[found.ok_or_else(|| Refusal::name("DELETE of rows of", &target.name))?];
+    match relation.columns {
+        Columns::Table(table) => written_to(table)?,
+        Columns::Made(_) => return Err(Refusal::name("DELETE of rows of", &target.name)),
+    }
+    Ok(Table { database: None, name: relation.alias.clone(), alias: None, hints: Vec::new() })
+}

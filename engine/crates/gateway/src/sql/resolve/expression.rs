@@ -1,0 +1,303 @@
+//! Values and conditions: what is protected in them.
+
+use super::Resolver;
+use super::scope::Scope;
+use crate::sql::Refusal;
+use crate::sql::policy::{Check, Class, Taint, Value};
+use crate::sql::tree::{Argument, ArgumentValue, Binary, Call, Expr, Order, Over, Query, Truth, Unary};
+use crate::sql::words::{self, Kind};
+
+/// Whether a value could differ from row to row: it has a column, or a function's value.
+pub(super) fn depends_on_rows(expr: &Expr<'_>) -> bool {
+    let any = |values: &[Expr<'_>]| values.iter().any(depends_on_rows);
+    match expr {
+        Expr::Null
+        | Expr::Boolean(_)
+        | Expr::Number(_)
+        | Expr::Text(_)
+        | Expr::Bytes { .. }
+        | Expr::Temporal { .. }
+        | Expr::Parameter(_)
+        | Expr::Variable(_)
+        | Expr::Default
+        | Expr::Query(_) => false,
+        Expr::Column(_) | Expr::Inserted(_) | Expr::Call(_) | Expr::Match { .. } | Expr::Exists(_) => true,
+        Expr::Unary { operand, .. }
+        | Expr::Cast { operand, .. }
+        | Expr::Convert { operand, .. }
+        | Expr::Collate { operand, .. }
+        | Expr::Is { operand, .. } => depends_on_rows(operand),
+        Expr::Binary { left, right, .. } => depends_on_rows(left) || depends_on_rows(right),
+        Expr::Chain { operands, .. } => any(operands),
+        Expr::Row(values) => any(values),
+        Expr::Between { operand, low, high, .. } => {
+            depends_on_rows(operand) || depends_on_rows(low) || depends_on_rows(high)
+        }
+        Expr::In { operand, list, .. } => depends_on_rows(operand) || any(list),
+        Expr::InQuery { operand, .. } | Expr::Quantified { operand, .. } => depends_on_rows(operand),
+        Expr::Like { operand, pattern, .. } => depends_on_rows(operand) || depends_on_rows(pattern),
+        Expr::AddInterval { operand, amount, .. } => depends_on_rows(operand) || depends_on_rows(amount),
+        Expr::Case { operand, branches, otherwise } => {
+            operand.as_ref().is_some_and(|operand| depends_on_rows(operand))
+                || branches.iter().any(|(when, then)| depends_on_rows(when) || depends_on_rows(then))
+                || otherwise.as_ref().is_some_and(|otherwise| depends_on_rows(otherwise))
+        }
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// A condition that rows are chosen by. Here a protected column may be compared as its rule says.
+    pub(super) fn condition(&mut self, expr: &mut Expr<'a>, scope: &Scope<'a, '_>) -> Result<(), Refusal> {
+        match expr {
+            Expr::Chain { operands, .. } => operands.iter_mut().try_for_each(|operand| self.condition(operand, scope)),
+            Expr::Unary { operator: Unary::Not, operand } => self.condition(operand, scope),
+            Expr::Binary { operator: Binary::Xor, left, right } => {
+                self.condition(left, scope)?;
+                self.condition(right, scope)
+            }
+            Expr::Binary { operator: Binary::Equal | Binary::NullSafeEqual | Binary::NotEqual, left, right } => {
+                self.equality(left, right, scope)
+            }
+            Expr::In { operand, list, .. } => list.iter_mut().try_for_each(|item| self.equality(operand, item, scope)),
+            Expr::InQuery { operand, query, .. }
+            | Expr::Quantified { operand, operator: Binary::Equal | Binary::NotEqual, query, .. } => {
+                self.equality_with_query(operand, query, scope)
+            }
+            other => {
+                let taint = self.value(other, scope)?.taint;
+                self.policy.may_use(Check::Condition, taint, "condition")
+            }
+        }
+    }
+
+    /// Two values, or rows of as many, that are compared for equality. The first is looked at once for each of the second's
+    /// that stand in a list: a name that is resolved already means the same again.
+    fn equality(&mut self, left: &mut Expr<'a>, right: &mut Expr<'a>, scope: &Scope<'a, '_>) -> Result<(), Refusal> {
+        if let (Expr::Row(one), Expr::Row(other)) = (&mut *left, &mut *right) {
+            if one.len() != other.len() {
+                return Err(Refusal::of("comparison of rows of different length"));
+            }
+            return one.iter_mut().zip(other).try_for_each(|(one, other)| self.equality(one, other, scope));
+        }
+        let (one, other) = (self.value(left, scope)?, self.value(right, scope)?);
+        match (one.taint, other.taint) {
+            (Taint::Clean, Taint::Clean) => Ok(()),
+            (Taint::Bare(_), Taint::Clean) if is_given(right) => self.equality_with(one, right),
+            (Taint::Clean, Taint::Bare(_)) if is_given(left) => self.equality_with(other, left),
+            _ => self.policy.may_equal(one, other),
+        }
+    }
+
+    fn equality_with(&mut self, column: Value, given: &Expr<'a>) -> Result<(), Refusal> {
+        if let Some(parameter) = self.policy.may_equal_literal(column, given)? {
+            self.parameters[usize::from(parameter)] = Some(column.class);
+        }
+        Ok(())
+    }
+
+    fn equality_with_query(
+        &mut self,
+        operand: &mut Expr<'a>,
+        query: &mut Query<'a>,
+        scope: &Scope<'a, '_>,
+    ) -> Result<(), Refusal> {
+        let found = self.query(query, Some(scope))?;
+        let mut one = std::slice::from_mut(operand);
+        if let [Expr::Row(values)] = one {
+            one = values;
+        }
+        if one.len() != found.len() {
+            return Err(Refusal::of("comparison of rows of different length"));
+        }
+        for (expr, found) in one.iter_mut().zip(found) {
+            let value = self.value(expr, scope)?;
+            self.policy.may_equal(value, found.value)?;
+        }
+        Ok(())
+    }
+
+    /// A value, and what is protected in it.
+    pub(super) fn value(&mut self, expr: &mut Expr<'a>, scope: &Scope<'a, '_>) -> Result<Value, Refusal> {
+        match expr {
+            Expr::Null
+            | Expr::Boolean(_)
+            | Expr::Number(_)
+            | Expr::Text(_)
+            | Expr::Bytes { .. }
+            | Expr::Temporal { .. }
+            | Expr::Parameter(_) => {
+                Ok(Value { class: Class::of_literal(expr).unwrap_or(Class::Other), ..Value::CLEAN })
+            }
+            Expr::Variable(name) => match words::tells_id(name) && self.catalogue.hides_ids {
+                true => Err(Refusal::of("last id while a protected column has AUTO_INCREMENT")),
+                false => Ok(Value::CLEAN),
+            },
+            Expr::Column(column) => {
+                let value = scope.resolve(column)?;
+                let is_own = self.assigned.is_some_and(|assigned| value.taint == Taint::Bare(assigned));
+                Ok(if is_own { Value { taint: Taint::Clean, ..value } } else { value })
+            }
+            // A subquery would take the bare name for a column of its own tables.
+            Expr::Inserted(column) if self.takes_inserted && !scope.qualifies => {
+                scope.resolve(column).map(|_| Value::CLEAN)
+            }
+            Expr::Inserted(_) => Err(Refusal::of("VALUES() but behind ON DUPLICATE KEY UPDATE")),
+            Expr::Default => Err(Refusal::of("DEFAULT but as a stored value")),
+            Expr::Is { operand, what: Truth::Null, .. } => {
+                let value = self.value(operand, scope)?;
+                // Whether a value is NULL is seen in each row that is sent.
+                match value.taint {
+                    Taint::Clean | Taint::Bare(_) => Ok(Value::CLEAN),
+                    Taint::Mixed { .. } => self.computed(value.taint),
+                }
+            }
+            Expr::Unary { operand, .. }
+            | Expr::Cast { operand, .. }
+            | Expr::Convert { operand, .. }
+            | Expr::Collate { operand, .. }
+            | Expr::Is { operand, .. } => {
+                let taint = self.value(operand, scope)?.taint;
+                self.computed(taint)
+            }
+            Expr::Binary { left, right, .. } => self.computed_of([&mut **left, &mut **right], scope),
+            Expr::Chain { operands, .. } => self.computed_of(operands, scope),
+            Expr::Between { operand, low, high, .. } => {
+                self.computed_of([&mut **operand, &mut **low, &mut **high], scope)
+            }
+            Expr::In { operand, list, .. } => {
+                let operand = self.value(operand, scope)?.taint;
+                let list = self.computed_of(list, scope)?.taint;
+                self.computed_both(operand, list)
+            }
+            Expr::InQuery { operand, query, .. } | Expr::Quantified { operand, query, .. } => {
+                let mut all = Taint::Clean;
+                for found in self.query(query, Some(scope))? {
+                    all = self.computed_both(all, found.value.taint)?.taint;
+                }
+                let operand = self.value(operand, scope)?.taint;
+                self.computed_both(all, operand)
+            }
+            Expr::Like { operand, pattern, escape, .. } => {
+                let mut parts = vec![&mut **operand, &mut **pattern];
+                parts.extend(escape.as_deref_mut());
+                self.computed_of(parts, scope)
+            }
+            Expr::AddInterval { operand, amount, .. } => self.computed_of([&mut **operand, &mut **amount], scope),
+            Expr::Row(values) => self.computed_of(values, scope),
+            Expr::Case { operand, branches, otherwise } => {
+                let mut parts: Vec<_> = operand.as_deref_mut().into_iter().collect();
+                parts.extend(branches.iter_mut().flat_map(|(when, then)| [when, then]));
+                parts.extend(otherwise.as_deref_mut());
+                self.computed_of(parts, scope)
+            }
+            Expr::Match { columns, against, .. } => self.computed_of(columns.iter_mut().chain([&mut **against]), scope),
+            Expr::Call(call) => self.call(call, scope),
+            Expr::Query(query) => {
+                let outputs = self.query(query, Some(scope))?;
+                match &outputs[..] {
+                    [only] => Ok(only.value),
+                    _ => {
+                        let mut all = Taint::Clean;
+                        for output in &outputs {
+                            all = self.computed_both(all, output.value.taint)?.taint;
+                        }
+                        self.computed(all)
+                    }
+                }
+            }
+            // Which rows there are was decided in it.
+            Expr::Exists(query) => self.query(query, Some(scope)).map(|_| Value::CLEAN),
+        }
+    }
+
+    /// What an operator or a function makes of a value.
+    fn computed(&mut self, taint: Taint) -> Result<Value, Refusal> {
+        self.policy.may_use(Check::Expression, taint, "expression")?;
+        match Check::Expression.is_on() {
+            true => Ok(Value::computed(taint)),
+            false => Ok(Value::CLEAN),
+        }
+    }
+
+    fn computed_both(&mut self, one: Taint, other: Taint) -> Result<Value, Refusal> {
+        match (one, other) {
+            (Taint::Clean, taint) | (taint, Taint::Clean) => self.computed(taint),
+            (one, other) => {
+                self.computed(one)?;
+                self.computed(other)
+            }
+        }
+    }
+
+    fn computed_of<'e>(
+        &mut self,
+        parts: impl IntoIterator<Item = &'e mut Expr<'a>>,
+        scope: &Scope<'a, '_>,
+    ) -> Result<Value, Refusal>
+    where
+        'a: 'e,
+    {
+        let mut all = Value::CLEAN;
+        for part in parts {
+            let taint = self.value(part, scope)?.taint;
+            all = self.computed_both(all.taint, taint)?;
+        }
+        Ok(all)
+    }
+
+    fn call(&mut self, call: &mut Call<'a>, scope: &Scope<'a, '_>) -> Result<Value, Refusal> {
+        if call.function.name == "LAST_INSERT_ID" {
+            if !call.arguments.is_empty() {
+                return Err(Refusal::of("LAST_INSERT_ID with an argument"));
+            }
+            if self.catalogue.hides_ids {
+                return Err(Refusal::of("last id while a protected column has AUTO_INCREMENT"));
+            }
+        }
+        let is_plain = !call.is_distinct && call.over.is_none();
+        let mut all = Taint::Clean;
+        for Argument { value, .. } in &mut call.arguments {
+            let taint = match value {
+                ArgumentValue::Expr(expr) | ArgumentValue::Interval(expr, _) => self.value(expr, scope)?.taint,
+                ArgumentValue::Unit(_) | ArgumentValue::Word(_) => Taint::Clean,
+            };
+            all = match call.function.kind {
+                Kind::Count if is_plain => Taint::Clean,
+                Kind::Combine if is_plain => {
+                    // Which value is the least, or how many digits a sum has, is seen by the ciphertext's length.
+                    self.policy.may_use(Check::Aggregate, taint, "MIN, MAX, SUM or AVG")?;
+                    self.policy.joined(all, taint)
+                }
+                _ => self.computed_both(all, taint)?.taint,
+            };
+        }
+        for Order { expr, .. } in &mut call.order {
+            let taint = self.value(expr, scope)?.taint;
+            self.policy.may_use(Check::Order, taint, "ORDER BY")?;
+        }
+        if let Some(Over::Window(window)) = &mut call.over {
+            self.window(window, scope)?;
+        }
+        match call.function.kind {
+            // How many there are is counted of rows that were chosen without it.
+            Kind::Count => Ok(Value::CLEAN),
+            Kind::Combine if is_plain => Ok(Value { taint: all, ..Value::CLEAN }),
+            Kind::Combine | Kind::Scalar | Kind::Aggregate | Kind::Window => self.computed(all),
+        }
+    }
+}
+
+/// The client gives it: a literal or a parameter.
+fn is_given(expr: &Expr<'_>) -> bool {
+    match expr {
+        Expr::Null
+        | Expr::Boolean(_)
+        | Expr::Number(_)
+        | Expr::Text(_)
+        | Expr::Bytes { .. }
+        | Expr::Temporal { .. }
+        | Expr::Parameter(_) => true,
+        Expr::Unary { operator: Unary::Minus, operand } => matches!(**operand, Expr::Number(_)),
+        _ => false,
+    }
+}

@@ -1,0 +1,262 @@
+use super::*;
+use crate::testing;
+use proptest::prelude::*;
+
+mod corpus;
+
+const RULES: &str = "
+[check]
+username = 'catalogue'
+password = ''
+[[columns]]
+database = 'd'
+table = 'people'
+column = 'name'
+[[columns]]
+database = 'd'
+table = 'people'
+column = 'salary'
+";
+
+fn rules(settings: &str) -> Rules {
+    testing::rules(&format!("{settings}\n{RULES}"), &testing::facts())
+}
+
+fn read_in(rules: &Rules, database: Option<&str>, sql: &[u8], is_prepared: bool) -> Result<Plan, Refusal> {
+    read(sql, &Surroundings { rules, database, is_prepared })
+}
+
+fn planned(sql: &str) -> Result<Plan, Refusal> {
+    read_in(&rules(""), Some("d"), sql.as_bytes(), false)
+}
+
+fn printed(sql: &str) -> String {
+    planned(sql).unwrap_or_else(|refusal| panic!("{sql}: {refusal}")).text.into()
+}
+
+#[test]
+fn names_are_written_out() {
+    for (sql, expected) in [
+        ("select city from people", "SELECT `people`.`city` FROM `d`.`people` AS `people`"),
+        (
+            "SELECT NAME p FROM d . people AS q WHERE q.Name = 'x'",
+            "SELECT `q`.`name` AS `p` FROM `d`.`people` AS `q` WHERE (`q`.`name` = 'x')",
+        ),
+        ("SELECT CITY FROM people", "SELECT `people`.`city` AS `CITY` FROM `d`.`people` AS `people`"),
+        ("SELECT * FROM notes", "SELECT `notes`.`id`, `notes`.`t` FROM `d`.`notes` AS `notes`"),
+        ("SELECT n.*, 1 + 1 FROM notes n", "SELECT `n`.`id`, `n`.`t`, (1 + 1) AS `1 + 1` FROM `d`.`notes` AS `n`"),
+        (
+            "SELECT * FROM notes JOIN orders USING (id)",
+            "SELECT `notes`.`id`, `notes`.`t`, `orders`.`person_name` FROM (`d`.`notes` AS `notes` JOIN `d`.`orders` AS `orders` ON (`notes`.`id` = `orders`.`id`))",
+        ),
+        ("INSERT INTO notes VALUES (1, 'a\\'b\\\\')", "INSERT INTO `d`.`notes` (`id`, `t`) VALUES (1, 'a''b\\\\')"),
+        (
+            "SELECT count(*) AS n FROM notes GROUP BY t HAVING n > 1 ORDER BY n DESC, t LIMIT 1, 2",
+            "SELECT COUNT(*) AS `n` FROM `d`.`notes` AS `notes` GROUP BY `notes`.`t` HAVING (`n` > 1) ORDER BY `n` DESC, `notes`.`t` LIMIT 1, 2",
+        ),
+        (
+            "SELECT 'a' -- comment\n, x'00ff', .5 /* more */ # last",
+            "SELECT 'a' AS `a`, X'00FF' AS `x'00ff'`, 0.5 AS `.5`",
+        ),
+        ("delete n from notes n where n.id in (1,2)", "DELETE `n` FROM `d`.`notes` AS `n` WHERE (`n`.`id` IN (1, 2))"),
+        ("DELETE FROM notes WHERE id=1", "DELETE FROM `d`.`notes` WHERE (`notes`.`id` = 1)"),
+        (
+            "UPDATE notes SET t = concat(t, 'x') WHERE NOT id BETWEEN 1 AND 2 AND t IS NOT NULL",
+            "UPDATE `d`.`notes` AS `notes` SET `notes`.`t` = CONCAT(`notes`.`t`, 'x') WHERE ((NOT (`notes`.`id` BETWEEN 1 AND 2)) AND (`notes`.`t` IS NOT NULL))",
+        ),
+        (
+            "SET STATEMENT max_statement_time=5, SQL_SELECT_LIMIT=2 FOR SELECT t FROM notes",
+            "SET STATEMENT max_statement_time = 5, sql_select_limit = 2 FOR SELECT `notes`.`t` FROM `d`.`notes` AS `notes`",
+        ),
+        ("SHOW full columns from notes like 'a%'", "SHOW FULL COLUMNS FROM `d`.`notes` LIKE 'a%'"),
+        ("set names utf8mb4, AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
+        ("SET character_set_results = NULL", "DO 0"),
+        (
+            "set sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'),NAMES utf8mb4",
+            "SET @@session.sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
+        ),
+        (
+            "SELECT 1 UNION ALL (SELECT 2 ORDER BY 1 LIMIT 1)",
+            "SELECT 1 AS `1` UNION ALL (SELECT 2 AS `2` ORDER BY 1 LIMIT 1)",
+        ),
+        (
+            "SELECT date_add(now(), interval 1 day), trim(leading 'a' from t), now() - INTERVAL 2 HOUR FROM notes",
+            "SELECT DATE_ADD(NOW(), INTERVAL 1 DAY) AS `date_add(now(), interval 1 day)`, TRIM(LEADING 'a' FROM `notes`.`t`) AS `trim(leading 'a' from t)`, (NOW() - INTERVAL 2 HOUR) AS `now() - INTERVAL 2 HOUR` FROM `d`.`notes` AS `notes`",
+        ),
+        (
+            "SELECT row_number() OVER (PARTITION BY t ORDER BY id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS r FROM notes",
+            "SELECT ROW_NUMBER() OVER ( PARTITION BY `notes`.`t` ORDER BY `notes`.`id` DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS `r` FROM `d`.`notes` AS `notes`",
+        ),
+    ] {
+        assert_eq!(printed(sql), expected, "{sql}");
+    }
+}
+
+/// What was printed is read as the same tree, whatever was meant.
+#[test]
+fn printing_is_a_fixed_point() {
+    let rules = rules("predicates = 'allow'\nexpressions = 'encrypt'");
+    for case in corpus::cases() {
+        for is_prepared in [false, true] {
+            let Ok(plan) = read_in(&rules, Some("d"), &case.sql, is_prepared) else { continue };
+            if plan.text.starts_with("SHOW VARIABLES") || plan.text.starts_with("USE") {
+                continue;
+            }
+            let again = read_in(&rules, None, plan.text.as_bytes(), is_prepared);
+            assert_eq!(again.map(|plan| plan.text), Ok(plan.text.clone()), "{}", String::from_utf8_lossy(&case.sql));
+        }
+    }
+}
+
+#[test]
+fn the_corpus_ends_as_it_must() {
+    let (strict, allowing) = (rules(""), rules("predicates = 'allow'\nexpressions = 'encrypt'"));
+    let mut wrong = Vec::new();
+    for case in corpus::cases() {
+        for is_prepared in [false, true] {
+            let shown = format!("{} {}", case.number, String::from_utf8_lossy(&case.sql));
+            let fate = fate(&read_in(&strict, Some("d"), &case.sql, is_prepared));
+            if fate != case.fate {
+                wrong.push(format!("{shown}: {fate:?}, not {:?}", case.fate));
+            }
+            let fate = self::fate(&read_in(&allowing, Some("d"), &case.sql, is_prepared));
+            if case.number < 60 && case.fate == corpus::Fate::Refused && fate == corpus::Fate::Passes {
+                wrong.push(format!("{shown}: passes where all predicates are allowed"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn fate(read: &Result<Plan, Refusal>) -> corpus::Fate {
+    match read {
+        Err(_) => corpus::Fate::Refused,
+        Ok(Plan { answer: Answer::Rows(outputs), .. }) if outputs.iter().any(|output| *output != Output::Plain) => {
+            corpus::Fate::Sealed
+        }
+        Ok(_) => corpus::Fate::Passes,
+    }
+}
+
+#[test]
+fn equality_needs_values_of_the_columns_own_kind() {
+    let rules = rules("");
+    let plan =
+        read_in(&rules, Some("d"), b"SELECT id FROM people WHERE name = ? AND salary IN (?, 2) AND id = ?", true);
+    let parameters = plan.unwrap().parameters;
+    assert!(parameters[0].unwrap().takes_parameter(0xFD) && !parameters[0].unwrap().takes_parameter(0x08));
+    assert!(parameters[1].unwrap().takes_parameter(0x08) && !parameters[1].unwrap().takes_parameter(0xFD));
+    assert_eq!(parameters[2], None);
+}
+
+#[test]
+fn what_is_refused_says_why() {
+    for (sql, words) in [
+        ("SELECT ORD(name) FROM people", "the gateway lets no expression of the protected column d.people.name pass"),
+        ("SELECT x FROM people", "Unknown column 'x'"),
+        ("SELECT 1 FROM nowhere", "Table 'd.nowhere' doesn't exist"),
+        ("SELECT SLEEP(1)", "function SLEEP"),
+        ("GRANT ALL ON *.* TO x", "statement that begins with GRANT"),
+        ("SELECT x FROM closed_v", "view that it cannot read 'closed_v'"),
+    ] {
+        let told = planned(sql).unwrap_err().to_string();
+        assert!(told.contains(words), "{sql}: {told}");
+    }
+    let told = read_in(&rules(""), None, b"SELECT city FROM people", false).unwrap_err();
+    assert_eq!(told.kind, RefusalKind::NoDatabase);
+}
+
+/// As deep as may be, and what is deeper or longer, ends without a stack that overflows.
+#[test]
+fn nesting_has_an_end() {
+    let worst = format!("SELECT {}1{}", "(1 + 1 + 1 + (".repeat(15), "))".repeat(15));
+    let ors = format!("SELECT 1 FROM notes WHERE {}", vec!["id = 1"; 20_000].join(" OR "));
+    let long = ["(", "NOT ", "-", "1 + ", "1 = ", "BINARY ", "(SELECT ", "CASE WHEN ", "1 XOR "];
+    let run = move || {
+        printed(&worst);
+        printed(&ors);
+        for piece in long {
+            planned(&format!("SELECT {}1", piece.repeat(100_000))).unwrap_err();
+        }
+        planned(&format!("SELECT 1 WHERE 1 IN ({}1)", "1,".repeat(1_000_000))).unwrap_err();
+    };
+    std::thread::Builder::new().stack_size(net::serve::STACK).spawn(run).unwrap().join().unwrap();
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(sql in prop::collection::vec(any::<u8>(), 0..60), is_prepared: bool) {
+        let _ = read_in(&rules(""), Some("d"), &sql, is_prepared);
+    }
+
+    /// Words, signs and names in any order: what passes is printed so that it is read again as it was meant.
+    #[test]
+    fn whatever_passes_is_a_fixed_point(words in prop::collection::vec(prop::sample::select(WORDS), 1..14)) {
+        let rules = rules("predicates = 'allow'\nexpressions = 'encrypt'");
+        let sql = format!("SELECT {}", words.join(" "));
+        if let Ok(plan) = read_in(&rules, Some("d"), sql.as_bytes(), false) {
+            let again = read_in(&rules, None, plan.text.as_bytes(), false);
+            prop_assert_eq!(again.map(|plan| plan.text), Ok(plan.text));
+        }
+    }
+
+    #[test]
+    fn texts_and_names_are_read_as_they_were_printed(text in "\\PC{0,20}", name in "[a-z`'\" \\\\.é]{1,10}[a-z`]") {
+        let mut sql = String::from("SELECT ");
+        print::append_text(&mut sql, &text);
+        sql.push_str(" AS ");
+        append_name(&mut sql, &name);
+        let again = planned(&sql).map(|plan| plan.text);
+        prop_assert_eq!(again.as_deref(), Ok(&sql[..]));
+    }
+}
+
+const WORDS: &[&str] = &[
+    "1",
+    "'a'",
+    "name",
+    "city",
+    "people.id",
+    "*",
+    "p.*",
+    "(",
+    ")",
+    ",",
+    "FROM people",
+    "FROM people p",
+    "FROM d.notes n",
+    "WHERE",
+    "=",
+    "<",
+    "AND",
+    "OR",
+    "NOT",
+    "IN (1)",
+    "IS NULL",
+    "+",
+    "-",
+    "|",
+    "^",
+    "DIV",
+    "COUNT(*)",
+    "MAX(",
+    "UNION ALL SELECT",
+    "ORDER BY",
+    "GROUP BY",
+    "LIMIT 1",
+    "AS x",
+    "x",
+    "LEFT JOIN notes ON",
+    "USING (id)",
+    "EXISTS (SELECT 1)",
+    "BETWEEN",
+    "LIKE",
+    "CASE WHEN",
+    "THEN",
+    "END",
+    "HAVING",
+    "DISTINCT",
+    "INTERVAL 1 DAY",
+    "COLLATE utf8mb4_bin",
+    "id",
+];

@@ -1,0 +1,28 @@
+//! Capability flags (MySQL Internals, "Capability Flags"): those of which one of the two ends here makes something.
+#![expect(missing_docs, reason = "the names are the protocol's")]
+
+pub const LONG_PASSWORD: u32 = 1;
+/// `CLIENT_FOUND_ROWS`: an update counts the rows that it found, also those that were so already.
+pub const FOUND_ROWS: u32 = 1 << 1;
+pub const LONG_FLAG: u32 = 1 << 2;
+pub const CONNECT_WITH_DB: u32 = 1 << 3;
+pub const COMPRESS: u32 = 1 << 5;
+pub const LOCAL_FILES: u32 = 1 << 7;
+pub const PROTOCOL_41: u32 = 1 << 9;
+pub const TLS: u32 = 1 << 11;
+pub const TRANSACTIONS: u32 = 1 << 13;
+pub const SECURE_CONNECTION: u32 = 1 << 15;
+pub const PLUGIN_AUTH: u32 = 1 << 19;
+pub const CONNECT_ATTRIBUTES: u32 = 1 << 20;
+pub const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
+pub const SESSION_TRACK: u32 = 1 << 23;
+/// `CLIENT_DEPRECATE_EOF`: lists end without an EOF of their own.
+pub const DEPRECATE_EOF: u32 = 1 << 24;
+pub const OPTIONAL_RESULTSET_METADATA: u32 = 1 << 25;
+pub const ZSTD: u32 = 1 << 26;
+pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
+pub const MULTI_FACTOR_AUTHENTICATION: u32 = 1 << 28;
+/// Progress to MariaDB, `CAPABILITY_EXTENSION` to MySQL.
+pub const PROGRESS_OR_EXTENSION: u32 = 1 << 29;
+/// What no server and no client of the last twenty years goes without.
+pub const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;

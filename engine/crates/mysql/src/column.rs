@@ -1,0 +1,245 @@
+//! A column's definition (MySQL Internals, "Protocol::ColumnDefinition41"), and how its values lie in a row.
+
+use crate::bytes::{NULL, Reader, append_text};
+use base::error::{Failure, Result};
+
+/// `MYSQL_TYPE_BLOB`, and the charset `binary`.
+const BLOB_TYPE: u8 = 0xFC;
+const BINARY_CHARSET: u16 = 63;
+/// Column flags.
+const NOT_NULL: u16 = 1;
+const BLOB: u16 = 16;
+const BINARY: u16 = 128;
+
+/// What a definition says of a column's values: the part that the gateway replaces and the driver puts back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OriginalType {
+    /// The collation's number.
+    pub charset: u16,
+    /// The longest value, in the charset's bytes.
+    pub length: u32,
+    /// `MYSQL_TYPE_…`.
+    pub kind: u8,
+    /// `NOT_NULL_FLAG` and others.
+    pub flags: u16,
+    /// Digits behind the point.
+    pub decimals: u8,
+}
+
+impl OriginalType {
+    /// Of its bytes in a definition and in an envelope.
+    pub const LENGTH: usize = 10;
+
+    /// In the protocol's order, as they lie in a definition.
+    pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
+        let [c0, c1, l0, l1, l2, l3, kind, f0, f1, decimals] = bytes;
+        OriginalType {
+            charset: u16::from_le_bytes([c0, c1]),
+            length: u32::from_le_bytes([l0, l1, l2, l3]),
+            kind,
+            flags: u16::from_le_bytes([f0, f1]),
+            decimals,
+        }
+    }
+
+    /// The same, back.
+    pub fn bytes(self) -> [u8; Self::LENGTH] {
+        let ([c0, c1], [l0, l1, l2, l3]) = (self.charset.to_le_bytes(), self.length.to_le_bytes());
+        let [f0, f1] = self.flags.to_le_bytes();
+        [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
+    }
+
+    /// What stands in its place where values are replaced by bytes, of which the longest are so many: a BLOB.
+    pub fn as_blob(self, longest: usize) -> Self {
+        OriginalType {
+            charset: BINARY_CHARSET,
+            length: u32::try_from(longest).unwrap_or(u32::MAX),
+            kind: BLOB_TYPE,
+            flags: self.flags & NOT_NULL | BLOB | BINARY,
+            decimals: 0,
+        }
+    }
+}
+
+/// What a definition says, where it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Definition<'a> {
+    /// As the statement calls the column.
+    pub name: &'a [u8],
+    /// As the statement calls its table.
+    pub table: &'a [u8],
+    /// The names of its database, its table and itself in the table; empty, where it is computed.
+    pub original: [&'a [u8]; 3],
+    /// What its values are.
+    pub stated: OriginalType,
+    /// What follows; a server sends nothing there.
+    pub tail: &'a [u8],
+}
+
+/// Two bytes before what follows.
+const FILLER: usize = 2;
+/// Strings before what is said of the values, and where among that the type is.
+const NAMES: usize = 6;
+const KIND: usize = 6;
+
+impl<'a> Definition<'a> {
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(packet: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(packet);
+        let _catalog = reader.text()?;
+        let (database, table, original_table) = (reader.text()?, reader.text()?, reader.text()?);
+        let (name, original_name) = (reader.text()?, reader.text()?);
+        if usize::from(reader.u8()?) != Self::FROM_TYPE {
+            return Err(Failure::protocol("a column's definition is not MySQL's"));
+        }
+        let stated = reader.bytes(OriginalType::LENGTH)?.try_into().expect("so many bytes");
+        reader.bytes(FILLER)?;
+        let original = [database, original_table, original_name];
+        Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
+    }
+
+    /// Bytes from the type's first one to the end of a definition that nothing follows.
+    pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
+
+    /// A glance at a definition that nothing follows: its type's number. None, where it must be parsed.
+    pub fn plain_kind(packet: &[u8]) -> Option<u8> {
+        let mut at = 0;
+        for _ in 0..NAMES {
+            let length = *packet.get(at)?;
+            if length >= NULL {
+                return None;
+            }
+            at += 1 + usize::from(length);
+        }
+        (packet.len() == at + 1 + Self::FROM_TYPE).then(|| packet[at + 1 + KIND])
+    }
+
+    /// The names by which the statement calls it.
+    pub fn shown(&self) -> [&'a [u8]; 3] {
+        [self.original[0], self.table, self.name]
+    }
+
+    /// For an error, on one line: where the column is, or what the statement calls it.
+    pub fn label(&self) -> String {
+        let [.., original_name] = self.original;
+        let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };
+        let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        format!("column {}", names.join(".").escape_debug())
+    }
+}
+
+/// How a binary row has a value that is not NULL (MySQL Internals, "Binary Protocol Value").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BinaryForm {
+    /// So many bytes.
+    Fixed(usize),
+    /// A length in one byte, and so many bytes: dates and times.
+    Short,
+    /// A length-encoded string: all else.
+    Text,
+}
+
+impl BinaryForm {
+    /// Of a type's number, `MYSQL_TYPE_…`; None, where no row has values of it.
+    pub fn of(kind: u8) -> Option<Self> {
+        Some(match kind {
+            // TINY
+            0x01 => BinaryForm::Fixed(1),
+            // SHORT, YEAR
+            0x02 | 0x0D => BinaryForm::Fixed(2),
+            // LONG, FLOAT, INT24
+            0x03 | 0x04 | 0x09 => BinaryForm::Fixed(4),
+            // DOUBLE, LONGLONG
+            0x05 | 0x08 => BinaryForm::Fixed(8),
+            // TIMESTAMP, DATE, TIME, DATETIME
+            0x07 | 0x0A..=0x0C => BinaryForm::Short,
+            // DECIMAL, VARCHAR, BIT; VECTOR, JSON, NEWDECIMAL, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY
+            0x00 | 0x0F | 0x10 | 0xF2 | 0xF5..=0xFF => BinaryForm::Text,
+            _ => return None,
+        })
+    }
+
+    /// As `of`, for one who takes what comes: NULL's own type has values of no bytes, and unknown ones are strings.
+    pub fn of_any(kind: u8) -> Self {
+        const NULL_TYPE: u8 = 0x06;
+        Self::of(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
+    }
+
+    /// Read a value: what of it is not its length.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn read<'a>(self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+        match self {
+            BinaryForm::Fixed(length) => reader.bytes(length),
+            BinaryForm::Short => reader.short_text(),
+            BinaryForm::Text => reader.text(),
+        }
+    }
+
+    /// Write a value, whose length fits.
+    pub fn append(self, row: &mut Vec<u8>, content: &[u8]) {
+        match self {
+            BinaryForm::Fixed(_) => row.extend_from_slice(content),
+            BinaryForm::Short => {
+                row.push(content.len() as u8);
+                row.extend_from_slice(content);
+            }
+            BinaryForm::Text => append_text(row, content),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::Column;
+    use mysql_common::proto::MyDeserialize;
+    use proptest::prelude::*;
+
+    /// `SELECT c_last AS l FROM tpcc.customer AS c`, as MariaDB defines its column.
+    const LAST: &[u8] = b"\x03def\x04tpcc\x01c\x08customer\x01l\x06c_last\x0c\x2d\0\x40\0\0\0\xfd\x01\x10\0\0\0";
+
+    #[test]
+    fn reads_what_another_implementation_reads() {
+        let ours = Definition::parse(LAST).unwrap();
+        let theirs = Column::deserialize((), &mut ParseBuf(LAST)).unwrap();
+        assert_eq!(ours.original, [theirs.schema_ref(), theirs.org_table_ref(), theirs.org_name_ref()]);
+        assert_eq!(ours.shown(), [theirs.schema_ref(), theirs.table_ref(), theirs.name_ref()]);
+        assert_eq!(ours.tail, b"");
+        let OriginalType { charset, length, kind, flags, decimals } = ours.stated;
+        assert_eq!(
+            (charset, length, kind),
+            (theirs.character_set(), theirs.column_length(), theirs.column_type() as u8)
+        );
+        assert_eq!((flags, decimals), (theirs.flags().bits(), theirs.decimals()));
+        let followed = [LAST, b"tail"].concat();
+        assert_eq!(Definition::parse(&followed).unwrap().tail, b"tail");
+        assert_eq!((Definition::plain_kind(LAST), Definition::plain_kind(&followed)), (Some(kind), None));
+    }
+
+    #[test]
+    fn a_label_says_where_a_column_is_on_one_line() {
+        let definition = Definition::parse(LAST).unwrap();
+        assert_eq!(definition.label(), "column tpcc.customer.c_last");
+        let computed = Definition { name: b"count(\n*)", original: [b""; 3], ..definition };
+        assert_eq!(computed.label(), "column count(\\n*)");
+    }
+
+    proptest! {
+        #[test]
+        fn a_type_leads_back_to_its_bytes(bytes in any::<[u8; OriginalType::LENGTH]>()) {
+            prop_assert_eq!(OriginalType::from_bytes(bytes).bytes(), bytes);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let parsed = Definition::parse(&bytes).inspect(|definition| drop(definition.label()));
+            if let Some(kind) = Definition::plain_kind(&bytes) {
+                prop_assert!(parsed.is_err() || parsed.is_ok_and(|definition| definition.stated.kind == kind));
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets", protocol 4.1): the server's
+//! greeting, the request to go on under TLS, our answer, and the server's wish for another proof.
+
+use crate::bytes::{Reader, append_text};
+use crate::capability::*;
+use crate::packet;
+use base::error::{Failure, Result};
+
+/// What a client here can do; used as far as the server can do it too.
+const OURS: u32 = LONG_PASSWORD
+    | FOUND_ROWS
+    | LONG_FLAG
+    | CONNECT_WITH_DB
+    | PROTOCOL_41
+    | TRANSACTIONS
+    | SECURE_CONNECTION
+    | PLUGIN_AUTH
+    | DEPRECATE_EOF;
+
+/// Of a server's greeting.
+pub const PROTOCOL_VERSION: u8 = 10;
+/// `utf8mb4_general_ci`, known to MySQL since 5.5 and to every MariaDB.
+pub const COLLATION: u8 = 45;
+/// As clients have it by default, 16 MB.
+const LARGEST_PACKET: u32 = 1 << 24;
+/// Of a response, before the user's name.
+pub const RESERVED: usize = 23;
+/// Bytes of the nonce of a greeting that all servers have (its *scramble*).
+pub const SCRAMBLE: usize = 20;
+/// The nonce comes in two parts, for reasons of history.
+const FIRST_PART: usize = 8;
+const SHORTEST_SECOND_PART: usize = 13;
+const AUTH_SWITCH: u8 = 0xFE;
+
+/// What the server says upon a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Greeting {
+    capabilities: u32,
+    /// What our proof must be about.
+    pub nonce: Vec<u8>,
+    /// By which proof the server would have us begin.
+    pub plugin: Vec<u8>,
+}
+
+impl Greeting {
+    /// # Errors
+    /// `protocol`; the server's own where it greets with an error, such as too many connections.
+    pub fn parse(packet: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(packet::not_an_error(packet)?);
+        if reader.u8()? != PROTOCOL_VERSION {
+            return Err(Failure::protocol("the server's greeting is not MySQL's"));
+        }
+        let _version = reader.until_zero()?;
+        let _connection = reader.u32()?;
+        let mut nonce = reader.bytes(FIRST_PART)?.to_vec();
+        reader.u8()?;
+        let low = reader.u16()?;
+        let (_collation, _status) = (reader.u8()?, reader.u16()?);
+        let capabilities = u32::from(reader.u16()?) << 16 | u32::from(low);
+        let nonce_length = usize::from(reader.u8()?);
+        reader.bytes(10)?;
+        if capabilities & NEEDED != NEEDED {
+            return Err(Failure::protocol("the server does not speak the protocol of MySQL 4.1"));
+        }
+        nonce.extend_from_slice(reader.bytes(SHORTEST_SECOND_PART.max(nonce_length.saturating_sub(FIRST_PART)))?);
+        let plugin = if capabilities & PLUGIN_AUTH == 0 { &[] } else { reader.until_zero_or_end() };
+        Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
+    }
+
+    /// The server's part of what binds keys to the session, whatever it asks about later.
+    ///
+    /// # Errors
+    /// `protocol`, where its nonce is shorter than every server's.
+    pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
+        self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the server's greeting has a nonce that is too short"))
+    }
+
+    /// Whether the server can go on under TLS.
+    pub fn offers_tls(&self) -> bool {
+        self.capabilities & TLS != 0
+    }
+
+    /// Whether lists will end without an EOF of their own.
+    pub fn is_without_eof(&self) -> bool {
+        self.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Ask to go on under TLS.
+    pub fn append_tls_request(&self, with_attributes: bool, packet: &mut Vec<u8>) {
+        packet.extend_from_slice(&(self.agreed(with_attributes) | TLS).to_le_bytes());
+        packet.extend_from_slice(&LARGEST_PACKET.to_le_bytes());
+        packet.push(COLLATION);
+        packet.resize(packet.len() + RESERVED, 0);
+    }
+
+    /// What both ends can do. Attributes cost the server time, so they are sent only where one is needed.
+    fn agreed(&self, with_attributes: bool) -> u32 {
+        self.capabilities & if with_attributes { OURS | CONNECT_ATTRIBUTES } else { OURS }
+    }
+}
+
+/// Who a client says that it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Response<'a> {
+    /// As the server knows it.
+    pub username: &'a [u8],
+    /// That it will use.
+    pub database: &'a [u8],
+    /// What its proof is made by.
+    pub plugin: &'a [u8],
+    /// At most 255 bytes.
+    pub proof: &'a [u8],
+    /// Names and values, one after the other.
+    pub attributes: &'a [&'a [u8]],
+    /// It comes under TLS.
+    pub tls: bool,
+}
+
+impl Response<'_> {
+    /// Write it, as far as the server of this greeting can take it.
+    pub fn append(&self, greeting: &Greeting, packet: &mut Vec<u8>) {
+        let (at, with_attributes) = (packet.len(), !self.attributes.is_empty());
+        greeting.append_tls_request(with_attributes, packet);
+        let capabilities = greeting.agreed(with_attributes) | if self.tls { TLS } else { 0 };
+        packet[at..at + 4].copy_from_slice(&capabilities.to_le_bytes());
+        append_with_zero(self.username, packet);
+        packet.push(self.proof.len() as u8);
+        packet.extend_from_slice(self.proof);
+        if capabilities & CONNECT_WITH_DB != 0 {
+            append_with_zero(self.database, packet);
+        }
+        if capabilities & PLUGIN_AUTH != 0 {
+            append_with_zero(self.plugin, packet);
+        }
+        if capabilities & CONNECT_ATTRIBUTES != 0 {
+            let mut attributes = Vec::new();
+            self.attributes.iter().for_each(|text| append_text(&mut attributes, text));
+            append_text(packet, &attributes);
+        }
+    }
+}
+
+/// The server wants another proof.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AuthSwitch {
+    /// By this plugin, …
+    pub plugin: Vec<u8>,
+    /// … about this.
+    pub nonce: Vec<u8>,
+}
+
+impl AuthSwitch {
+    /// None, where the packet is something else.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
+        let mut reader = Reader::new(packet);
+        if reader.u8()? != AUTH_SWITCH {
+            return Ok(None);
+        }
+        let plugin = reader.until_zero()?.to_vec();
+        Ok(Some(AuthSwitch { plugin, nonce: without_zero(reader.rest()).to_vec() }))
+    }
+}
+
+/// Nonces that are text end with a zero that is not part of them.
+fn without_zero(nonce: &[u8]) -> &[u8] {
+    match nonce {
+        // Of 32 bytes all count (client_ed25519).
+        [nonce @ .., 0] if nonce.len() == SCRAMBLE => nonce,
+        all => all,
+    }
+}
+
+fn append_with_zero(text: &[u8], packet: &mut Vec<u8>) {
+    packet.extend_from_slice(text);
+    packet.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::error::Class;
+    use mysql_common::constants::{CapabilityFlags, StatusFlags};
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::{AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
+    use mysql_common::proto::{MyDeserialize, MySerialize};
+    use proptest::prelude::*;
+
+    /// MySQL Internals, "Protocol::HandshakeV10", of a server 5.5.2.
+    const OF_THE_MANUAL: &[u8] = b"\x0a5.5.2-m2\0\x0b\0\0\0\x64\x76\x48\x40\x49\x2d\x43\x4a\0\xff\xf7\x08\x02\0\0\0\0\
+        \0\0\0\0\0\0\0\0\0\0\x2a\x34\x64\x7c\x63\x5a\x77\x6b\x34\x5e\x5d\x3a\0";
+
+    const PAM: Response<'_> = Response {
+        username: b"pam",
+        database: b"test",
+        plugin: b"mysql_native_password",
+        proof: &[7; 20],
+        attributes: &[],
+        tls: true,
+    };
+
+    fn greeting_of(capabilities: CapabilityFlags) -> Vec<u8> {
+        let mut packet = Vec::new();
+        let nonce = Some(&b"abcdefghijkl\0"[..]);
+        let plugin = Some(&b"caching_sha2_password"[..]);
+        let status = StatusFlags::empty();
+        HandshakePacket::new(10, &b"8.0.36"[..], 1, *b"01234567", nonce, capabilities, 45, status, plugin)
+            .serialize(&mut packet);
+        packet
+    }
+
+    #[test]
+    fn the_greeting_of_the_manual() {
+        let greeting = Greeting::parse(OF_THE_MANUAL).unwrap();
+        assert_eq!(greeting.nonce, b"dvH@I-CJ*4d|cZwk4^]:");
+        assert_eq!((greeting.offers_tls(), greeting.is_without_eof(), &greeting.plugin[..]), (false, false, &b""[..]));
+    }
+
+    #[test]
+    fn a_greeting_may_be_an_error_or_something_else() {
+        assert_eq!(Greeting::parse(b"\xff\x10\x04Too many connections").unwrap_err().class, Class::Server);
+        assert_eq!(Greeting::parse(b"\x09old").unwrap_err().class, Class::Protocol);
+        let old = greeting_of(CapabilityFlags::CLIENT_PROTOCOL_41);
+        assert_eq!(Greeting::parse(&old).unwrap_err().class, Class::Protocol);
+    }
+
+    #[test]
+    fn another_implementation_reads_what_we_say() {
+        let greeting = Greeting::parse(&greeting_of(CapabilityFlags::all())).unwrap();
+        assert_eq!(
+            (&greeting.nonce[..], &greeting.plugin[..]),
+            (&b"01234567abcdefghijkl"[..], &b"caching_sha2_password"[..])
+        );
+        let mut packet = Vec::new();
+        PAM.append(&greeting, &mut packet);
+        let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
+        assert_eq!((response.user(), response.db_name()), (&b"pam"[..], Some(&b"test"[..])));
+        assert_eq!(response.scramble_buf(), [7; 20]);
+        assert_eq!(response.auth_plugin().unwrap().as_bytes(), b"mysql_native_password");
+        assert!(response.capabilities().contains(CapabilityFlags::CLIENT_SSL | CapabilityFlags::CLIENT_DEPRECATE_EOF));
+
+        let mut packet = Vec::new();
+        greeting.append_tls_request(false, &mut packet);
+        let request = SslRequest::deserialize((), &mut ParseBuf(&packet)).unwrap();
+        assert_eq!((packet.len(), request.capabilities()), (32, response.capabilities()));
+    }
+
+    #[test]
+    fn attributes_are_names_and_values() {
+        let greeting = Greeting::parse(&greeting_of(CapabilityFlags::all())).unwrap();
+        assert_eq!(greeting.scramble().unwrap(), b"01234567abcdefghijkl");
+        let attributes: &[&[u8]] = &[b"costof_encrypted", b"1", b"costof_nonce", b"0123"];
+        let mut packet = Vec::new();
+        Response { attributes, tls: false, ..PAM }.append(&greeting, &mut packet);
+        let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
+        let told = response.connect_attributes().unwrap();
+        assert_eq!(told.len(), 2);
+        assert_eq!((&told["costof_encrypted"][..], &told["costof_nonce"][..]), ("1", "0123"));
+    }
+
+    #[test]
+    fn what_the_server_cannot_do_is_not_claimed() {
+        let few = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
+        let mut packet = Vec::new();
+        let greeting = Greeting::parse(&greeting_of(few)).unwrap();
+        let attributes: &[&[u8]] = &[b"costof_encrypted", b"1"];
+        Response { attributes, tls: false, ..PAM }.append(&greeting, &mut packet);
+        let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
+        assert_eq!((response.capabilities(), response.db_name(), response.auth_plugin()), (few, None, None));
+    }
+
+    #[test]
+    fn a_wish_for_another_proof() {
+        for (plugin, sent, nonce) in [
+            (&b"mysql_native_password"[..], &b"01234567abcdefghijkl\0"[..], &b"01234567abcdefghijkl"[..]),
+            (b"client_ed25519", &[0; 32], &[0; 32]),
+        ] {
+            let mut packet = Vec::new();
+            AuthSwitchRequest::new(plugin, sent).serialize(&mut packet);
+            let expected = AuthSwitch { plugin: plugin.to_vec(), nonce: nonce.to_vec() };
+            assert_eq!(AuthSwitch::parse(&packet).unwrap(), Some(expected));
+        }
+        assert_eq!(AuthSwitch::parse(b"\x00\x00").unwrap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            let _ = (Greeting::parse(&bytes), AuthSwitch::parse(&bytes));
+        }
+
+        /// Past the first byte, where arbitrary bytes hardly ever get.
+        #[test]
+        fn a_damaged_greeting_never_panics(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
+            let mut packet = greeting_of(CapabilityFlags::all());
+            let place = at % packet.len();
+            packet[place] = with;
+            packet.truncate(packet.len().saturating_sub(cut / 2));
+            let _ = Greeting::parse(&packet);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Packets (MySQL Internals, "MySQL Packets"): their header, and the three short answers OK, EOF and ERR.
+
+use crate::bytes::Reader;
+use base::error::{Class, Failure, Result};
+
+/// The payload's length in three bytes, and a sequence number.
+pub const HEADER: usize = 4;
+/// A payload of this length is continued in the next packet. Nothing here is that long, in neither direction.
+pub const TOO_LONG: usize = 0xFF_FFFF;
+
+/// First byte of an answer that all went well, …
+pub const OK: u8 = 0x00;
+/// … of one that ends a list, …
+pub const EOF: u8 = 0xFE;
+/// … and of an error.
+pub const ERR: u8 = 0xFF;
+/// Of an EOF's payload; a row that begins with the same byte is longer.
+pub const LONGEST_EOF: usize = 5;
+/// The status flag `SERVER_MORE_RESULTS_EXISTS`.
+pub const MORE_RESULTS: u16 = 1 << 3;
+/// `ER_ACCESS_DENIED_ERROR`, and the SQL state of all that is about who we are.
+const ACCESS_DENIED: u16 = 1045;
+const INVALID_AUTHORIZATION: &[u8; STATE] = b"28000";
+/// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB says that access is denied.
+const TLS_REQUIRED: u16 = 3159;
+/// An error's words are cut here: a server's own limit.
+const LONGEST_MESSAGE: usize = 512;
+
+/// A packet's payload length and sequence number; None while too few bytes are there.
+pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
+    let &[low, middle, high, sequence] = start.first_chunk::<HEADER>()?;
+    Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
+}
+
+/// As `split_header`, where no packet is continued.
+///
+/// # Errors
+/// `protocol`, for a payload that is.
+pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
+    match split_header(start) {
+        Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more was not asked for")),
+        header => Ok(header),
+    }
+}
+
+/// Append a whole packet, its payload written by `write`.
+///
+/// # Errors
+/// `plan`, where it is too long to be sent.
+pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    write(out);
+    finish(&mut out[start..], sequence)
+}
+
+/// Fill in the header of a packet that was written after room for one.
+///
+/// # Errors
+/// `plan`, where it is too long to be sent.
+pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
+    let length = packet.len() - HEADER;
+    if length >= TOO_LONG {
+        return Err(Failure::new(Class::Plan, "a request of 16 MB or more cannot be sent"));
+    }
+    packet[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    packet[3] = sequence;
+    Ok(())
+}
+
+/// Whether it says that something failed.
+pub fn is_error(packet: &[u8]) -> bool {
+    packet.first() == Some(&ERR)
+}
+
+/// Whether it ends a list: an EOF, or the OK that stands for one where the client can do without EOF.
+pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
+    packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
+}
+
+/// The packet, unless it is an error.
+///
+/// # Errors
+/// The server's own.
+pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
+    if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
+}
+
+/// What an OK says, or the one that stands for an EOF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OkPacket {
+    /// Rows that were changed.
+    pub changed: u64,
+    /// Of a new row.
+    pub id: u64,
+    /// Status flags.
+    pub status: u16,
+}
+
+impl OkPacket {
+    /// From its first byte on; what is left are warnings and words.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        reader.u8()?;
+        Ok(OkPacket { changed: reader.length()?, id: reader.length()?, status: reader.u16()? })
+    }
+}
+
+/// The status that an EOF says.
+///
+/// # Errors
+/// `protocol`.
+pub fn eof_status(packet: &[u8]) -> Result<u16> {
+    let mut reader = Reader::new(packet);
+    let (_first, _warnings) = (reader.u8()?, reader.u16()?);
+    reader.u16()
+}
+
+/// What a statement that was prepared is answered with first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreparedPacket {
+    /// Its number.
+    pub statement: u32,
+    /// Of its result.
+    pub columns: u16,
+    /// Question marks.
+    pub parameters: u16,
+}
+
+impl PreparedPacket {
+    /// None, where the packet is something else.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
+        let mut reader = Reader::new(packet);
+        if reader.u8()? != OK {
+            return Ok(None);
+        }
+        let statement = reader.u32()?;
+        Ok(Some(PreparedPacket { statement, columns: reader.u16()?, parameters: reader.u16()? }))
+    }
+}
+
+/// How many rows a statement that has no result set has changed.
+///
+/// # Errors
+/// `protocol`, and the server's own.
+pub fn changed_rows(packet: &[u8]) -> Result<u64> {
+    if not_an_error(packet)?.first().is_some_and(|first| *first != OK) {
+        return Err(Failure::protocol("the answer to a statement without a result is no OK"));
+    }
+    let ok = OkPacket::read(&mut Reader::new(packet))?;
+    no_more_results(ok.status)?;
+    Ok(ok.changed)
+}
+
+/// Check the end of a result set.
+///
+/// # Errors
+/// `protocol`.
+pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
+    let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
+    no_more_results(status)
+}
+
+fn no_more_results(status: u16) -> Result<()> {
+    if status & MORE_RESULTS == 0 { Ok(()) } else { Err(Failure::protocol("a second result was not asked for")) }
+}
+
+/// What an error says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerError<'a> {
+    /// Its number.
+    pub code: u16,
+    /// Its SQL state; None, where the client has not said yet what it can do.
+    pub state: Option<&'a [u8; STATE]>,
+    /// In the server's words.
+    pub words: &'a [u8],
+}
+
+/// Of an SQL state.
+pub const STATE: usize = 5;
+
+impl<'a> ServerError<'a> {
+    /// # Errors
+    /// `protocol`.
+    pub fn parse(packet: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(packet);
+        let (_first, code) = (reader.u8()?, reader.u16()?);
+        let has_state = reader.peek() == Some(b'#');
+        let state = if has_state { reader.bytes(1 + STATE)?.last_chunk() } else { None };
+        Ok(ServerError { code, state, words: reader.rest() })
+    }
+
+    /// Append it as a packet; what is long of its words is cut.
+    pub fn append(&self, sequence: u8, out: &mut Vec<u8>) {
+        let ServerError { code, state, words } = self;
+        let write = |out: &mut Vec<u8>| {
+            out.push(ERR);
+            out.extend_from_slice(&code.to_le_bytes());
+            if let Some(state) = state {
+                out.push(b'#');
+                out.extend_from_slice(*state);
+            }
+            out.extend_from_slice(&words[..words.len().min(LONGEST_MESSAGE)]);
+        };
+        append(sequence, out, write).expect("a packet of less than 16 MB");
+    }
+}
+
+/// The server's error in its own words: `1045 (28000): Access denied…`.
+pub fn server_error(packet: &[u8]) -> Failure {
+    let ServerError { code, state, words } = match ServerError::parse(packet) {
+        Ok(error) => error,
+        Err(malformed) => return malformed,
+    };
+    let state = state.unwrap_or(b"HY000");
+    let words = String::from_utf8_lossy(&words[..words.len().min(LONGEST_MESSAGE)]);
+    let class = match code {
+        ACCESS_DENIED => Class::Authentication,
+        TLS_REQUIRED => Class::PlainRefused,
+        _ if state == INVALID_AUTHORIZATION => Class::Authentication,
+        _ => Class::Server,
+    };
+    let failure = Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state)));
+    Failure { code: Some(code), ..failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_common::constants::CapabilityFlags;
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::{CommonOkPacket, ErrPacket, OkPacketDeserializer, OldEofPacket};
+    use mysql_common::proto::MyDeserialize;
+    use proptest::prelude::*;
+
+    /// The examples of MySQL Internals, "ERR_Packet" and "OK_Packet".
+    const NO_TABLES_USED: &[u8] = b"\xff\x48\x04#HY000No tables used";
+    const OK_OF_THE_MANUAL: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+
+    #[test]
+    fn an_error_is_said_in_the_servers_words() {
+        let failure = server_error(NO_TABLES_USED);
+        assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "1096 (HY000): No tables used"));
+        assert_eq!(server_error(b"\xff\x10\x04Too many connections").detail, "1040 (HY000): Too many connections");
+    }
+
+    #[test]
+    fn errors_about_who_we_are_have_a_class_of_their_own() {
+        let class = |packet| server_error(packet).class;
+        assert_eq!(class(b"\xff\x15\x04#28000Access denied for user 'u'@'h'"), Class::Authentication);
+        assert_eq!(class(b"\xff\xa2\x06#28000Access denied for user 'root'@'h'"), Class::Authentication);
+        assert_eq!(
+            class(b"\xff\x57\x0c#HY000Connections using insecure transport are prohibited"),
+            Class::PlainRefused
+        );
+        assert_eq!(class(b"\xff\x15"), Class::Protocol, "cut");
+    }
+
+    #[test]
+    fn an_ok_counts_rows_and_an_eof_ends_them() {
+        assert_eq!(changed_rows(OK_OF_THE_MANUAL).unwrap(), 0);
+        assert_eq!(changed_rows(b"\x00\x64\x00\x02\x00\x00\x00").unwrap(), 100);
+        assert_eq!(changed_rows(NO_TABLES_USED).unwrap_err().class, Class::Server);
+        assert!(changed_rows(b"\x00\x01\x00\x0a\x00\x00\x00").is_err(), "more results");
+        let (eof, ok) = (b"\xfe\x00\x00\x02\x00", b"\xfe\x00\x00\x02\x00\x00\x00");
+        assert!(is_end(eof, false) && is_end(ok, true) && !is_end(ok, false));
+        check_end(eof, false).unwrap();
+        check_end(ok, true).unwrap();
+        assert!(check_end(b"\xfe\x00\x00\x0a\x00", false).is_err());
+    }
+
+    #[test]
+    fn long_packets_are_refused_in_both_directions() {
+        assert_eq!(header(&[0xff, 0xff, 0xff, 0]).unwrap_err().class, Class::Protocol);
+        assert_eq!(header(&[0xfe, 0xff, 0xff, 3]).unwrap(), Some((TOO_LONG - 1, 3)));
+        assert_eq!(header(&[1, 0, 0]).unwrap(), None);
+        finish(&mut vec![0; HEADER + TOO_LONG - 1], 0).unwrap();
+        assert_eq!(finish(&mut vec![0; HEADER + TOO_LONG], 0).unwrap_err().class, Class::Plan);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), without_eof in any::<bool>()) {
+            let _ = (header(&bytes), changed_rows(&bytes), check_end(&bytes, without_eof), server_error(&bytes));
+        }
+
+        /// Another implementation reads what we read.
+        #[test]
+        fn agrees_with_mysql_common(code in any::<u16>(), words in "[a-z ]{0,40}", changed in any::<u64>()) {
+            let mut error = vec![ERR];
+            error.extend(code.to_le_bytes());
+            error.extend(b"#42S02");
+            error.extend(words.as_bytes());
+            let theirs = ErrPacket::deserialize(CapabilityFlags::CLIENT_PROTOCOL_41, &mut ParseBuf(&error)).unwrap();
+            let theirs = theirs.server_error();
+            let (code, words) = (theirs.error_code(), theirs.message_str());
+            prop_assert_eq!(server_error(&error).detail, format!("{code} (42S02): {words}"));
+
+            let mut ok = vec![OK, EOF];
+            ok.extend(changed.to_le_bytes());
+            ok.extend(b"\x00\x02\x00\x00\x00");
+            let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
+            let theirs = OkPacketDeserializer::<CommonOkPacket>::deserialize(capabilities, &mut ParseBuf(&ok)).unwrap();
+            prop_assert_eq!(changed_rows(&ok).unwrap(), theirs.into_inner().affected_rows());
+            let eof = b"\xfe\x00\x00\x02\x00";
+            OkPacketDeserializer::<OldEofPacket>::deserialize(capabilities, &mut ParseBuf(eof)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What all rows have in common (MySQL Internals, "ProtocolText::ResultsetRow" and "Binary Protocol Resultset Row").
+
+use crate::bytes::Reader;
+use base::error::{Failure, Result};
+
+/// First byte of a binary row.
+pub const BINARY_ROW: u8 = 0x00;
+/// The first column's bit in a binary row's bitmap of NULLs.
+pub const FIRST_COLUMN: usize = 2;
+
+/// How the rows are laid out that a value stands in: what its bytes mean differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowFormat {
+    /// Of a query.
+    Text,
+    /// Of a prepared statement.
+    Binary,
+}
+
+/// Begin a binary row of so many columns.
+///
+/// # Errors
+/// `protocol`.
+pub fn begin_binary<'a>(reader: &mut Reader<'a>, columns: usize) -> Result<Nulls<'a>> {
+    if reader.u8()? != BINARY_ROW {
+        return Err(Failure::protocol("a row is not binary"));
+    }
+    Nulls::read(reader, columns)
+}
+
+/// Which of a binary row's columns are NULL.
+#[derive(Debug, Clone, Copy)]
+pub struct Nulls<'a>(&'a [u8]);
+
+impl<'a> Nulls<'a> {
+    /// Behind the row's first byte.
+    ///
+    /// # Errors
+    /// `protocol`.
+    pub fn read(reader: &mut Reader<'a>, columns: usize) -> Result<Self> {
+        reader.bytes(columns.saturating_add(FIRST_COLUMN).div_ceil(8)).map(Nulls)
+    }
+
+    /// Whether the column of this place is, from 0.
+    pub fn has(self, column: usize) -> bool {
+        let bit = column + FIRST_COLUMN;
+        self.0[bit / 8] >> (bit % 8) & 1 == 1
+    }
+
+    /// As it goes.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+}

@@ -1,0 +1,78 @@
+//! How the bytes of an arm go, as a plan has it.
+
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// How the bytes of an arm go.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Transport {
+    /// As they are.
+    Plain {},
+    /// Under TLS.
+    Tls(Tls),
+}
+
+/// The settings of a TLS arm.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// PEM; the system's authorities where absent.
+    pub ca_file: Option<PathBuf>,
+    /// What both ends agree on where absent.
+    pub version: Option<TlsVersion>,
+    /// What of the certificate is checked.
+    pub verify: Verify,
+    /// Whether a new connection may resume an earlier one's session.
+    pub resumption: bool,
+    /// The one suite that is offered, by OpenSSL's name, with TLS 1.2 at most; OpenSSL's own choice where absent.
+    pub cipher: Option<String>,
+    /// OpenSSL's: what it refuses as too weak. Where absent 0 with a `cipher`, else the library's.
+    pub security_level: Option<SecurityLevel>,
+}
+
+/// OpenSSL's security levels that still meet servers of today (SSL_CTX_set_security_level(3)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u32")]
+pub struct SecurityLevel(u32);
+
+impl SecurityLevel {
+    /// Nothing is refused.
+    pub const ANYTHING: SecurityLevel = SecurityLevel(0);
+
+    /// As OpenSSL counts them.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for SecurityLevel {
+    type Error = &'static str;
+
+    fn try_from(number: u32) -> Result<Self, Self::Error> {
+        if number <= 2 { Ok(SecurityLevel(number)) } else { Err("security_level is 0, 1 or 2") }
+    }
+}
+
+/// A version that is pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    #[serde(rename = "1.2")]
+    V1_2,
+    /// RFC 8446.
+    #[serde(rename = "1.3")]
+    V1_3,
+}
+
+/// What of the server's certificate is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verify {
+    /// Chain and name.
+    Full,
+    /// Chain, not name.
+    CaOnly,
+    /// Nothing.
+    None,
+}

@@ -1,0 +1,100 @@
+//! Where a server is.
+
+use base::error::{Class, Failure, Result};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// A host, by name or address, and a port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address {
+    host: String,
+    port: u16,
+    ip: Option<IpAddr>,
+}
+
+impl Address {
+    /// `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
+    ///
+    /// # Errors
+    /// `plan`, where it is none of these.
+    pub fn parse(text: &str, default_port: u16) -> Result<Self> {
+        let wrong = || Failure::new(Class::Plan, format!("'{text}' is no address such as host:port"));
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
+                (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) })
+            }
+            None => match text.split_once(':') {
+                Some((host, port)) if !port.contains(':') => (host, Some(port)),
+                _ => (text, None),
+            },
+        };
+        let port = port.map_or(Ok(default_port), |port| port.parse().map_err(|_| wrong()))?;
+        if host.is_empty() || port == 0 {
+            return Err(wrong());
+        }
+        Ok(Address { host: host.into(), port, ip: host.parse().ok() })
+    }
+
+    /// Name or address, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// TCP's.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The host as an IP address, where it is one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.ip
+    }
+
+    /// The whole as a socket address, where no name has to be resolved.
+    pub fn literal(&self) -> Option<SocketAddr> {
+        self.ip.map(|ip| SocketAddr::new(ip, self.port))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ip {
+            Some(IpAddr::V6(ip)) => write!(out, "[{ip}]:{}", self.port),
+            _ => write!(out, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_names_and_both_kinds_of_address() {
+        let shown = |text| Address::parse(text, 27017).unwrap().to_string();
+        assert_eq!(shown("db1"), "db1:27017");
+        assert_eq!(shown("db1:1"), "db1:1");
+        assert_eq!(shown("127.0.0.1:2"), "127.0.0.1:2");
+        assert_eq!(shown("[::1]:3"), "[::1]:3");
+        assert_eq!(shown("[::1]"), "[::1]:27017");
+        assert_eq!(shown("::1"), "[::1]:27017");
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        for text in ["", ":1", "h:", "h:x", "h:70000", "h:0", "[::1", "[::1]x"] {
+            assert_eq!(Address::parse(text, 1).unwrap_err().class, Class::Plan, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_reads_back_what_it_shows(text in ".{0,40}") {
+            if let Ok(address) = Address::parse(&text, 1) {
+                prop_assert_eq!(Address::parse(&address.to_string(), 1).ok().map(|read| read.port), Some(address.port));
+            }
+        }
+    }
+}

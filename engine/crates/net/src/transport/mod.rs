@@ -1,0 +1,327 @@
+//! How bytes go: plain or under TLS, behind one [`Stream`] so that a protocol does not know which.
+
+mod address;
+mod certificate;
+mod tcp;
+mod tls;
+mod tls_server;
+
+pub use address::Address;
+pub use tcp::Tcp;
+pub use tls::TlsClient;
+pub use tls_server::{Handshake, TlsServer};
+
+use crate::runtime::{Reactor, Watched, resolve::resolve};
+use crate::settings;
+use base::error::{Failure, Result};
+use openssl::ssl::{ErrorCode, SslStream};
+use record::{Phase, Security, Timeline, Traffic};
+use std::cell::RefCell;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How the connections of an arm are made; TLS settings are shared by all threads.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// As they are.
+    Plain,
+    /// Under TLS.
+    Tls(Arc<TlsClient>),
+}
+
+impl Transport {
+    /// # Errors
+    /// `tls_configuration`: a CA file that is none, a version this OpenSSL does not have.
+    pub fn new(settings: &settings::Transport) -> Result<Self> {
+        match settings {
+            settings::Transport::Plain {} => Ok(Transport::Plain),
+            settings::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::new(settings)?))),
+        }
+    }
+
+    /// As `new`, for thousands of connections most of which are idle: their buffers are given back meanwhile.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn for_many(settings: &settings::Transport) -> Result<Self> {
+        match settings {
+            settings::Transport::Plain {} => Ok(Transport::Plain),
+            settings::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::for_many(settings)?))),
+        }
+    }
+}
+
+/// What one read takes at most, from a connection whose data nobody keeps.
+const ROOM: usize = 64 * 1024;
+
+thread_local! {
+    /// Shared by all connections of a thread: thousands of idle ones need no room of their own.
+    static SHARED_ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; ROOM]);
+}
+
+/// A connection, plain or encrypted.
+pub struct Stream {
+    layer: Layer,
+}
+
+enum Layer {
+    Plain(Tcp),
+    Tls(SslStream<Tcp>),
+}
+
+/// What a layer did with an attempt to read or write without blocking.
+enum Attempt {
+    Done(usize),
+    WantsReadable,
+    WantsWritable,
+}
+
+impl Stream {
+    /// Connect to the first of the host's addresses that answers, marking `resolve` (for a name) and `tcp`.
+    ///
+    /// # Errors
+    /// `resolve`, or that of the last address tried.
+    pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
+        timeline.start(Traffic::default());
+        let addresses = match address.literal() {
+            Some(known) => vec![known],
+            None => {
+                let found = resolve(reactor, address.host(), address.port()).await?;
+                timeline.end_phase(Phase::Resolve, Traffic::default());
+                found
+            }
+        };
+        let mut outcome = Err(Failure::closed());
+        for socket_address in addresses {
+            outcome = Tcp::connect(reactor, socket_address).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        Ok(Self::over(outcome?, timeline))
+    }
+
+    /// As `connect`, to an address that is known already.
+    ///
+    /// # Errors
+    /// `refused`, `unreachable`, `timeout`.
+    pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
+        timeline.start(Traffic::default());
+        Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
+    }
+
+    fn over(tcp: Tcp, timeline: &mut Timeline) -> Self {
+        timeline.end_phase(Phase::Tcp, tcp.traffic());
+        Stream { layer: Layer::Plain(tcp) }
+    }
+
+    /// Go on under TLS, marking `tls`, where the transport says so. The protocol decides when: MySQL after a greeting.
+    ///
+    /// # Errors
+    /// The `tls_*` classes, and those of a broken connection.
+    pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
+        let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
+            return Err(Failure::protocol("TLS was asked for twice, or without settings"));
+        };
+        let stream = Stream { layer: Layer::Tls(client.handshake(tcp, address).await?) };
+        timeline.end_phase(Phase::Tls, stream.traffic());
+        Ok(stream)
+    }
+
+    /// Whether its bytes go as they are.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.layer, Layer::Plain(_))
+    }
+
+    /// What has gone over it so far, on the wire.
+    pub fn traffic(&self) -> Traffic {
+        self.tcp().traffic()
+    }
+
+    /// What the handshake agreed on; None for plain. Not for the measured path: it decodes the certificate.
+    pub fn security(&self, transport: &Transport) -> Option<Security> {
+        match (&self.layer, transport) {
+            (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
+            _ => None,
+        }
+    }
+
+    /// Send all of it.
+    ///
+    /// # Errors
+    /// Those of a broken connection; `timeout`.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.send_within(bytes, None).await
+    }
+
+    /// As `send`, to an end that takes something within so many nanoseconds, again and again; without them the task's own
+    /// deadline holds, which otherwise does not.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
+        while !bytes.is_empty() {
+            match (self.layer.write(bytes)?, timeout_ns) {
+                (Attempt::Done(sent), _) => bytes = &bytes[sent..],
+                (wait, None) => self.wait(wait).await?,
+                (wait, Some(timeout_ns)) => {
+                    let within = self.tcp().watched().within(timeout_ns);
+                    self.wait(wait).await?;
+                    drop(within);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Receive what is there, at least one byte; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// Those of a broken connection; `timeout`.
+    pub async fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.layer.read(room)? {
+                Attempt::Done(received) => return Ok(received),
+                wait => self.wait(wait).await?,
+            }
+        }
+    }
+
+    /// Receive what is there now: 0 is the end of the stream, None nothing yet.
+    ///
+    /// # Errors
+    /// Those of a broken connection.
+    pub fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
+        match self.layer.read(room)? {
+            Attempt::Done(received) => Ok(Some(received)),
+            Attempt::WantsReadable | Attempt::WantsWritable => Ok(None),
+        }
+    }
+
+    /// The other side's address; None once it is gone.
+    pub fn peer(&self) -> Option<IpAddr> {
+        let address = rustix::net::getpeername(self.tcp().watched()).ok()?;
+        SocketAddr::try_from(address?).ok().map(|address| address.ip())
+    }
+
+    /// Whether the other side has ended or broken it, as far as this thread has been told; what it sent before may still be
+    /// read.
+    pub fn is_over(&self) -> bool {
+        self.tcp().watched().is_over()
+    }
+
+    /// Wait until this holds. It is looked at whenever something has happened to one of the two.
+    ///
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn wait_for(one: &Stream, other: &Stream, holds: impl Fn() -> bool) -> Result<()> {
+        Watched::until([one.tcp().watched(), other.tcp().watched()], holds).await
+    }
+
+    /// As `receive`, into room that the thread's connections share, for what is looked at once: no bytes are the end of
+    /// the stream.
+    ///
+    /// # Errors
+    /// As `receive`.
+    pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        // Borrowed within a turn only, never while it waits.
+        loop {
+            let attempt = SHARED_ROOM.with_borrow_mut(|room| self.layer.read(room))?;
+            match attempt {
+                Attempt::Done(received) => return Ok(SHARED_ROOM.with_borrow(|room| look(&room[..received]))),
+                wait => self.wait(wait).await?,
+            }
+        }
+    }
+
+    /// Whether nothing has come since it was last read, as far as this thread has been told.
+    pub fn is_quiet(&self) -> bool {
+        !self.tcp().watched().is_readable()
+    }
+
+    /// Whether the other side still holds it and has said nothing unasked: the kernel is asked. TLS's own messages, such as
+    /// late tickets, are taken in.
+    pub async fn is_open(&mut self) -> bool {
+        loop {
+            if !matches!(self.layer.read(&mut [0; 1]), Ok(Attempt::WantsReadable)) {
+                return false;
+            }
+            match self.tcp().peek() {
+                Ok(None) => return true,
+                Ok(Some(0)) | Err(_) => return false,
+                // It is there, and the event that says so is still to be taken.
+                Ok(Some(_)) => {
+                    if self.tcp().watched().readable().await.is_err() {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Say goodbye without waiting for an answer. With TLS a `close_notify` (RFC 8446, 6.1): without one OpenSSL holds
+    /// the session for broken and will not resume it.
+    pub fn close(self) {
+        if let Layer::Tls(mut stream) = self.layer {
+            let _ = stream.shutdown();
+        }
+    }
+
+    /// As `close`, after these few last bytes of the protocol's own. They are tried once: nobody waits for them to fit.
+    pub fn close_with(mut self, farewell: &[u8]) {
+        let _ = self.layer.write(farewell);
+        self.close();
+    }
+
+    async fn wait(&self, attempt: Attempt) -> Result<()> {
+        match attempt {
+            Attempt::WantsWritable => self.tcp().watched().writable().await,
+            _ => self.tcp().watched().readable().await,
+        }
+    }
+
+    fn tcp(&self) -> &Tcp {
+        match &self.layer {
+            Layer::Plain(tcp) => tcp,
+            Layer::Tls(stream) => stream.get_ref(),
+        }
+    }
+}
+
+impl Layer {
+    fn read(&mut self, room: &mut [u8]) -> Result<Attempt> {
+        match self {
+            Layer::Plain(tcp) => plain_attempt(tcp.read(room), Attempt::WantsReadable),
+            Layer::Tls(stream) => tls_attempt(stream.ssl_read(room)),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Attempt> {
+        match self {
+            Layer::Plain(tcp) => plain_attempt(tcp.write(bytes), Attempt::WantsWritable),
+            Layer::Tls(stream) => tls_attempt(stream.ssl_write(bytes)),
+        }
+    }
+}
+
+fn plain_attempt(result: io::Result<usize>, wait: Attempt) -> Result<Attempt> {
+    match result {
+        Ok(count) => Ok(Attempt::Done(count)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(wait),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Result<Attempt> {
+    match result {
+        Ok(count) => Ok(Attempt::Done(count)),
+        Err(error) => match error.code() {
+            ErrorCode::WANT_READ => Ok(Attempt::WantsReadable),
+            ErrorCode::WANT_WRITE => Ok(Attempt::WantsWritable),
+            ErrorCode::ZERO_RETURN => Ok(Attempt::Done(0)),
+            _ => Err(tls::broken(&error)),
+        },
+    }
+}

@@ -1,0 +1,121 @@
+//! What proves that an arm really was what it says, as this end of the connection saw it.
+
+use super::{Responses, Transactions};
+use serde::Serialize;
+
+/// What one connection turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// The member, `host:port`.
+    pub server: String,
+    /// None: plain.
+    pub security: Option<Security>,
+}
+
+/// What a TLS handshake agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Security {
+    /// As OpenSSL names it.
+    pub protocol: &'static str,
+    /// As OpenSSL names it.
+    pub cipher: &'static str,
+    /// The server's key, such as `rsa-2048`.
+    pub key: String,
+    /// The certificate's chain was asked for and held.
+    pub verified: bool,
+    /// The handshake resumed an earlier session.
+    pub resumed: bool,
+}
+
+/// What the connections of a slice turned out to be.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// Every different connection that was seen: one, if the arm is what it says.
+    seen: Vec<Connection>,
+    opened: u64,
+    handshakes: u64,
+    resumed: u64,
+    /// What was answered, where the protocol is HTTP.
+    pub responses: Responses,
+    /// What came of transactions, where there are any.
+    pub transactions: Transactions,
+}
+
+/// What the connections of a slice really were. Where connections differ, their values are joined by commas.
+#[derive(Debug, Serialize)]
+pub struct EvidenceAnswer {
+    /// Connections opened in the slice, measured or not.
+    pub connections: u64,
+    /// As OpenSSL names it; null for plain.
+    pub protocol: Option<String>,
+    /// As OpenSSL names it; null for plain.
+    pub cipher: Option<String>,
+    /// The server's, such as `rsa-2048`; null for plain.
+    pub key: Option<String>,
+    /// Whether the certificate's chain was asked for and held.
+    pub verified: bool,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// TLS handshakes of the connections opened in the slice.
+    pub handshakes: u64,
+    /// The member that was measured.
+    pub server: Option<String>,
+}
+
+impl Evidence {
+    /// A connection was opened.
+    pub fn opened(&mut self, connection: Connection) {
+        self.opened += 1;
+        if let Some(security) = &connection.security {
+            self.handshakes += 1;
+            self.resumed += u64::from(security.resumed);
+        }
+        self.used(connection);
+    }
+
+    /// A connection was used, whenever it was opened.
+    pub fn used(&mut self, mut connection: Connection) {
+        // Whether it resumed is counted, and no difference in kind.
+        if let Some(security) = &mut connection.security {
+            security.resumed = false;
+        }
+        if !self.seen.contains(&connection) {
+            self.seen.push(connection);
+        }
+    }
+
+    /// Add another thread's.
+    pub fn merge(&mut self, other: Evidence) {
+        self.opened += other.opened;
+        self.handshakes += other.handshakes;
+        self.resumed += other.resumed;
+        self.responses.merge(other.responses);
+        self.transactions.merge(&other.transactions);
+        other.seen.into_iter().for_each(|connection| self.used(connection));
+    }
+
+    /// As the answer has it.
+    pub fn answer(&self) -> EvidenceAnswer {
+        let securities = || self.seen.iter().map(|connection| connection.security.as_ref());
+        let fact = |name: fn(&Security) -> &str| joined(securities().map(|found| found.map_or("plain", name)));
+        let encrypted = securities().any(|found| found.is_some());
+        EvidenceAnswer {
+            connections: self.opened,
+            protocol: fact(|security| security.protocol).filter(|_| encrypted),
+            cipher: fact(|security| security.cipher).filter(|_| encrypted),
+            key: fact(|security| &security.key).filter(|_| encrypted),
+            verified: encrypted && securities().all(|found| found.is_some_and(|security| security.verified)),
+            resumed: self.resumed,
+            handshakes: self.handshakes,
+            server: joined(self.seen.iter().map(|connection| connection.server.as_str())),
+        }
+    }
+}
+
+/// Different values, sorted, joined by commas: more than one is for the reader to see, not for us to choose from.
+fn joined<'a>(values: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    (!values.is_empty()).then(|| values.join(","))
+}

@@ -1,0 +1,332 @@
+//! Phases' times, added up exactly and as histograms. One recorder a thread, used again in every slice.
+
+use super::Phase;
+use super::timeline::{Span, Timeline, Traffic};
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Longer than any operation may take; what is longer is recorded as this in the histogram, and exactly in the
+/// sum. `costof/histogram.py` has the same bounds.
+const LONGEST_NS: u64 = 600_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// All phases' times of a slice.
+pub struct Recorder {
+    phases: [PhaseRecord; Phase::ALL.len()],
+}
+
+struct PhaseRecord {
+    totals: Totals,
+    histogram: Histogram<u64>,
+}
+
+/// What is exact.
+#[derive(Default)]
+struct Totals {
+    count: u64,
+    sum_ns: u64,
+    sum_squares_ns2: f64,
+    min_ns: u64,
+    max_ns: u64,
+    traffic: Traffic,
+}
+
+/// One phase's times, exact and as a histogram.
+#[derive(Debug, Serialize)]
+pub struct PhaseAnswer {
+    /// How many were recorded.
+    pub count: u64,
+    /// Their sum, exact.
+    pub sum_ns: u64,
+    /// The sum of their squares.
+    pub sum_squares_ns2: f64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Times that bytes arrived after bytes were sent since the last arrival.
+    pub round_trips: u64,
+    /// On the wire: with TLS, its records.
+    pub bytes_sent: u64,
+    /// On the wire: with TLS, its records.
+    pub bytes_received: u64,
+    /// HdrHistogram V2, compressed, base64; nanoseconds, three significant digits.
+    pub histogram: String,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Recorder { phases: std::array::from_fn(|_| PhaseRecord::new()) }
+    }
+}
+
+impl Recorder {
+    /// Write down an operation that succeeded. Its totals are derived here, from the very spans that are recorded.
+    pub fn record(&mut self, timeline: &Timeline) {
+        let mut delay = Span::none(Phase::Request);
+        let mut connect = Span::none(Phase::Connect);
+        let mut processing = Span::none(Phase::Processing);
+        let mut operation = Span::none(Phase::Operation);
+        let (mut connected, mut processed, mut steps) = (false, false, 0);
+        for span in timeline.spans() {
+            self.add(span);
+            if span.phase.is_in_connect() {
+                connect += *span;
+                connected = true;
+            } else if span.phase.is_in_processing() {
+                processing += *span;
+                processed = true;
+            } else if span.phase.is_of_records() || span.phase.is_of_transactions() {
+                operation += *span;
+                steps += 1;
+            } else if span.phase == Phase::Delay {
+                delay += *span;
+            } else if span.phase == Phase::FirstOperation {
+                let mut whole = Span { phase: Phase::ConnectAndFirstOperation, ..connect };
+                whole += *span;
+                self.add(&whole);
+            }
+        }
+        if connected {
+            self.add(&connect);
+        }
+        if steps > 0 {
+            self.add_operation(delay, operation, steps);
+        }
+        if processed {
+            self.add(&processing);
+            let mut request = delay;
+            request += connect;
+            request += processing;
+            self.add(&request);
+        }
+    }
+
+    /// An operation of YCSB's or TPC-C's: the only one of two steps is a read and an update.
+    fn add_operation(&mut self, delay: Span, steps: Span, count: usize) {
+        if count > 1 {
+            self.add(&Span { phase: Phase::ReadModifyWrite, ..steps });
+        }
+        let mut operation = Span { phase: Phase::Operation, ..delay };
+        operation += steps;
+        self.add(&operation);
+    }
+
+    fn add(&mut self, span: &Span) {
+        self.phases[span.phase as usize].add(span);
+    }
+
+    /// Add another thread's.
+    pub fn merge(&mut self, other: &Recorder) {
+        for (ours, theirs) in self.phases.iter_mut().zip(&other.phases) {
+            ours.merge(theirs);
+        }
+    }
+
+    /// Empty it, and keep its memory.
+    pub fn reset(&mut self) {
+        self.phases.iter_mut().for_each(PhaseRecord::reset);
+    }
+
+    /// As the answer has it: the phases that happened.
+    pub fn answer(&self) -> BTreeMap<&'static str, PhaseAnswer> {
+        let happened = Phase::ALL.iter().zip(&self.phases).filter(|(_, record)| record.totals.count > 0);
+        happened.map(|(phase, record)| (phase.name(), record.answer())).collect()
+    }
+}
+
+impl PhaseRecord {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).expect("the bounds are valid");
+        PhaseRecord { totals: Totals::default(), histogram }
+    }
+
+    fn add(&mut self, span: &Span) {
+        self.totals.merge(&Totals {
+            count: 1,
+            sum_ns: span.nanos,
+            sum_squares_ns2: span.nanos as f64 * span.nanos as f64,
+            min_ns: span.nanos,
+            max_ns: span.nanos,
+            traffic: span.traffic,
+        });
+        self.histogram.saturating_record(span.nanos);
+    }
+
+    fn merge(&mut self, other: &PhaseRecord) {
+        if other.totals.count > 0 {
+            self.totals.merge(&other.totals);
+            self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+        }
+    }
+
+    fn reset(&mut self) {
+        // A phase that did not happen has untouched memory; clearing it would make it resident.
+        if self.totals.count > 0 {
+            self.totals = Totals::default();
+            self.histogram.reset();
+        }
+    }
+
+    fn answer(&self) -> PhaseAnswer {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes).expect("writing to memory does not fail");
+        let Totals { count, sum_ns, sum_squares_ns2, min_ns, max_ns, traffic } = self.totals;
+        PhaseAnswer {
+            count,
+            sum_ns,
+            sum_squares_ns2,
+            min_ns,
+            max_ns,
+            round_trips: traffic.round_trips,
+            bytes_sent: traffic.bytes_sent,
+            bytes_received: traffic.bytes_received,
+            histogram: base64::engine::general_purpose::STANDARD.encode(bytes),
+        }
+    }
+}
+
+impl Totals {
+    fn merge(&mut self, other: &Totals) {
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.sum_squares_ns2 += other.sum_squares_ns2;
+        self.traffic += other.traffic;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::clock;
+
+    /// A connection with a query, on a connection that counts a round trip a phase.
+    fn timeline() -> Timeline {
+        through(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
+    }
+
+    fn through(phases: &[Phase]) -> Timeline {
+        let mut timeline = Timeline::default();
+        timeline.start(Traffic::default());
+        for (round_trips, phase) in phases.iter().enumerate() {
+            timeline.end_phase(*phase, Traffic { round_trips: round_trips as u64, ..Traffic::default() });
+        }
+        timeline
+    }
+
+    #[test]
+    fn the_phases_add_up_to_the_nanosecond() {
+        let mut recorder = Recorder::default();
+        (0..100).for_each(|_| recorder.record(&timeline()));
+        let phases = recorder.answer();
+        let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
+        assert_eq!(phases["connect"].sum_ns, sum(&["tcp", "tls", "hello", "auth"]));
+        assert_eq!(phases["connect_and_first_operation"].sum_ns, sum(&["connect", "first_operation"]));
+        assert_eq!(phases["connect"].round_trips, 400);
+        assert_eq!(phases["connect_and_first_operation"].round_trips, 500);
+        assert!(!phases.contains_key("operation"));
+    }
+
+    #[test]
+    fn a_connection_without_a_query_has_one_total() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Tcp, Phase::Greeting, Phase::Auth]));
+        let phases = recorder.answer();
+        let sum: u64 = ["tcp", "greeting", "auth"].iter().map(|name| phases[*name].sum_ns).sum();
+        assert_eq!(phases["connect"].sum_ns, sum);
+        assert!(!phases.contains_key("connect_and_first_operation"));
+    }
+
+    #[test]
+    fn a_request_is_its_delay_its_connection_and_its_processing() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Waiting, Phase::Receiving]));
+        assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
+        let mut timeline = Timeline::default();
+        timeline.schedule(clock::now());
+        timeline.start(Traffic::default());
+        for phase in [Phase::Tcp, Phase::Tls, Phase::Waiting, Phase::Receiving] {
+            timeline.end_phase(phase, Traffic::default());
+        }
+        recorder.record(&timeline);
+        let phases = recorder.answer();
+        let sum = |names: &[&str]| names.iter().map(|name| phases[name].sum_ns).sum::<u64>();
+        assert_eq!((phases["request"].count, phases["connect"].count), (2, 1));
+        assert_eq!(phases["connect"].sum_ns, sum(&["tcp", "tls"]));
+        assert_eq!(phases["processing"].sum_ns, sum(&["waiting", "receiving"]));
+        assert_eq!(phases["request"].sum_ns, sum(&["delay", "connect", "processing"]));
+        assert!(!phases.contains_key("connect_and_first_operation"));
+    }
+
+    #[test]
+    fn a_delay_is_beside_a_connection_and_not_in_it() {
+        let mut recorder = Recorder::default();
+        let mut timeline = Timeline::default();
+        timeline.schedule(clock::now() - 1_000_000_000);
+        timeline.start(Traffic::default());
+        timeline.end_phase(Phase::Tcp, Traffic::default());
+        timeline.end_phase(Phase::FirstOperation, Traffic::default());
+        recorder.record(&timeline);
+        let phases = recorder.answer();
+        assert!(phases["delay"].sum_ns >= 1_000_000_000);
+        assert_eq!(phases["connect"].sum_ns, phases["tcp"].sum_ns);
+        let whole = phases["tcp"].sum_ns + phases["first_operation"].sum_ns;
+        assert_eq!(phases["connect_and_first_operation"].sum_ns, whole);
+        assert!(!phases.contains_key("request"));
+    }
+
+    #[test]
+    fn a_read_and_an_update_are_one_operation() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::Read, Phase::Update]));
+        recorder.record(&through(&[Phase::Read]));
+        recorder.record(&through(&[Phase::Insert]));
+        let phases = recorder.answer();
+        let counts = |names: [&str; 5]| names.map(|name| phases.get(name).map_or(0, |phase| phase.count));
+        assert_eq!(counts(["read", "update", "insert", "read_modify_write", "operation"]), [2, 1, 1, 1, 3]);
+        let sum: u64 = ["read", "update", "insert"].iter().map(|name| phases[*name].sum_ns).sum();
+        assert_eq!(phases["operation"].sum_ns, sum);
+        assert!(!phases.contains_key("scan") && !phases.contains_key("connect"));
+    }
+
+    #[test]
+    fn a_transaction_is_an_operation() {
+        let mut recorder = Recorder::default();
+        recorder.record(&through(&[Phase::NewOrder]));
+        recorder.record(&through(&[Phase::Delivery]));
+        let phases = recorder.answer();
+        let sum = phases["new_order"].sum_ns + phases["delivery"].sum_ns;
+        assert_eq!((phases["operation"].count, phases["operation"].sum_ns), (2, sum));
+        assert!(!phases.contains_key("read_modify_write"));
+    }
+
+    #[test]
+    fn threads_merge_and_a_reset_recorder_is_empty() {
+        let (mut one, mut other) = (Recorder::default(), Recorder::default());
+        one.record(&timeline());
+        other.record(&timeline());
+        let expected = one.answer()["tcp"].sum_ns + other.answer()["tcp"].sum_ns;
+        let shortest = one.answer()["tcp"].min_ns.min(other.answer()["tcp"].min_ns);
+        one.merge(&other);
+        let merged = &one.answer()["tcp"];
+        assert_eq!((merged.count, merged.sum_ns, merged.min_ns), (2, expected, shortest));
+        one.reset();
+        assert!(one.answer().is_empty());
+        one.record(&timeline());
+        assert_eq!(one.answer()["tcp"].count, 1);
+    }
+
+    #[test]
+    fn what_is_longer_than_the_histogram_keeps_its_exact_sum() {
+        let mut record = PhaseRecord::new();
+        record.add(&Span { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
+        let answer = record.answer();
+        assert_eq!((answer.count, answer.sum_ns, answer.max_ns), (1, LONGEST_NS * 3, LONGEST_NS * 3));
+        assert_eq!(record.histogram.len(), 1);
+    }
+}

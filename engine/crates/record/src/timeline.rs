@@ -1,0 +1,120 @@
+//! The way of one operation through its phases. Neighbouring phases share a time stamp, so that their sum is the whole
+//! to the nanosecond. A timeline is written down only when its operation has succeeded: phases of a broken connection
+//! would otherwise be counted among those of whole ones.
+
+use super::Phase;
+use base::clock;
+use std::ops::{AddAssign, Sub};
+
+/// What has gone over a connection so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// On the wire.
+    pub bytes_sent: u64,
+    /// On the wire.
+    pub bytes_received: u64,
+    /// Times that bytes arrived after bytes were sent since the last arrival; and one for the TCP handshake.
+    pub round_trips: u64,
+}
+
+impl Sub for Traffic {
+    type Output = Traffic;
+
+    fn sub(self, earlier: Traffic) -> Traffic {
+        Traffic {
+            bytes_sent: self.bytes_sent - earlier.bytes_sent,
+            bytes_received: self.bytes_received - earlier.bytes_received,
+            round_trips: self.round_trips - earlier.round_trips,
+        }
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, more: Traffic) {
+        self.bytes_sent += more.bytes_sent;
+        self.bytes_received += more.bytes_received;
+        self.round_trips += more.round_trips;
+    }
+}
+
+/// One phase that was gone through.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// Which.
+    pub phase: Phase,
+    /// How long.
+    pub nanos: u64,
+    /// What went over the connection in it.
+    pub traffic: Traffic,
+}
+
+impl Span {
+    /// To add others to.
+    pub fn none(phase: Phase) -> Self {
+        Span { phase, nanos: 0, traffic: Traffic::default() }
+    }
+}
+
+impl AddAssign for Span {
+    /// One after the other; the phase stays.
+    fn add_assign(&mut self, more: Span) {
+        self.nanos += more.nanos;
+        self.traffic += more.traffic;
+    }
+}
+
+/// A connection goes through seven phases at most, after its delay.
+const MOST_SPANS: usize = 8;
+
+/// The phases of one operation, as they are gone through.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timeline {
+    scheduled: Option<u64>,
+    at: u64,
+    traffic: Traffic,
+    spans: [Option<Span>; MOST_SPANS],
+    count: usize,
+}
+
+impl Timeline {
+    /// The next operation was to begin at this instant: what it is late by is its first phase, `delay`.
+    pub fn schedule(&mut self, instant: u64) {
+        self.scheduled = Some(instant);
+    }
+
+    /// Begin anew, now, on a connection that has seen this much.
+    pub fn start(&mut self, traffic: Traffic) {
+        self.count = 0;
+        self.traffic = traffic;
+        self.at = clock::now();
+        if let Some(instant) = self.scheduled.take() {
+            let nanos = self.at.saturating_sub(instant);
+            self.spans[0] = Some(Span { phase: Phase::Delay, nanos, traffic: Traffic::default() });
+            self.count = 1;
+        }
+    }
+
+    /// The next phase goes over another connection, which has seen this much.
+    pub fn change(&mut self, traffic: Traffic) {
+        self.traffic = traffic;
+    }
+
+    /// A phase ends here and the next begins.
+    pub fn end_phase(&mut self, phase: Phase, traffic: Traffic) {
+        let now = clock::now();
+        self.spans[self.count] = Some(Span { phase, nanos: now - self.at, traffic: traffic - self.traffic });
+        self.count += 1;
+        self.at = now;
+        self.traffic = traffic;
+    }
+
+    /// The instant of the last stamp.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// What was gone through, in order.
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.spans[..self.count].iter().flatten()
+    }
+}

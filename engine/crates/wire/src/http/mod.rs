@@ -1,0 +1,201 @@
+//! HTTP/1.1 (RFC 9110, RFC 9112) as its plainest client speaks it: one request at a time on a connection, no pipelining, no
+//! redirects, bodies counted and thrown away. A name is resolved when the arm is proved, and not again.
+
+mod chunked;
+mod head;
+mod request;
+mod response;
+mod session;
+mod settings;
+
+pub use session::Session;
+pub use settings::{Http, Settings};
+
+use crate::{Detail, detail};
+use base::clock;
+use base::error::{Class, Failure, Result};
+use net::runtime::TaskId;
+use net::runtime::resolve::resolve;
+use net::runtime::{Reactor, Semaphore};
+use net::transport::{Address, Stream, Transport};
+use record::{Evidence, Timeline};
+use request::Request;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::{Job, Requests, Target};
+
+/// The ports of an address that names none.
+const PLAIN_PORT: u16 = 80;
+const TLS_PORT: u16 = 443;
+
+/// An arm's server, and what it is asked.
+pub struct Service {
+    transport: Transport,
+    address: Address,
+    /// The one of the address's that is measured.
+    place: SocketAddr,
+    request: Request,
+    requests_per_connection: Option<NonZeroU64>,
+    any_status: bool,
+    /// Of the first response.
+    body_length: u64,
+}
+
+impl Service {
+    /// Make one request of the first address that takes a connection; that one will be measured.
+    ///
+    /// # Errors
+    /// Whatever keeps a request from being answered: of the last address, or of the first that was reached.
+    pub async fn discover(
+        settings: &Settings,
+        transport: &net::settings::Transport,
+        reactor: &Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Result<Self> {
+        let transport = Transport::for_many(transport)?;
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for text in &settings.addresses {
+            let address = Address::parse(text, default_port(&transport))?;
+            reactor.set_deadline(clock::now() + timeout_ns);
+            match reach(reactor, &address).await {
+                Ok((stream, place)) => {
+                    let request = Request::new(settings, &authority(&address, default_port(&transport)))?;
+                    let Settings { requests_per_connection, any_status, .. } = *settings;
+                    let body_length = 0;
+                    let service = Service {
+                        transport,
+                        address,
+                        place,
+                        request,
+                        requests_per_connection,
+                        any_status,
+                        body_length,
+                    };
+                    return service.prove(stream, reactor).await;
+                }
+                Err(failure) => outcome = Err(failure.with(&address)),
+            }
+        }
+        outcome
+    }
+
+    async fn prove(self, stream: Stream, reactor: &Rc<Reactor>) -> Result<Self> {
+        let service = Arc::new(self);
+        let asked = service.ask_once(stream, reactor).await;
+        let length = asked.map_err(|failure| failure.with(&service.address))?;
+        let mut service = Arc::into_inner(service).expect("the session has ended");
+        service.body_length = length;
+        Ok(service)
+    }
+
+    async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<u64> {
+        let stream = self.secure(stream, &mut Timeline::default()).await?;
+        let mut session = Session::new(self.clone(), reactor.clone(), stream);
+        let response = session.request(true, &mut Evidence::default(), |_| {}).await;
+        let failed = |failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure };
+        let length = response.map_err(failed)?.body_bytes;
+        workload::Session::end(session).await;
+        Ok(length)
+    }
+
+    /// TLS directly after TCP, where the transport says so.
+    async fn secure(&self, stream: Stream, timeline: &mut Timeline) -> Result<Stream> {
+        match &self.transport {
+            Transport::Plain => Ok(stream),
+            Transport::Tls(_) => stream.secure(&self.transport, &self.address, timeline).await,
+        }
+    }
+}
+
+impl crate::Service for Service {
+    fn first_reader(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
+        let client = Client::new(self, job.reactor(), job.opening.clone());
+        job.requests(client)
+    }
+
+    fn details(&self, evidence: &Evidence) -> Option<Detail> {
+        Some(detail("http", &evidence.responses.answer(Some(self.body_length))))
+    }
+}
+
+fn default_port(transport: &Transport) -> u16 {
+    match transport {
+        Transport::Plain => PLAIN_PORT,
+        Transport::Tls(_) => TLS_PORT,
+    }
+}
+
+/// What the Host header says of an address (RFC 9110, 7.2): without the port where it is the usual one.
+fn authority(address: &Address, default_port: u16) -> String {
+    let whole = address.to_string();
+    match whole.strip_suffix(&format!(":{default_port}")) {
+        Some(host) => host.into(),
+        None => whole,
+    }
+}
+
+/// The first of the address's that takes a connection.
+async fn reach(reactor: &Rc<Reactor>, address: &Address) -> Result<(Stream, SocketAddr)> {
+    let places = match address.literal() {
+        Some(known) => vec![known],
+        None => resolve(reactor, address.host(), address.port()).await?,
+    };
+    let mut outcome = Err(Failure::closed());
+    for place in places {
+        match Stream::reach(reactor, place, &mut Timeline::default()).await {
+            Ok(stream) => return Ok((stream, place)),
+            Err(failure) => outcome = Err(failure),
+        }
+    }
+    outcome
+}
+
+/// A server that ends a plain connection without a word, when it was asked the first time.
+fn plain_refused(failure: Failure) -> Failure {
+    match failure.class {
+        Class::Closed | Class::Reset => {
+            let detail = "the server ended the connection instead of answering a plain request: it may want TLS";
+            Failure::new(Class::PlainRefused, detail)
+        }
+        _ => failure,
+    }
+}
+
+/// One worker's way to open sessions.
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+    opening: Rc<Semaphore>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, opening: Rc<Semaphore>) -> Self {
+        Client { service, reactor, opening }
+    }
+}
+
+impl workload::Client for Client {
+    type Session = Session;
+
+    fn requests_per_connection(&self) -> Option<NonZeroU64> {
+        self.service.requests_per_connection
+    }
+
+    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let Client { service, reactor, opening } = self;
+        let opened = async {
+            let _permit = opening.acquire().await?;
+            let stream = Stream::reach(reactor, service.place, timeline).await?;
+            service.secure(stream, timeline).await
+        };
+        let stream = opened.await.map_err(|failure: Failure| failure.of_a_known_server().with(&service.address))?;
+        Ok(Session::new(service.clone(), reactor.clone(), stream))
+    }
+}

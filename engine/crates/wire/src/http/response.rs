@@ -1,0 +1,345 @@
+//! Responses as they come, in pieces of any size (RFC 9112). Bodies are counted and not kept.
+
+use super::chunked::Chunked;
+use super::head::{self, Body, Head, LONGEST_HEAD};
+use base::error::{Class, Failure, Result};
+use record::Response;
+
+/// Reads one response after the other.
+#[derive(Debug, Default)]
+pub struct Reader {
+    state: State,
+    /// Of a header that did not come in one piece: the beginning.
+    partial: Vec<u8>,
+    /// The last header that came in one piece: the same bytes say the same, and most responses differ once a second.
+    last: Option<Known>,
+    bytes: u64,
+    body_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    text: Box<[u8]>,
+    head: Head,
+    /// It may name the server's software.
+    names: bool,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Head,
+    Length(Head, u64),
+    Chunked(Head, Chunked),
+    UntilClose(Head),
+}
+
+impl Reader {
+    /// The next bytes of a response, at least one; once it is whole, the response and how many of them were its own.
+    ///
+    /// # Errors
+    /// `protocol`, `plain_refused`. Nothing more can be read then.
+    pub fn take(&mut self, bytes: &[u8], software: &mut Option<String>) -> Result<Option<(Response, usize)>> {
+        let mut rest = bytes;
+        loop {
+            let taken = match &mut self.state {
+                State::Head => match self.take_head(rest, software)? {
+                    Some(taken) => taken,
+                    None => return Ok(None),
+                },
+                State::Length(_, left) => {
+                    let some = (*left).min(rest.len() as u64);
+                    *left -= some;
+                    self.body_bytes += some;
+                    self.bytes += some;
+                    some as usize
+                }
+                State::Chunked(head, chunked) => {
+                    let taken = chunked.take(rest)?;
+                    self.body_bytes += taken.data;
+                    self.bytes += taken.bytes as u64;
+                    if taken.ended {
+                        self.state = State::Length(*head, 0);
+                    }
+                    taken.bytes
+                }
+                State::UntilClose(_) => {
+                    self.body_bytes += rest.len() as u64;
+                    self.bytes += rest.len() as u64;
+                    rest.len()
+                }
+            };
+            rest = &rest[taken..];
+            match self.state {
+                State::Length(head, 0) => return Ok(Some((self.whole(head), bytes.len() - rest.len()))),
+                _ if rest.is_empty() => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// The connection has ended: where nothing said how long the body is, that is its end.
+    ///
+    /// # Errors
+    /// `short_body` within a body, `closed` before one.
+    pub fn end(&mut self) -> Result<Response> {
+        match self.state {
+            State::UntilClose(head) => Ok(self.whole(head)),
+            State::Head if self.bytes == 0 && self.partial.is_empty() => Err(Failure::closed()),
+            State::Head => {
+                Err(Failure::new(Class::Closed, "the server closed the connection within a response's header"))
+            }
+            State::Length(_, left) => Err(short(format!("{left} bytes of it were still to come"))),
+            State::Chunked(..) => Err(short("its last chunk was still to come".into())),
+        }
+    }
+
+    /// The connection broke off without an end of its own, such as TLS's `close_notify`.
+    pub fn cut(&mut self) -> Failure {
+        self.end().err().unwrap_or_else(|| short("its end was not announced".into()))
+    }
+
+    fn whole(&mut self, head: Head) -> Response {
+        let Head { status, keep_alive, .. } = head;
+        let response = Response { status, keep_alive, bytes: self.bytes, body_bytes: self.body_bytes };
+        (self.state, self.bytes, self.body_bytes) = (State::Head, 0, 0);
+        response
+    }
+
+    /// How many of these bytes belong to the header that ends within them; None where none does.
+    fn take_head(&mut self, bytes: &[u8], software: &mut Option<String>) -> Result<Option<usize>> {
+        let known = self.partial.len();
+        // Nearly every header comes in one piece: it is read where it lies.
+        let (head, length) = if known == 0 {
+            match self.recognise(bytes, software) {
+                Some(found) => found,
+                None => {
+                    head::check_beginning(bytes)?;
+                    let end = head::end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
+                    let Some(length) = end else { return self.keep(bytes) };
+                    (self.read(&bytes[..length], software)?, length)
+                }
+            }
+        } else {
+            let room = LONGEST_HEAD - known;
+            self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            head::check_beginning(&self.partial)?;
+            let Some(length) = head::end(&self.partial, known) else { return self.check_length(bytes.len() > room) };
+            let head = head::read(&self.partial[..length], software)?;
+            self.partial = Vec::new();
+            (head, length)
+        };
+        self.bytes += length as u64;
+        self.state = match head.body {
+            Body::Length(left) => State::Length(head, left),
+            Body::Chunked => State::Chunked(head, Chunked::new()),
+            Body::UntilClose => State::UntilClose(head),
+            Body::Interim => State::Head,
+        };
+        Ok(Some(length - known))
+    }
+
+    /// The header that these bytes begin with, and its length, where it is the last one again.
+    fn recognise(&self, bytes: &[u8], software: &Option<String>) -> Option<(Head, usize)> {
+        let known = self.last.as_ref().filter(|known| software.is_some() || !known.names)?;
+        bytes.starts_with(&known.text).then_some((known.head, known.text.len()))
+    }
+
+    fn read(&mut self, text: &[u8], software: &mut Option<String>) -> Result<Head> {
+        let head = head::read(text, software)?;
+        let names = software.is_some();
+        match &mut self.last {
+            // The room is used again: a header of another second is as long.
+            Some(known) if known.text.len() == text.len() => {
+                known.text.copy_from_slice(text);
+                (known.head, known.names) = (head, names);
+            }
+            last => *last = Some(Known { text: text.into(), head, names }),
+        }
+        Ok(head)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
+        self.partial.extend_from_slice(&bytes[..bytes.len().min(LONGEST_HEAD)]);
+        self.check_length(bytes.len() > LONGEST_HEAD)
+    }
+
+    fn check_length(&self, too_long: bool) -> Result<Option<usize>> {
+        if too_long { Err(Failure::protocol("the response's header is longer than 64 KiB")) } else { Ok(None) }
+    }
+}
+
+fn short(detail: String) -> Failure {
+    Failure::new(Class::ShortBody, format!("the server closed the connection within a response's body: {detail}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What becomes of these pieces, and then the end of the connection: the response and its length, or the class of the
+    /// error.
+    fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
+        let (mut reader, mut software, mut before) = (Reader::default(), None, 0);
+        for piece in pieces {
+            match reader.take(piece, &mut software) {
+                Ok(Some((response, own))) => return Ok((response, before + own)),
+                Ok(None) => before += piece.len(),
+                Err(failure) => return Err(failure.class),
+            }
+        }
+        reader.end().map(|response| (response, before)).map_err(|failure| failure.class)
+    }
+
+    fn whole(bytes: &[u8]) -> std::result::Result<(Response, usize), Class> {
+        read(std::iter::once(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    fn body_of(header: &str, rest: &str) -> std::result::Result<u64, Class> {
+        whole(format!("HTTP/1.1 200 OK\r\n{header}\r\n{rest}").as_bytes()).map(|(response, _)| response.body_bytes)
+    }
+
+    fn keeps(first: &str, header: &str) -> bool {
+        whole(format!("{first}\r\nContent-Length: 0\r\n{header}\r\n").as_bytes()).unwrap().0.keep_alive
+    }
+
+    #[test]
+    fn a_header_that_comes_again_says_the_same_and_another_of_its_length_what_it_says() {
+        let mut reader = Reader::default();
+        let mut software = None;
+        let told =
+            |status: u16| format!("HTTP/1.1 {status} x\r\nServer: s\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
+        for status in [200, 200, 404, 404, 200] {
+            let bytes = told(status);
+            let (response, own) = reader.take(&bytes, &mut software).unwrap().unwrap();
+            assert_eq!((response.status, response.body_bytes, own), (status, 2, bytes.len()));
+        }
+        let mut of_the_next_slice = None;
+        reader.take(&told(200), &mut of_the_next_slice).unwrap();
+        assert_eq!(of_the_next_slice.as_deref(), Some("s"));
+    }
+
+    #[test]
+    fn the_body_ends_where_the_header_says() {
+        assert_eq!(body_of("Content-Length: 3\r\n", "abc"), Ok(3));
+        assert_eq!(body_of("content-length: 3, 3\r\nContent-Length: 3\r\n", "abc"), Ok(3));
+        assert_eq!(body_of("Transfer-Encoding: gzip, Chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"), Ok(3));
+        assert_eq!(body_of("Transfer-Encoding: gzip\r\n", "abc"), Ok(3));
+        assert_eq!(body_of("", "until the end"), Ok(13));
+        assert_eq!(body_of("Content-Length: 4\r\n", "abc"), Err(Class::ShortBody));
+        assert_eq!(body_of("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n"), Err(Class::ShortBody));
+        assert_eq!(whole(b""), Err(Class::Closed));
+        assert_eq!(whole(b"HTTP/1.1 200 OK\r\nA: b\r\n"), Err(Class::Closed));
+        for status in ["204 No Content", "304 Not Modified"] {
+            let response = format!("HTTP/1.1 {status}\r\nContent-Length: 9\r\n\r\n");
+            assert_eq!(whole(response.as_bytes()).map(|(_, length)| length), Ok(response.len()));
+        }
+    }
+
+    #[test]
+    fn lengths_that_are_none_or_conflict_are_errors() {
+        for length in ["3\r\nContent-Length: 4", "3, 4", "", "-1", "+3", "0x3", "3 3", "18446744073709551616"] {
+            assert_eq!(body_of(&format!("Content-Length: {length}\r\n"), "abc"), Err(Class::Protocol), "{length}");
+        }
+        let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
+        assert_eq!(body_of(both, "abc"), Err(Class::Protocol));
+        for chunks in ["\r\n", ";x\r\n", "g\r\n", "-3\r\n", "3\nabc", "3\r\nabcd\r\n", "11111111111111111\r\n", "3 \n"]
+        {
+            assert_eq!(body_of("Transfer-Encoding: chunked\r\n", chunks), Err(Class::Protocol), "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn a_connection_goes_on_where_both_versions_say_so() {
+        assert!(keeps("HTTP/1.1 200 OK", ""));
+        assert!(!keeps("HTTP/1.1 200 OK", "Connection: x, Close\r\n"));
+        assert!(!keeps("HTTP/1.0 200 OK", ""));
+        assert!(keeps("HTTP/1.0 200 OK", "Connection: Keep-Alive\r\n"));
+        assert!(!keeps("HTTP/1.1 200 OK", "Connection: close\r\nConnection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn what_is_no_header_is_seen() {
+        for bytes in ["HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "SSH-2.0"]
+        {
+            assert_eq!(whole(bytes.as_bytes()), Err(Class::Protocol), "{bytes}");
+        }
+        assert_eq!(whole(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), Err(Class::Protocol));
+        assert_eq!(whole(b"\x15\x03\x03"), Err(Class::PlainRefused));
+    }
+
+    #[test]
+    fn a_header_may_be_64_kib_and_no_longer() {
+        let header = |length: usize| {
+            let frame = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: \r\n\r\n".len();
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: {}\r\n\r\n", "x".repeat(length - frame)).into_bytes()
+        };
+        for (length, expected) in [(LONGEST_HEAD, Ok(LONGEST_HEAD)), (LONGEST_HEAD + 1, Err(Class::Protocol))] {
+            let bytes = header(length);
+            assert_eq!(whole(&bytes).map(|(_, length)| length), expected);
+            assert_eq!(read(bytes.chunks(1000)).map(|(_, length)| length), expected);
+        }
+    }
+
+    /// Bytes that look like responses, right or wrong, so that splitting them meets every state.
+    fn nearly_a_response() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop::sample::select(vec![
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.0 503 Busy\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "HTTP/1.1 204 x\n",
+        ]);
+        let field = prop::sample::select(vec![
+            "Content-Length: 5\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "Connection: close\r\n",
+            "Server: x\n",
+            "Content-Length: 0\r\n",
+            "A b: c\r\n",
+            "\r\n",
+            "\n",
+        ]);
+        let body = prop::sample::select(vec![
+            "5\r\nHello\r\n",
+            "0\r\n\r\n",
+            "0;x\r\nA: b\r\n\r\n",
+            "Hello",
+            "\r\n",
+            "x",
+            "HTTP/1.1 200 OK\r\n\r\n",
+        ]);
+        let texts =
+            (prop::collection::vec(line, 0..3), prop::collection::vec(field, 0..5), prop::collection::vec(body, 0..4));
+        (texts, prop::collection::vec(any::<u8>(), 0..8)).prop_map(|((lines, fields, bodies), noise)| {
+            [lines.concat(), fields.concat(), "\r\n".into(), bodies.concat()]
+                .concat()
+                .into_bytes()
+                .into_iter()
+                .chain(noise)
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_answer_is_the_same_however_the_bytes_are_split(bytes in nearly_a_response(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
+            let mut rest = &bytes[..];
+            let mut cuts = cuts.into_iter().cycle();
+            let pieces = std::iter::from_fn(|| {
+                let (piece, after) = rest.split_at(cuts.next()?.min(rest.len()));
+                rest = after;
+                (!piece.is_empty()).then_some(piece)
+            });
+            prop_assert_eq!(read(pieces), whole(&bytes));
+            prop_assert_eq!(read(bytes.chunks(1)), whole(&bytes));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = whole(&[b"HTTP/1.1 200 OK\r\n", &bytes[..]].concat());
+            let _ = whole(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat());
+            let _ = whole(&bytes);
+        }
+    }
+}

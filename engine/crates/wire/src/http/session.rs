@@ -1,0 +1,153 @@
+//! A connection that carries requests, one at a time.
+
+use super::Service;
+use super::response::Reader;
+use base::Random;
+use base::clock;
+use base::error::{Class, Failure, Result};
+use net::runtime::Reactor;
+use net::transport::Stream;
+use record::{Connection, Evidence, Response, Traffic};
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::{Ask, Requests};
+
+/// So long a server that has announced the connection's end is waited for.
+const PARTING_NS: u64 = 200_000_000;
+/// After so many reads in a row that found something the others have their turn, and the deadline is looked at: a body
+/// that comes faster than it is read would keep both waiting for ever.
+const READS_IN_A_ROW: u32 = 64;
+
+/// A connection to the server.
+pub struct Session {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+    stream: Stream,
+    reader: Reader,
+    /// Requests that were sent.
+    sent: u64,
+    after: After,
+}
+
+/// What may happen to a connection now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Another request.
+    MayGoOn,
+    /// The server ends it.
+    ServerEnds,
+    /// Nothing: we ended it, or what comes next on it is not known.
+    Over,
+}
+
+impl Session {
+    /// Over a stream that has been made secure, where it should be.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, stream: Stream) -> Self {
+        Session { service, reactor, stream, reader: Reader::default(), sent: 0, after: After::MayGoOn }
+    }
+
+    /// Nothing came back, over plain TCP.
+    pub fn is_plain_and_silent(&self) -> bool {
+        self.stream.is_plain() && self.stream.traffic().bytes_received == 0
+    }
+
+    async fn receive(&mut self, software: &mut Option<String>) -> Result<Option<Response>> {
+        let Session { stream, reader, .. } = self;
+        let look = |bytes: &[u8]| match bytes {
+            [] => reader.end().map(Some),
+            bytes => match reader.take(bytes, software)? {
+                Some((_, own)) if own < bytes.len() => Err(Failure::protocol("more was answered than asked")),
+                Some((response, _)) => Ok(Some(response)),
+                None => Ok(None),
+            },
+        };
+        let come = stream.receive_for(look).await;
+        come.unwrap_or_else(|failure| if failure.class == Class::Closed { Err(reader.cut()) } else { Err(failure) })
+    }
+
+    fn check_status(&self, response: Response) -> Result<Response> {
+        if self.service.any_status || (200..300).contains(&response.status) {
+            return Ok(response);
+        }
+        Err(Failure::new(Class::Status, format!("the server answered with status {}", response.status)))
+    }
+}
+
+impl workload::Session for Session {
+    fn traffic(&self) -> Traffic {
+        self.stream.traffic()
+    }
+
+    fn connection(&self) -> Connection {
+        Connection { server: self.service.address.to_string(), security: self.stream.security(&self.service.transport) }
+    }
+
+    fn close(self) {
+        self.stream.close();
+    }
+
+    async fn end(mut self) {
+        if self.after == After::ServerEnds {
+            self.reactor.set_deadline(clock::now() + PARTING_NS);
+            // Its end, or whatever else comes: there is nothing more to learn.
+            let _ = self.stream.receive_for(|_| ()).await;
+        }
+        self.close();
+    }
+}
+
+impl Requests for Session {
+    async fn request(
+        &mut self,
+        last: bool,
+        evidence: &mut Evidence,
+        mut arrived: impl FnMut(Traffic),
+    ) -> Result<Response> {
+        self.after = After::Over;
+        let reused = self.sent > 0;
+        self.sent += 1;
+        self.stream.send(self.service.request.bytes(last)).await?;
+        let mut reads = 0;
+        let response = loop {
+            let come = self.receive(&mut evidence.responses.software).await;
+            if reads == 0 {
+                arrived(self.stream.traffic());
+            }
+            if let Some(response) = come? {
+                break response;
+            }
+            reads += 1;
+            if reads % READS_IN_A_ROW == 0 {
+                self.reactor.yield_now().await?;
+            }
+        };
+        self.after = match response.keep_alive {
+            true if last => After::Over,
+            true => After::MayGoOn,
+            false => After::ServerEnds,
+        };
+        evidence.responses.count(&response, reused, response.body_bytes == self.service.body_length);
+        self.check_status(response)
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.after == After::MayGoOn
+    }
+
+    async fn is_still_open(&mut self) -> bool {
+        self.stream.is_quiet() || self.is_open().await
+    }
+
+    async fn is_open(&mut self) -> bool {
+        self.stream.is_open().await
+    }
+}
+
+impl Ask for Session {
+    type About = ();
+
+    /// The only request of its connection.
+    async fn ask(&mut self, _about: &(), _random: &mut Random, evidence: &mut Evidence) -> Result<()> {
+        self.request(true, evidence, |_| {}).await.map(drop)
+    }
+}

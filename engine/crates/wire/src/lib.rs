@@ -1,0 +1,105 @@
+//! Protocols. Each is one folder here that reads its own settings, knows how to open a session, and says what can be asked
+//! over one, by the traits of [`workload`]. Nobody outside names a protocol: a plan's is looked up in [`PROTOCOLS`].
+//!
+//! To add one, write its folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
+
+pub mod http;
+pub mod mongodb;
+pub mod mysql;
+
+use base::error::Result;
+use net::runtime::{Reactor, TaskId};
+use net::settings::Transport;
+use record::Evidence;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::ycsb::TablePlace;
+use workload::{Job, Kind};
+
+/// All there are.
+pub static PROTOCOLS: &[&dyn Protocol] = &[&mongodb::Mongodb, &mysql::Mysql, &http::Http];
+
+/// A protocol, as a plan names it.
+pub trait Protocol: Sync {
+    /// In a plan.
+    fn name(&self) -> &'static str;
+
+    /// Which kinds of workload its sessions can be asked for.
+    fn kinds(&self) -> &'static [Kind];
+
+    /// Read what a plan says of a service: all of it but the protocol's name.
+    ///
+    /// # Errors
+    /// What is wrong with it, in serde's words.
+    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn Settings>>;
+}
+
+/// What a plan says of a service of one protocol.
+pub trait Settings: Debug + Send + Sync {
+    /// What of them can be refused before any server is asked, for workloads of these kinds.
+    ///
+    /// # Errors
+    /// `plan`.
+    fn check(&self, _kinds: &[Kind]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether a worker of this kind has a connection between its operations.
+    fn is_persistent(&self, kind: Kind) -> bool {
+        kind != Kind::Connect
+    }
+
+    /// Where the records are that are read and written by their keys; None, where there are none.
+    fn table(&self) -> Option<TablePlace<'_>> {
+        None
+    }
+
+    /// Find out which servers there are, and connect once to the one that will be measured. Each connection may take
+    /// `timeout_ns` nanoseconds.
+    fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
+
+    /// What a slice of a service that cannot be measured says beside what every slice says.
+    fn details(&self, _evidence: &Evidence) -> Option<Detail> {
+        None
+    }
+}
+
+/// A service on its way to be known.
+pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
+
+/// A service once it is known which of its servers do what: shared by all threads.
+pub trait Service: Send + Sync {
+    /// The server that the first worker reads.
+    fn first_reader(&self) -> String;
+
+    /// Start a worker: once for each of a plan, so that the loop that is measured is this protocol's own.
+    fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId;
+
+    /// A slice begins: what was counted while getting ready is not its.
+    fn begin_slice(&self) {}
+
+    /// What the slice that has ended says beside what every slice says.
+    fn details(&self, _evidence: &Evidence) -> Option<Detail> {
+        None
+    }
+}
+
+/// Beside what every slice says: a name in its answer, and what it holds.
+pub type Detail = (&'static str, Box<RawValue>);
+
+/// A detail of this name.
+///
+/// # Panics
+/// Where the value is no JSON.
+pub fn detail(name: &'static str, value: &impl serde::Serialize) -> Detail {
+    (name, serde_json::value::to_raw_value(value).expect("counts are JSON"))
+}
+
+/// The protocol that a plan names so.
+pub fn protocol(name: &str) -> Option<&'static dyn Protocol> {
+    PROTOCOLS.iter().copied().find(|protocol| protocol.name() == name)
+}

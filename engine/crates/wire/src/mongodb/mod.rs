@@ -1,0 +1,263 @@
+//! MongoDB's wire protocol: OP_MSG, hello, SCRAM-SHA-256, discovery of a replica set, and the commands of a key-value
+//! workload. What drivers do and can be seen in a measurement, this does: hello carries a speculative authentication,
+//! so a connection with a user takes one round trip for hello and one for auth; salted passwords are kept; a connection
+//! is used for one operation at a time.
+
+mod channel;
+mod find;
+mod handshake;
+mod insert;
+mod message;
+mod scram;
+mod settings;
+mod topology;
+mod ycsb;
+
+pub use settings::{Mongodb, ReadPreference, Settings, WriteConcern};
+
+use base::Random;
+use base::clock;
+use base::error::{Class, Failure, Result};
+use channel::Channel;
+use find::FindRequest;
+use insert::InsertRequest;
+use net::runtime::Reactor;
+use net::runtime::TaskId;
+use net::transport::{Address, Stream, Transport};
+use record::{Connection, Evidence, Phase, Timeline, Traffic};
+use scram::Credentials;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError, RwLock};
+use topology::{Members, Scout};
+use workload::ycsb::{Fields, Key, Table, Values};
+use workload::{Ask, Job, KeyValue, Records, Target};
+use ycsb::Commands;
+
+/// The port of an address that names none.
+const DEFAULT_PORT: u16 = 27017;
+/// While a set elects a primary: between two looks at it, and how long one member may take to answer.
+const LOOK_EVERY_NS: u64 = 50_000_000;
+const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
+
+/// An arm's replica set, or single server, as discovery found it.
+pub struct Service {
+    settings: Settings,
+    transport: Transport,
+    credentials: Option<Credentials>,
+    find: FindRequest,
+    insert: InsertRequest,
+    commands: Commands,
+    /// Of the last discovery: another primary may have been elected since the first.
+    members: RwLock<Arc<Members>>,
+}
+
+impl Service {
+    /// Find the members through any seed that answers, and open one session to the first one to read.
+    ///
+    /// # Errors
+    /// `no_member` and whatever keeps a session from being opened.
+    pub async fn discover(
+        settings: &Settings,
+        transport: &net::settings::Transport,
+        reactor: &Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Result<Self> {
+        let transport = Transport::new(transport)?;
+        let credentials = Credentials::new(settings)?;
+        let members = Scout { settings, transport: &transport, reactor, timeout_ns }.discover().await?;
+        let service = Service {
+            find: FindRequest::new(settings),
+            insert: InsertRequest::new(settings),
+            commands: Commands::new(settings),
+            settings: settings.clone(),
+            transport,
+            credentials,
+            members: RwLock::new(Arc::new(members)),
+        };
+        let address = service.reader(0);
+        reactor.set_deadline(clock::now() + timeout_ns);
+        let session = service.open(reactor, &address, &mut Timeline::default()).await;
+        session.map_err(|failure| failure.with(&address))?.close();
+        Ok(service)
+    }
+
+    /// The member that this worker reads.
+    pub fn reader(&self, worker: usize) -> Address {
+        let members = self.members();
+        members.readers[worker % members.readers.len()].clone()
+    }
+
+    fn members(&self) -> Arc<Members> {
+        self.members.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Discover the members anew.
+    async fn look(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
+        let scout =
+            Scout { settings: &self.settings, transport: &self.transport, reactor, timeout_ns: LOOK_TIMEOUT_NS };
+        let members = scout.discover().await?;
+        if matches!(target, Target::Writer) && members.writer.is_none() {
+            return Err(no_primary());
+        }
+        *self.members.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
+        Ok(())
+    }
+
+    /// A channel that is authenticated.
+    async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Channel> {
+        let stream = connect(reactor, address, &self.transport, timeline).await?;
+        let mut channel = Channel::new(stream);
+        let greeted = handshake::hello(&mut channel, self.credentials.as_ref()).await?;
+        timeline.end_phase(Phase::Hello, channel.traffic());
+        if let (Some(credentials), Some(exchange)) = (&self.credentials, greeted.exchange) {
+            handshake::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
+            timeline.end_phase(Phase::Auth, channel.traffic());
+        }
+        Ok(channel)
+    }
+}
+
+impl crate::Service for Service {
+    fn first_reader(&self) -> String {
+        self.reader(0).to_string()
+    }
+
+    fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
+        let client = Client::new(self, job.reactor());
+        let table = Table::new(job.data, job.seed);
+        job.records(client, table)
+    }
+}
+
+/// TCP, and TLS where the transport says so: MongoDB has no greeting before it.
+async fn connect(
+    reactor: &Rc<Reactor>,
+    address: &Address,
+    transport: &Transport,
+    timeline: &mut Timeline,
+) -> Result<Stream> {
+    let stream = Stream::connect(reactor, address, timeline).await?;
+    match transport {
+        Transport::Plain => Ok(stream),
+        Transport::Tls(_) => stream.secure(transport, address, timeline).await,
+    }
+}
+
+fn no_primary() -> Failure {
+    Failure::new(Class::NoMember, "the set has no primary to write to")
+}
+
+/// One worker's way to open sessions.
+#[derive(Clone)]
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
+        Client { service, reactor }
+    }
+
+    fn address(&self, target: Target) -> Result<Address> {
+        match target {
+            Target::Reader(worker) => Ok(self.service.reader(worker)),
+            Target::Writer => self.service.members().writer.clone().ok_or_else(no_primary),
+        }
+    }
+}
+
+impl workload::Client for Client {
+    type Session = Session;
+
+    async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let address = self.address(target)?;
+        let opened = self.service.open(&self.reactor, &address, timeline).await;
+        let channel = opened.map_err(|failure| failure.of_a_known_server().with(&address))?;
+        Ok(Session { service: self.service.clone(), address, channel, last_key: Vec::new() })
+    }
+
+    fn is_one_server(&self, one: Target, other: Target) -> bool {
+        matches!((self.address(one), self.address(other)), (Ok(one), Ok(other)) if one == other)
+    }
+
+    async fn rediscover(&self, target: Target) -> Result<()> {
+        let until = self.reactor.deadline();
+        loop {
+            let found = self.service.look(&self.reactor, target).await;
+            // Looking has set deadlines of its own.
+            self.reactor.set_deadline(until);
+            let next = clock::now() + LOOK_EVERY_NS;
+            if found.is_ok() || next >= until {
+                return found;
+            }
+            self.reactor.sleep_until(next).await;
+        }
+    }
+}
+
+/// An authenticated connection to one member.
+pub struct Session {
+    service: Arc<Service>,
+    address: Address,
+    channel: Channel,
+    /// A scan's.
+    last_key: Vec<u8>,
+}
+
+impl workload::Session for Session {
+    fn traffic(&self) -> Traffic {
+        self.channel.traffic()
+    }
+
+    fn connection(&self) -> Connection {
+        Connection {
+            server: self.address.to_string(),
+            security: self.channel.stream().security(&self.service.transport),
+        }
+    }
+
+    fn close(self) {
+        self.channel.close();
+    }
+}
+
+impl Ask for Session {
+    type About = Table;
+
+    /// Reads one record by its key. That there is none is an error: the record was loaded.
+    async fn ask(&mut self, table: &Table, random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
+        let record = random.below(table.records());
+        self.service.find.encode(self.channel.request(), &table.key(record));
+        let reply = self.channel.exchange().await?;
+        find::check_one_document(reply)
+    }
+}
+
+impl KeyValue for Session {
+    async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
+        self.service.insert.encode(self.channel.request(), table, records);
+        let reply = self.channel.exchange().await?;
+        insert::check_written(reply).map(|_| ())
+    }
+}
+
+impl Records for Session {
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        self.service.commands.insert(&mut self.channel, key, values).await
+    }
+
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
+        self.service.commands.read(&mut self.channel, key, fields).await
+    }
+
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        self.service.commands.update(&mut self.channel, key, values).await
+    }
+
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
+        self.service.commands.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
+    }
+}

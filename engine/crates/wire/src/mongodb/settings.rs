@@ -1,0 +1,140 @@
+//! What a plan says of a MongoDB service.
+
+use crate::Discovery;
+use base::Secret;
+use net::runtime::Reactor;
+use net::settings::Transport;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::ycsb::TablePlace;
+use workload::{Kind, RECORDS};
+
+/// Where a MongoDB service is and how it is read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Seeds, `host:port`; any one that answers is enough.
+    pub addresses: Vec<String>,
+    /// The set's name; a single server where null.
+    pub replica_set: Option<String>,
+    /// Which members are read.
+    #[serde(default)]
+    pub read_preference: ReadPreference,
+    /// Null: no authentication.
+    pub username: Option<String>,
+    /// Null: no authentication.
+    pub password: Option<Secret>,
+    /// The database that knows the user.
+    #[serde(default = "admin")]
+    pub auth_source: String,
+    /// The database of the records.
+    pub database: String,
+    /// The collection of the records.
+    pub collection: String,
+    /// Sent with every write; the server's default where absent.
+    pub write_concern: Option<WriteConcern>,
+}
+
+/// How many members must have a write before it is answered (MongoDB's `w`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenConcern")]
+pub enum WriteConcern {
+    /// Most of those that vote.
+    Majority,
+    /// So many, the primary among them.
+    Members(i32),
+}
+
+/// As a plan has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenConcern {
+    Words(String),
+    Members(i64),
+    Other(serde::de::IgnoredAny),
+}
+
+impl TryFrom<WrittenConcern> for WriteConcern {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenConcern) -> std::result::Result<Self, Self::Error> {
+        match written {
+            WrittenConcern::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
+            // Without acknowledgement there is nothing to measure.
+            WrittenConcern::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
+            _ => Err("write_concern is \"majority\" or a number of members from 1 to 50"),
+        }
+    }
+}
+
+fn admin() -> String {
+    "admin".into()
+}
+
+/// Which members are read (MongoDB server selection specification, "Read preference").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReadPreference {
+    /// The primary alone.
+    #[default]
+    Primary,
+    /// The primary, a secondary without one.
+    PrimaryPreferred,
+    /// Secondaries alone.
+    Secondary,
+    /// Secondaries, the primary without any.
+    SecondaryPreferred,
+    /// All of them.
+    Nearest,
+}
+
+/// A replica set or a single `mongod`.
+pub struct Mongodb;
+
+impl crate::Protocol for Mongodb {
+    fn name(&self) -> &'static str {
+        "mongodb"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        RECORDS
+    }
+
+    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn crate::Settings>> {
+        Ok(Arc::new(Settings::deserialize(written)?))
+    }
+}
+
+impl crate::Settings for Settings {
+    fn table(&self) -> Option<TablePlace<'_>> {
+        Some(TablePlace { addresses: &self.addresses, database: &self.database, table: &self.collection })
+    }
+
+    fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a> {
+        Box::pin(async move {
+            let service = super::Service::discover(self, transport, reactor, timeout_ns).await?;
+            Ok(Arc::new(service) as Arc<dyn crate::Service>)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_write_concern() {
+        let service = r#"{"addresses": [], "database": "d", "collection": "c", "write_concern": X}"#;
+        let read = |concern: &str| serde_json::from_str::<Settings>(&service.replace('X', concern));
+        for (concern, expected) in
+            [("\"majority\"", Some(WriteConcern::Majority)), ("2", Some(WriteConcern::Members(2))), ("null", None)]
+        {
+            assert_eq!(read(concern).unwrap().write_concern, expected);
+        }
+        for refused in ["0", "51", "-1", "1.5", "\"most\"", "true", "{\"w\": 1}"] {
+            assert!(read(refused).unwrap_err().to_string().contains("write_concern is"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Which members a service has, and which of them are read and written (Server Discovery and Monitoring, Server
+//! Selection specifications; without monitoring: a run measures the members it found at its start, and a member that
+//! goes away is an error of its arm; YCSB's workloads alone look again, so that a run outlasts an election).
+
+use super::channel::Channel;
+use super::{DEFAULT_PORT, handshake, message};
+use crate::mongodb::{ReadPreference, Settings};
+use base::clock;
+use base::error::{Class, Failure, Result};
+use bson::RawDocument;
+use net::runtime::Reactor;
+use net::transport::{Address, Transport};
+use record::Timeline;
+use std::rc::Rc;
+
+/// The members that are used.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Members {
+    /// Where writes go; a service without one can still be read.
+    pub writer: Option<Address>,
+    /// Those that fit the read preference, sorted; at least one.
+    pub readers: Vec<Address>,
+}
+
+/// What a server said of itself and its set.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Description {
+    set: Option<String>,
+    writable: bool,
+    secondary: bool,
+    /// Hosts and passives: what clients may read. Hidden members are in neither.
+    members: Vec<String>,
+}
+
+/// Asks servers what they are, over connections of their own; no user is needed for that.
+pub struct Scout<'a> {
+    /// Seeds, the set's name, the read preference.
+    pub settings: &'a Settings,
+    /// As the arm will be measured: a member that does not speak TLS fits no TLS arm.
+    pub transport: &'a Transport,
+    /// The thread's.
+    pub reactor: &'a Rc<Reactor>,
+    /// How long one server may take to answer, in nanoseconds.
+    pub timeout_ns: u64,
+}
+
+impl Scout<'_> {
+    /// Find the members through the first seed that answers.
+    ///
+    /// # Errors
+    /// `no_member`, or why the last seed did not answer.
+    pub async fn discover(&self) -> Result<Members> {
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for seed in &self.settings.addresses {
+            let seed = Address::parse(seed, DEFAULT_PORT)?;
+            match self.ask(&seed).await {
+                Ok(description) => return self.members(seed, description).await,
+                Err(failure) => outcome = Err(failure.with(&seed)),
+            }
+        }
+        outcome
+    }
+
+    async fn members(&self, seed: Address, description: Description) -> Result<Members> {
+        let Some(set) = &self.settings.replica_set else {
+            return Ok(Members { writer: description.writable.then(|| seed.clone()), readers: vec![seed] });
+        };
+        if description.set.as_ref() != Some(set) {
+            let other = description.set.as_deref().map_or("no replica set".into(), |set| format!("replica set {set}"));
+            return Err(Failure::new(Class::NoMember, format!("{seed}: the server is of {other}, not of {set}")));
+        }
+        let mut found = Vec::new();
+        let mut silent = None;
+        for name in &description.members {
+            let address = Address::parse(name, DEFAULT_PORT).map_err(|failure| Failure::protocol(failure.detail))?;
+            match self.ask(&address).await {
+                Ok(description) => found.push((address, description)),
+                Err(failure) => silent = silent.or(Some(failure.with(&address))),
+            }
+        }
+        select(found, self.settings.read_preference, silent)
+    }
+
+    async fn ask(&self, address: &Address) -> Result<Description> {
+        self.reactor.set_deadline(clock::now() + self.timeout_ns);
+        let stream = super::connect(self.reactor, address, self.transport, &mut Timeline::default()).await?;
+        let mut channel = Channel::new(stream);
+        let greeted = handshake::hello(&mut channel, None).await?;
+        let description = describe(&greeted.reply)?;
+        channel.close();
+        Ok(description)
+    }
+}
+
+/// Choose among the members that answered; `silent` is why another did not.
+fn select(
+    mut found: Vec<(Address, Description)>,
+    preference: ReadPreference,
+    silent: Option<Failure>,
+) -> Result<Members> {
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    let of = |wanted: fn(&Description) -> bool| -> Vec<Address> {
+        found.iter().filter(|(_, member)| wanted(member)).map(|(address, _)| address.clone()).collect()
+    };
+    let primary = of(|member| member.writable);
+    let secondaries = of(|member| member.secondary);
+    let first_of = |one: &Vec<Address>, other: &Vec<Address>| if one.is_empty() { other } else { one }.clone();
+    let readers = match preference {
+        ReadPreference::Primary => primary.clone(),
+        ReadPreference::PrimaryPreferred => first_of(&primary, &secondaries),
+        ReadPreference::Secondary => secondaries.clone(),
+        ReadPreference::SecondaryPreferred => first_of(&secondaries, &primary),
+        ReadPreference::Nearest => of(|member| member.writable || member.secondary),
+    };
+    if readers.is_empty() {
+        let seen = format!("{} primary and {} secondaries answered", primary.len(), secondaries.len());
+        let detail = format!("no member fits the read preference {preference:?}: {seen}");
+        return Err(silent.unwrap_or_else(|| Failure::new(Class::NoMember, detail)));
+    }
+    Ok(Members { writer: primary.into_iter().next(), readers })
+}
+
+pub(super) fn describe(reply: &RawDocument) -> Result<Description> {
+    let is = |name| reply.get_bool(name).unwrap_or(false);
+    let mut members = Vec::new();
+    for list in ["hosts", "passives"] {
+        let Ok(names) = reply.get_array(list) else { continue };
+        for name in names {
+            let name = name.map_err(message::malformed)?.as_str();
+            members.push(name.ok_or_else(|| Failure::protocol("a member's name is no text"))?.to_owned());
+        }
+    }
+    Ok(Description {
+        set: reply.get_str("setName").ok().map(str::to_owned),
+        writable: is("isWritablePrimary"),
+        secondary: is("secondary"),
+        members,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(port: u16, writable: bool, secondary: bool) -> (Address, Description) {
+        let address = Address::parse(&format!("host:{port}"), DEFAULT_PORT).unwrap();
+        (address, Description { writable, secondary, ..Description::default() })
+    }
+
+    fn readers(found: &[(u16, bool, bool)], preference: ReadPreference) -> Vec<u16> {
+        let found = found.iter().map(|&(port, writable, secondary)| member(port, writable, secondary)).collect();
+        let members = select(found, preference, None);
+        members.map_or_else(|_| Vec::new(), |members| members.readers.iter().map(Address::port).collect())
+    }
+
+    #[test]
+    fn each_preference_finds_its_members_in_order() {
+        use ReadPreference::*;
+        let set = [(3, false, true), (1, true, false), (2, false, true), (4, false, false)];
+        for (preference, expected) in [
+            (Primary, vec![1]),
+            (PrimaryPreferred, vec![1]),
+            (Secondary, vec![2, 3]),
+            (SecondaryPreferred, vec![2, 3]),
+            (Nearest, vec![1, 2, 3]),
+        ] {
+            assert_eq!(readers(&set, preference), expected, "{preference:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_preferred_has_a_substitute() {
+        use ReadPreference::*;
+        assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
+        assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);
+        assert!(readers(&[(1, true, false)], Secondary).is_empty());
+        assert!(readers(&[(2, false, true)], Primary).is_empty());
+    }
+
+    #[test]
+    fn without_a_fitting_member_a_silent_one_is_the_reason() {
+        let lonely = || vec![member(1, true, false)];
+        let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
+        assert_eq!(reason(None), Class::NoMember);
+        assert_eq!(reason(Some(Failure::new(Class::Refused, ""))), Class::Refused);
+    }
+}

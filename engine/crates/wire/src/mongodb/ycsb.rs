@@ -1,0 +1,420 @@
+//! YCSB's operations as its MongoDB binding asks for them (`site.ycsb.db.MongoDbClient`): each command is written
+//! straight into the message, around parts that never change.
+
+use super::channel::Channel;
+use super::find::mode;
+use super::insert::{append_write_concern, check_written, set_length};
+use super::message;
+use crate::mongodb::{ReadPreference, Settings};
+use base::error::{Class, Failure, Result};
+use bson::raw::cstr;
+use bson::spec::BinarySubtype;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use std::io::Write;
+use workload::ycsb::{Fields, Key, Values};
+
+/// Element types of BSON.
+const STRING: u8 = 0x02;
+const DOCUMENT: u8 = 0x03;
+const BINARY: u8 = 0x05;
+const INT32: u8 = 0x10;
+const INT64: u8 = 0x12;
+
+/// What never changes in the commands of an arm.
+pub struct Commands {
+    insert: RawDocumentBuf,
+    update: RawDocumentBuf,
+    /// `find`'s first element, its last ones where it reads one document, and those where it reads many.
+    find: Vec<u8>,
+    one: Vec<u8>,
+    many: Vec<u8>,
+    /// `getMore`'s after the cursor.
+    more: Vec<u8>,
+}
+
+impl Commands {
+    /// For this collection, read preference and write concern.
+    pub fn new(settings: &Settings) -> Self {
+        let (collection, database) = (settings.collection.as_str(), settings.database.as_str());
+        let mut insert = rawdoc! { "insert": collection, "ordered": true, "$db": database };
+        let mut update = rawdoc! { "update": collection, "ordered": true, "$db": database };
+        append_write_concern(&mut insert, settings);
+        append_write_concern(&mut update, settings);
+        let mut one = rawdoc! { "limit": 1, "singleBatch": true, "$db": database };
+        let mut many = rawdoc! { "sort": { "_id": 1 }, "$db": database };
+        let mut more = rawdoc! { "collection": collection, "$db": database };
+        // Drivers leave the default out.
+        if settings.read_preference != ReadPreference::Primary {
+            for command in [&mut one, &mut many, &mut more] {
+                command.append(cstr!("$readPreference"), rawdoc! { "mode": mode(settings.read_preference) });
+            }
+        }
+        Commands {
+            insert,
+            update,
+            find: elements(&rawdoc! { "find": collection }),
+            one: elements(&one),
+            many: elements(&many),
+            more: elements(&more),
+        }
+    }
+
+    /// Insert a document.
+    ///
+    /// # Errors
+    /// `server`, also where the write concern was not met; `protocol`, those of a broken connection.
+    pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
+        let message = channel.request();
+        append_command(message, &self.insert, b"documents\0", |message| {
+            append_id(message, key);
+            append_values(message, values);
+        });
+        written(channel.exchange().await?, "inserted")
+    }
+
+    /// Set a document's fields.
+    ///
+    /// # Errors
+    /// As `insert`; `server`, where there is none.
+    pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
+        let message = channel.request();
+        append_command(message, &self.update, b"updates\0", |message| {
+            append_document(message, b"q\0", |query| append_id(query, key));
+            append_document(message, b"u\0", |update| {
+                append_document(update, b"$set\0", |set| append_values(set, values));
+            });
+        });
+        written(channel.exchange().await?, "updated")
+    }
+
+    /// Read a document.
+    ///
+    /// # Errors
+    /// `server`, where there is none; `protocol`, those of a broken connection.
+    pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
+        let message = channel.request();
+        append_body(message, |message| {
+            message.extend_from_slice(&self.find);
+            append_document(message, b"filter\0", |filter| append_id(filter, key));
+            append_projection(message, fields);
+            message.extend_from_slice(&self.one);
+        });
+        super::find::check_one_document(channel.exchange().await?)
+    }
+
+    /// Read so many documents from this key on, in as many batches as the server makes of them. `last` is where the
+    /// last key is kept.
+    ///
+    /// # Errors
+    /// `server`, where there is none; `protocol`, also where they are out of order.
+    pub async fn scan(
+        &self,
+        channel: &mut Channel,
+        from: &Key,
+        count: u64,
+        fields: Fields,
+        last: &mut Vec<u8>,
+    ) -> Result<()> {
+        last.clear();
+        last.extend_from_slice(from.as_bytes());
+        append_body(channel.request(), |message| {
+            message.extend_from_slice(&self.find);
+            append_document(message, b"filter\0", |filter| {
+                append_document(filter, b"_id\0", |range| append_string(range, b"$gte\0", from.as_bytes()));
+            });
+            append_projection(message, fields);
+            append_int64(message, b"limit\0", count as i64);
+            message.extend_from_slice(&self.many);
+        });
+        let mut batch = read_batch(channel.exchange().await?, last)?;
+        let mut found = batch.documents;
+        while batch.cursor != 0 {
+            append_body(channel.request(), |message| {
+                append_int64(message, b"getMore\0", batch.cursor);
+                message.extend_from_slice(&self.more);
+            });
+            batch = read_batch(channel.exchange().await?, last)?;
+            found += batch.documents;
+        }
+        match found {
+            0 => Err(Failure::new(Class::Server, "the scan found no document: is the data loaded?")),
+            found if found > count => {
+                Err(Failure::protocol(format!("{found} documents, where {count} were asked for")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A document's elements, without its length and its end.
+fn elements(document: &RawDocumentBuf) -> Vec<u8> {
+    let bytes = document.as_bytes();
+    bytes[4..bytes.len() - 1].to_vec()
+}
+
+/// A message whose body is written by `elements`.
+fn append_body(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
+    message::begin(message);
+    enclosed(message, elements);
+}
+
+/// A message with this body, and a section of this name (its zero included) with one document.
+fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], document: impl FnOnce(&mut Vec<u8>)) {
+    message::begin(message);
+    message.extend_from_slice(body.as_bytes());
+    // Section kind 1, a document sequence: its length, its name, its documents.
+    message.push(1);
+    let at = message.len();
+    message.extend_from_slice(&[0; 4]);
+    message.extend_from_slice(name);
+    enclosed(message, document);
+    set_length(message, at);
+}
+
+/// A document's length, its elements, its end.
+fn enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
+    let at = message.len();
+    message.extend_from_slice(&[0; 4]);
+    elements(message);
+    message.push(0);
+    set_length(message, at);
+}
+
+/// Names here and below end with their zero.
+fn append_document(message: &mut Vec<u8>, name: &[u8], elements: impl FnOnce(&mut Vec<u8>)) {
+    message.push(DOCUMENT);
+    message.extend_from_slice(name);
+    enclosed(message, elements);
+}
+
+fn append_id(message: &mut Vec<u8>, key: &Key) {
+    append_string(message, b"_id\0", key.as_bytes());
+}
+
+fn append_string(message: &mut Vec<u8>, name: &[u8], text: &[u8]) {
+    message.push(STRING);
+    message.extend_from_slice(name);
+    message.extend_from_slice(&(text.len() as i32 + 1).to_le_bytes());
+    message.extend_from_slice(text);
+    message.push(0);
+}
+
+fn append_int64(message: &mut Vec<u8>, name: &[u8], number: i64) {
+    message.push(INT64);
+    message.extend_from_slice(name);
+    message.extend_from_slice(&number.to_le_bytes());
+}
+
+fn append_field_name(message: &mut Vec<u8>, field: u32) {
+    message.extend_from_slice(b"field");
+    // Ten times a record: the formatter costs as much as what is around it.
+    match field {
+        0..10 => message.push(b'0' + field as u8),
+        _ => write!(message, "{field}").expect("memory takes what is written"),
+    }
+    message.push(0);
+}
+
+/// The fields as YCSB's binding stores them: binary.
+fn append_values(message: &mut Vec<u8>, values: Values<'_>) {
+    values.append(message, |message, field, length| {
+        message.push(BINARY);
+        append_field_name(message, field);
+        message.extend_from_slice(&(length as i32).to_le_bytes());
+        message.push(BinarySubtype::Generic.into());
+    });
+}
+
+fn append_projection(message: &mut Vec<u8>, fields: Fields) {
+    if let Fields::One(field) = fields {
+        append_document(message, b"projection\0", |projection| {
+            projection.push(INT32);
+            append_field_name(projection, field);
+            projection.extend_from_slice(&1_i32.to_le_bytes());
+        });
+    }
+}
+
+fn written(reply: &RawDocument, how: &str) -> Result<()> {
+    match check_written(reply)? {
+        1 => Ok(()),
+        other => {
+            Err(Failure::new(Class::Server, format!("{other} documents were {how}, where one is: is the data loaded?")))
+        }
+    }
+}
+
+/// A part of a scan's answer.
+struct Batch {
+    documents: u64,
+    /// 0: there are no more.
+    cursor: i64,
+}
+
+/// Keys come in order, none below `last`, where the last of them is left.
+fn read_batch(reply: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
+    let (mut ok, mut batch) = (false, None);
+    for element in reply.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("ok", value) => ok = message::is_one(value),
+            ("cursor", RawBsonRef::Document(cursor)) => batch = Some(read_cursor(cursor, last)?),
+            _ => {}
+        }
+    }
+    match (ok, batch) {
+        (false, _) => Err(message::server_error(reply)),
+        (true, Some(batch)) => Ok(batch),
+        (true, None) => Err(Failure::protocol("the answer to a scan has no cursor")),
+    }
+}
+
+fn read_cursor(cursor: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
+    let mut batch = Batch { documents: 0, cursor: 0 };
+    for element in cursor.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("id", RawBsonRef::Int64(id)) => batch.cursor = id,
+            ("firstBatch" | "nextBatch", RawBsonRef::Array(documents)) => {
+                let mut newest: Option<&[u8]> = None;
+                for document in documents {
+                    let document = document.map_err(message::malformed)?.as_document();
+                    let document = document.ok_or_else(|| Failure::protocol("a batch holds more than documents"))?;
+                    let key = document.get_str("_id").map_err(message::malformed)?.as_bytes();
+                    if key < newest.unwrap_or(last) {
+                        return Err(Failure::protocol("the documents of a scan are out of order"));
+                    }
+                    newest = Some(key);
+                    batch.documents += 1;
+                }
+                if let Some(newest) = newest {
+                    last.clear();
+                    last.extend_from_slice(newest);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Random;
+    use proptest::prelude::*;
+    use workload::ycsb::Lengths;
+
+    fn commands(more: serde_json::Value) -> Commands {
+        let mut settings = serde_json::json!({"addresses": ["a"], "database": "d", "collection": "c"});
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Commands::new(&serde_json::from_value(settings).unwrap())
+    }
+
+    /// A command's body, and the one document of the section after it.
+    fn parts<'a>(message: &'a [u8], name: &[u8]) -> (&'a RawDocument, &'a RawDocument) {
+        let body_length = i32::from_le_bytes(message[message::BODY_AT..][..4].try_into().unwrap()) as usize;
+        let (body, section) = message[message::BODY_AT..].split_at(body_length);
+        let section = section.strip_prefix(&[1]).unwrap();
+        assert_eq!(section[..4], (section.len() as i32).to_le_bytes());
+        let document = section[4..].strip_prefix(name).unwrap();
+        (RawDocument::from_bytes(body).unwrap(), RawDocument::from_bytes(document).unwrap())
+    }
+
+    fn field_lengths(document: &RawDocument) -> Vec<(String, usize)> {
+        let fields = document.iter().map(|element| element.unwrap());
+        let fields = fields.filter(|(name, _)| name.as_str() != "_id");
+        fields.map(|(name, value)| (name.as_str().to_owned(), value.as_binary().unwrap().bytes.len())).collect()
+    }
+
+    #[test]
+    fn writes_say_how_many_members_must_have_them() {
+        for (concern, expected) in
+            [(serde_json::json!("majority"), rawdoc! { "w": "majority" }), (serde_json::json!(3), rawdoc! { "w": 3 })]
+        {
+            let commands = commands(serde_json::json!({"write_concern": concern}));
+            for command in [&commands.insert, &commands.update] {
+                assert_eq!(command.get_document("writeConcern").unwrap(), &*expected);
+            }
+        }
+        assert!(commands(serde_json::json!({})).insert.get("writeConcern").unwrap().is_none());
+    }
+
+    #[test]
+    fn reads_say_which_members_may_answer() {
+        let commands = commands(serde_json::json!({"read_preference": "nearest"}));
+        let mut message = Vec::new();
+        append_body(&mut message, |message| message.extend_from_slice(&commands.many));
+        let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
+        assert_eq!(body, &*rawdoc! { "sort": { "_id": 1 }, "$db": "d", "$readPreference": { "mode": "nearest" } });
+    }
+
+    #[test]
+    fn a_scan_is_counted_and_must_be_in_order() {
+        let reply = |keys: &[&str], id: i64| {
+            let documents: bson::RawArrayBuf = keys.iter().map(|key| rawdoc! { "_id": *key }).collect();
+            rawdoc! { "cursor": { "firstBatch": documents, "id": id, "ns": "d.c" }, "ok": 1.0 }
+        };
+        let mut last = b"user2".to_vec();
+        let batch = read_batch(&reply(&["user2", "user30", "user4"], 9), &mut last).unwrap();
+        assert_eq!((batch.documents, batch.cursor, &last[..]), (3, 9, &b"user4"[..]));
+        for keys in [&["user3"][..], &["user5", "user40"]] {
+            assert_eq!(read_batch(&reply(keys, 0), &mut last.clone()).err().map(|e| e.class), Some(Class::Protocol));
+        }
+        assert_eq!(read_batch(&reply(&[], 0), &mut last).unwrap().documents, 0);
+        let failed = rawdoc! { "ok": 0.0, "errmsg": "cursor id 9 not found", "code": 43 };
+        assert_eq!(read_batch(&failed, &mut last).err().map(|e| e.class), Some(Class::Server));
+    }
+
+    #[test]
+    fn a_member_that_is_no_primary_says_so() {
+        let reply = |code: i32| rawdoc! { "ok": 0.0, "errmsg": "not primary", "code": code };
+        let moved = |reply: &RawDocument| written(reply, "written").unwrap_err().moved;
+        assert!(moved(&reply(10107)) && moved(&reply(11602)) && !moved(&reply(11000)));
+        assert!(moved(&rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 189, "errmsg": "stepped down" } }));
+        assert_eq!(written(&rawdoc! { "n": 0, "ok": 1.0 }, "updated").unwrap_err().class, Class::Server);
+    }
+
+    proptest! {
+        /// Keys and values differ in length, so the lengths around them must be right for each.
+        #[test]
+        fn every_write_is_a_whole_document(record in any::<u64>(), count in 1..12_u32, most in 1..400_u64) {
+            let commands = commands(serde_json::json!({}));
+            let (key, lengths) = (Key::new(record), Lengths::uniform(1, most));
+            let (mut message, mut random) = (Vec::new(), Random::new(record));
+            append_command(&mut message, &commands.insert, b"documents\0", |message| {
+                append_id(message, &key);
+                append_values(message, Values::new(Fields::All, count, &lengths, &mut random));
+            });
+            let (body, document) = parts(&message, b"documents\0");
+            prop_assert_eq!(body, &*rawdoc! { "insert": "c", "ordered": true, "$db": "d" });
+            prop_assert_eq!(document.get_str("_id").unwrap().as_bytes(), key.as_bytes());
+            let fields = field_lengths(document);
+            prop_assert_eq!(fields.len(), count as usize);
+            for (at, (name, length)) in fields.iter().enumerate() {
+                let expected = format!("field{at}");
+                prop_assert_eq!(name, &expected);
+                prop_assert!((1..=most as usize).contains(length));
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 5..120)) {
+            if let Ok(document) = RawDocument::from_bytes(&bytes) {
+                let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
+            }
+        }
+
+        /// Past the length, where arbitrary bytes hardly ever get.
+        #[test]
+        fn a_damaged_batch_never_panics(at in 4..120_usize, with in any::<u8>()) {
+            let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };
+            let mut bytes = reply.into_bytes();
+            let place = at % (bytes.len() - 5) + 4;
+            bytes[place] = with;
+            if let Ok(document) = RawDocument::from_bytes(&bytes) {
+                let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Questions about what tables a server has, asked by an account of their own.
+
+use super::auth::Credentials;
+use super::login;
+use mysql::command;
+
+use super::result::Layout;
+use crate::mysql::Settings;
+use crate::mysql::Statements;
+use base::Secret;
+use base::error::{Class, Failure, Result};
+use mysql::bytes::Reader;
+use net::runtime::Reactor;
+use net::transport::{Address, Transport};
+use record::Timeline;
+use std::rc::Rc;
+
+/// Values in the order of a SELECT's columns; NULL is empty.
+pub type Row = Vec<String>;
+
+/// A connection to ask by.
+pub struct Inquiry {
+    channel: super::channel::Channel,
+    without_eof: bool,
+}
+
+impl Inquiry {
+    /// # Errors
+    /// Whatever keeps a connection from standing; the server's own.
+    pub async fn begin(
+        reactor: &Rc<Reactor>,
+        server: &Address,
+        transport: &Transport,
+        username: &str,
+        password: &Secret,
+    ) -> Result<Self> {
+        let user = Credentials::new(&Settings {
+            addresses: Vec::new(),
+            username: Some(username.into()),
+            password: Some(password.clone()),
+            database: "information_schema".into(),
+            table: String::new(),
+            statements: Statements::Text,
+            decryption: None,
+        })?;
+        let login::LoggedIn { mut channel, without_eof, .. } =
+            login::log_in(reactor, server, transport, &user, &mut Timeline::default()).await?;
+        channel.command(command::QUERY).extend_from_slice(b"SET NAMES utf8mb4");
+        channel.send().await?;
+        mysql::packet::not_an_error(channel.receive().await?)?;
+        Ok(Inquiry { channel, without_eof })
+    }
+
+    /// All rows of a SELECT.
+    ///
+    /// # Errors
+    /// `server`, `protocol`.
+    pub async fn ask(&mut self, select: &str) -> Result<Vec<Row>> {
+        let (channel, without_eof) = (&mut self.channel, self.without_eof);
+        channel.command(command::QUERY).extend_from_slice(select.as_bytes());
+        channel.send().await?;
+        let count = channel.receive_column_count().await?;
+        channel.receive_columns(count, without_eof).await?;
+        let mut rows = Vec::new();
+        while let Some(row) = channel.receive_row(Layout { binary: false, without_eof }).await? {
+            let mut reader = Reader::new(row);
+            let mut value = || {
+                let text = reader.text_or_null()?.unwrap_or_default().to_vec();
+                String::from_utf8(text).map_err(|_| Failure::new(Class::Server, "a name that is not UTF-8"))
+            };
+            rows.push((0..count).map(|_| value()).collect::<Result<Row>>()?);
+        }
+        Ok(rows)
+    }
+
+    /// Say goodbye.
+    pub fn end(self) {
+        self.channel.close_with(command::QUIT);
+    }
+}

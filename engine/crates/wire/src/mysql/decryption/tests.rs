@@ -1,0 +1,440 @@
+//! What a gateway would send, made here, and read back.
+
+mod gateway;
+mod vectors;
+
+use super::*;
+use encryption::ClientNonce;
+use gateway::{Gateway, Table, Value};
+use mysql::row::FIRST_COLUMN;
+use proptest::prelude::*;
+
+const APP: &str = "00112233445566778899aabbccddeeff";
+const SCRAMBLE: &str = "01234567abcdefghijkl";
+const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+/// Of the sessions of these tests.
+fn salt() -> SessionSalt {
+    let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
+    SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce)
+}
+
+fn master_keys(keys: &[(&str, &str)]) -> Arc<MasterKeys> {
+    demanding(keys, Vec::new())
+}
+
+fn demanding(keys: &[(&str, &str)], must_be_encrypted: Vec<Demand>) -> Arc<MasterKeys> {
+    let key = |&(name, digits): &(&str, &str)| (name.to_owned(), MasterKey::from_hex(digits).unwrap());
+    let master_keys = keys.iter().map(key).collect();
+    Arc::new(MasterKeys::new(&crate::mysql::DecryptionSettings { master_keys, must_be_encrypted }))
+}
+
+/// All rows of a result set, or what is wrong with it.
+fn read(
+    decryption: &mut Decryption,
+    definitions: &[Vec<u8>],
+    rows: &[Vec<u8>],
+    format: RowFormat,
+) -> Result<Vec<Vec<u8>>> {
+    decryption.begin();
+    definitions.iter().try_for_each(|definition| decryption.define(definition))?;
+    let read = rows.iter().map(|row| decryption.row(row, format).map(<[u8]>::to_vec)).collect();
+    decryption.settle();
+    read
+}
+
+fn refusal(keys: &[(&str, &str)], table: &Table, rows: &[Vec<u8>], format: RowFormat) -> Failure {
+    let mut decryption = Decryption::new(master_keys(keys), salt());
+    read(&mut decryption, &table.definitions, rows, format).unwrap_err()
+}
+
+/// `c_id INT, c_last VARCHAR` of which the name is encrypted.
+fn customers(gateway: &mut Gateway) -> Table {
+    customers_by(gateway, Algorithm::Aes128Gcm)
+}
+
+fn customers_by(gateway: &mut Gateway, algorithm: Algorithm) -> Table {
+    gateway.table(&[("c_id", 3, None), ("c_last", 0xFD, Some(algorithm))])
+}
+
+#[test]
+fn values_are_counted_once_a_result_set_has_ended() {
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let row = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
+    let null = gateway.row(&table, &[Some(b"8"), None], RowFormat::Text);
+    let keys = master_keys(&[("app", APP)]);
+    let mut decryption = Decryption::new(keys.clone(), salt());
+    let rows = read(&mut decryption, &table.definitions, &[row, null], RowFormat::Text).unwrap();
+    assert_eq!(rows, [&b"\x017\x09BARBARBAR"[..], b"\x018\xfb"]);
+    assert_eq!(keys.take_decrypted(), Decrypted { values: 1, bytes: 9 });
+    assert_eq!(keys.take_decrypted(), Decrypted::default());
+}
+
+#[test]
+fn a_row_without_an_encrypted_column_is_the_packet_itself() {
+    let mut gateway = Gateway::known();
+    let table = gateway.table(&[("c_id", 3, None)]);
+    let mut decryption = Decryption::new(master_keys(&[]), salt());
+    decryption.define(&table.definitions[0]).unwrap();
+    let packet = b"whatever it is";
+    assert_eq!(decryption.row(packet, RowFormat::Text).unwrap().as_ptr(), packet.as_ptr());
+}
+
+#[test]
+fn what_nobody_here_can_decrypt_stays_as_it_came() {
+    let mut gateway = Gateway::opaque();
+    let table = customers(&mut gateway);
+    for format in [RowFormat::Text, RowFormat::Binary] {
+        let row = gateway.row(&table, &[Some(b"\x07\0\0\0"), Some(b"BARBARBAR")], format);
+        let mut decryption = Decryption::new(master_keys(&[]), salt());
+        assert_eq!(read(&mut decryption, &table.definitions, std::slice::from_ref(&row), format).unwrap(), [row]);
+    }
+}
+
+#[test]
+fn an_error_names_the_column_and_neither_value_nor_key() {
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let good = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
+    let mut changed = good.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    let text = RowFormat::Text;
+    let said = |failure: Failure| {
+        assert_eq!(failure.class, Class::Encryption);
+        failure.detail
+    };
+    assert_eq!(
+        said(refusal(&[("app", APP)], &table, &[changed], text)),
+        "column tpcc.customer.c_last: a value was changed, or encrypted for another column or session"
+    );
+    assert_eq!(
+        said(refusal(&[("other", APP)], &table, std::slice::from_ref(&good), text)),
+        "column tpcc.customer.c_last: it needs the master key 'app', which is not here"
+    );
+    assert_eq!(
+        said(refusal(&[("app", &APP.replace('f', "0"))], &table, std::slice::from_ref(&good), text)),
+        "column tpcc.customer.c_last: master key 'app': the master key is another one, or the data key was changed"
+    );
+    let mut cut = table.clone();
+    cut.definitions[1].pop();
+    assert_eq!(
+        said(refusal(&[("app", APP)], &cut, &[good], text)),
+        "column tpcc.customer.c_last: what follows the column's definition is no intact envelope of a gateway"
+    );
+}
+
+#[test]
+fn a_value_in_another_column_or_format_or_under_another_type_is_refused() {
+    let mut gateway = Gateway::known();
+    let both = Some(Algorithm::Aes128Cbc);
+    let table = gateway.table(&[("c_first", 0xFD, both), ("c_last", 0xFD, both)]);
+    let row = gateway.row(&table, &[Some(b"Ann"), Some(b"OUGHT")], RowFormat::Text);
+    let keys = &[("app", APP)][..];
+    let mut swapped = table.clone();
+    swapped.definitions.swap(0, 1);
+    assert_eq!(refusal(keys, &swapped, std::slice::from_ref(&row), RowFormat::Text).class, Class::Encryption);
+    // The same packet as a binary row: a header and a bitmap, then strings.
+    let binary = [b"\0\0", &row[..]].concat();
+    assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
+    let mut retyped = table.clone();
+    // The original type's number in the first definition's envelope.
+    let at = gateway.plain(&table, 0).len() + 8 + 1 + 6;
+    assert_eq!(retyped.definitions[0][at], 0xFD);
+    retyped.definitions[0][at] = 0x0F;
+    assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
+}
+
+/// Between results as within them: what was sent before is not taken again.
+#[test]
+fn an_answer_of_the_same_session_is_refused_the_second_time() {
+    for algorithm in Algorithm::ALL {
+        let mut gateway = Gateway::known();
+        let table = gateway.table(&[("c_last", 0xFD, Some(algorithm))]);
+        let rows = [&b"OUGHT"[..], b"BAR"].map(|name| gateway.row(&table, &[Some(name)], RowFormat::Text));
+        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+        let mut again = || read(&mut decryption, &table.definitions, &rows, RowFormat::Text);
+        assert_eq!(again().unwrap(), [&b"\x05OUGHT"[..], b"\x03BAR"]);
+        match again() {
+            Ok(_) => assert_eq!(algorithm, Algorithm::Aes128Ecb),
+            Err(failure) => {
+                assert_eq!(
+                    failure.detail,
+                    "column tpcc.customer.c_last: a value came twice, out of order, or where another is missing"
+                );
+            }
+        }
+    }
+}
+
+/// And once it has come, nothing of the key before.
+#[test]
+fn a_session_goes_on_to_its_next_key_and_never_back() {
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    let mut gateways = [0, 1, 5].map(|number| Gateway::of_session(salt(), number));
+    let answers = gateways.each_mut().map(|gateway| {
+        let table = customers(gateway);
+        let rows = [b"OUGHT", b"ABLE!"].map(|name| gateway.row(&table, &[Some(b"7"), Some(name)], RowFormat::Text));
+        (table, rows)
+    });
+    for (table, rows) in &answers {
+        read(&mut decryption, &table.definitions, &rows[..1], RowFormat::Text).unwrap();
+    }
+    for (table, rows) in &answers[..2] {
+        let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
+        assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's present one");
+    }
+    // Nor does a key under a number that is taken, or one that cannot be unwrapped, take the place of the present one.
+    let mut other = customers(&mut Gateway::of_session(salt(), 9));
+    *other.definitions[1].last_mut().unwrap() ^= 1;
+    decryption.define(&other.definitions[1]).unwrap_err();
+    let (table, rows) = &answers[0];
+    read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
+    let (table, rows) = &answers[2];
+    read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap();
+}
+
+#[test]
+fn a_session_keeps_its_counters_however_many_columns_it_meets() {
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    read(&mut decryption, &table.definitions, std::slice::from_ref(&row), RowFormat::Text).unwrap();
+    for number in 0..MOST_KNOWN + 10 {
+        let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
+        decryption.define(&table.definitions[0]).unwrap();
+    }
+    read(&mut decryption, &table.definitions, &[row], RowFormat::Text).unwrap_err();
+}
+
+#[test]
+fn a_column_that_must_be_encrypted_is_encrypted_or_an_error() {
+    let demands = vec![Demand::try_from("tpcc.customer.c_last".to_owned()).unwrap()];
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let mut decryption = Decryption::new(demanding(&[("app", APP)], demands), salt());
+    for name in [&b"OUGHT"[..], b"BAR"] {
+        let row = gateway.row(&table, &[Some(b"7"), Some(name)], RowFormat::Text);
+        read(&mut decryption, &table.definitions, &[row], RowFormat::Text).unwrap();
+    }
+    for _ in 0..2 {
+        let failure = read(&mut decryption, &table.plain, &[], RowFormat::Text).unwrap_err();
+        let told = "column tpcc.customer.c_last: it must be encrypted for this client, and is not";
+        assert_eq!((failure.class, &failure.detail[..]), (Class::Encryption, told));
+    }
+    let other = gateway.table(&[("c_middle", 0xFD, None)]);
+    read(&mut decryption, &other.definitions, &[], RowFormat::Text).unwrap();
+}
+
+/// A holder of the master key could send what its own definition does not allow; the reader of the row must not see it.
+#[test]
+fn a_value_that_does_not_fit_its_type_is_refused() {
+    let mut gateway = Gateway::known();
+    for (kind, value) in [(3, &b"\x07\0\0"[..]), (0x0C, &[1; 256])] {
+        let table = gateway.table(&[("c", kind, Some(Algorithm::Sm4Gcm))]);
+        let row = gateway.row(&table, &[Some(value)], RowFormat::Binary);
+        let failure = refusal(&[("app", APP)], &table, &[row], RowFormat::Binary);
+        assert_eq!(failure.detail, "column tpcc.customer.c: a value does not fit the column's type");
+    }
+}
+
+#[test]
+fn definitions_that_never_end_are_forgotten() {
+    let mut gateway = Gateway::known();
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    for number in 0..MOST_KNOWN + 10 {
+        let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
+        decryption.define(&table.definitions[0]).unwrap();
+        decryption.define(&table.definitions[0]).unwrap();
+    }
+    assert_eq!(decryption.known.len(), 10);
+}
+
+/// Types of every form, and what their values look like in a binary row.
+fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
+    let kind =
+        prop::sample::select(vec![1_u8, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15, 16, 0xF5, 0xF6, 0xFC, 0xFD, 0xFE]);
+    (kind, prop::option::of(prop::sample::select(&Algorithm::ALL)))
+}
+
+fn value(kind: u8) -> BoxedStrategy<Value> {
+    let bytes = |length| prop::collection::vec(any::<u8>(), length);
+    let content = match BinaryForm::of_any(kind) {
+        BinaryForm::Fixed(length) => bytes(length..=length),
+        BinaryForm::Short => bytes(0..=12),
+        BinaryForm::Text => bytes(0..=300),
+    };
+    prop::option::of(content).boxed()
+}
+
+/// Columns' types and how they are encrypted, and rows of their values.
+type ResultSet = (Vec<(u8, Option<Algorithm>)>, Vec<Vec<Value>>);
+
+fn result_set() -> impl Strategy<Value = ResultSet> {
+    prop::collection::vec(column(), 1..12).prop_flat_map(|columns| {
+        let row: Vec<_> = columns.iter().map(|(kind, _)| value(*kind)).collect();
+        (Just(columns), prop::collection::vec(row, 0..4))
+    })
+}
+
+fn table_of(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Table {
+    let names: Vec<_> = (0..columns.len()).map(|number| format!("c{number}")).collect();
+    let named: Vec<_> = names.iter().zip(columns).map(|(name, (kind, how))| (name.as_str(), *kind, *how)).collect();
+    gateway.table(&named)
+}
+
+#[test]
+fn every_changed_bit_of_an_envelope_is_refused() {
+    for algorithm in Algorithm::ALL {
+        let mut gateway = Gateway::known();
+        let table = customers_by(&mut gateway, algorithm);
+        let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
+        for bit in 8 * table.plain[1].len()..8 * table.definitions[1].len() {
+            let mut changed = table.clone();
+            changed.definitions[1][bit / 8] ^= 1 << (bit % 8);
+            let failure = refusal(&[("app", APP)], &changed, std::slice::from_ref(&row), RowFormat::Text);
+            assert_eq!(failure.class, Class::Encryption, "{algorithm}, bit {bit}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn answers_recorded_in_another_session_are_refused(
+        (columns, values) in result_set(),
+        binary: bool,
+        scramble: [u8; 20],
+    ) {
+        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
+        let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
+        let mut recorded = Gateway::of_session(SessionSalt::of(&scramble, &nonce), 0);
+        let columns: Vec<_> = columns.into_iter().map(|(kind, how)| (kind, how.or(Some(Algorithm::Sm4Gcm)))).collect();
+        let table = table_of(&mut recorded, &columns);
+        let rows: Vec<_> = values.iter().map(|row| recorded.row(&table, &gateway::borrowed(row), format)).collect();
+        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
+        let holds_a_value = values.iter().flatten().any(Option::is_some);
+        prop_assert_eq!(read.is_err(), holds_a_value);
+    }
+
+    /// Two values of a column, wherever they stand.
+    #[test]
+    fn rows_that_changed_places_are_refused(
+        how in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
+                                         Algorithm::Aes128Cbc, Algorithm::Sm4Cbc]),
+        names in prop::collection::vec("[A-Z]{0,20}", 2..8),
+        one: prop::sample::Index,
+        other: prop::sample::Index,
+    ) {
+        let mut gateway = Gateway::known();
+        let table = customers_by(&mut gateway, how);
+        let row = |name: &String| gateway.row(&table, &[Some(b"7"), Some(name.as_bytes())], RowFormat::Text);
+        let mut rows: Vec<_> = names.iter().map(row).collect();
+        let (one, other) = (one.index(rows.len()), other.index(rows.len()));
+        rows.swap(one, other);
+        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, RowFormat::Text);
+        prop_assert_eq!(read.is_err(), one != other);
+    }
+
+    #[test]
+    fn rows_come_back_as_the_server_sent_them((columns, values) in result_set(), binary: bool) {
+        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
+        let mut gateway = Gateway::known();
+        let table = table_of(&mut gateway, &columns);
+        let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
+        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+        // The second time all columns are known.
+        for _ in 0..2 {
+            let sealed: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
+            prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain.clone());
+        }
+    }
+
+    #[test]
+    fn a_damaged_result_set_never_panics_and_never_gives_another_value(
+        (columns, values) in result_set(),
+        binary: bool,
+        definition: prop::sample::Index,
+        at: prop::sample::Index,
+        with: u8,
+        in_rows: bool,
+    ) {
+        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
+        let mut gateway = Gateway::known();
+        // All columns encrypted: what is not may be changed by anyone.
+        let columns: Vec<_> = columns.into_iter().map(|(kind, how)| (kind, how.or(Some(Algorithm::Aes128Gcm)))).collect();
+        let mut table = table_of(&mut gateway, &columns);
+        let mut rows: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
+        let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
+        let packet = match rows.len() {
+            count if in_rows && count > 0 => &mut rows[definition.index(count)],
+            _ => { let count = table.definitions.len(); &mut table.definitions[definition.index(count)] }
+        };
+        let at = at.index(packet.len());
+        packet[at] = with;
+        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
+        match read {
+            // Nobody answers for the bits of a bitmap that stand for no column.
+            Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
+                let bitmap = if binary { 1 + (columns.len() + FIRST_COLUMN).div_ceil(8) } else { 0 };
+                prop_assert_eq!(&row[bitmap..], &plain[bitmap..]);
+            },
+            Err(failure) => prop_assert!(matches!(failure.class, Class::Encryption | Class::Protocol)),
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), binary: bool) {
+        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
+        let mut gateway = Gateway::known();
+        let table = customers(&mut gateway);
+        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+        let _ = decryption.define(&bytes);
+        let _ = read(&mut decryption, &table.definitions, &[bytes], format);
+    }
+}
+
+/// Fuzzing: a fixed number of inputs with `cargo test`, without end with `cargo bolero test`. Bytes that are cut into the
+/// packets of a result set at each 0xAA.
+#[test]
+fn fuzz_a_result_set() {
+    bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+        let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
+        let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
+        for format in [RowFormat::Text, RowFormat::Binary] {
+            let _ = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), definitions, rows, format);
+        }
+        let _ = (Envelope::parse(bytes), Definition::parse(bytes));
+    });
+}
+
+/// Where arbitrary bytes hardly ever get: an intact result set, with bytes of its packets replaced and packets cut.
+#[test]
+fn fuzz_an_intact_result_set_that_was_edited() {
+    let mut gateway = Gateway::known();
+    let columns: Vec<_> = [3_u8, 0x0C, 0xFD].into_iter().zip(Algorithm::ALL.map(Some)).collect();
+    let table = table_of(&mut gateway, &columns);
+    let intact = [RowFormat::Text, RowFormat::Binary].map(|format| {
+        let row = gateway.row(&table, &[Some(&b"\x07\0\0\0"[..]), Some(b"\xea\x07\x0b\x16"), Some(b"OUGHT")], format);
+        (format, row)
+    });
+    bolero::check!().with_iterations(20_000).with_type().for_each(|edits: &Vec<(u8, u16, Option<u8>)>| {
+        for (format, row) in &intact {
+            let mut packets = [&table.definitions[..], std::slice::from_ref(row)].concat();
+            for (packet, at, with) in edits {
+                let count = packets.len();
+                let packet = &mut packets[usize::from(*packet) % count];
+                let at = usize::from(*at) % packet.len().max(1);
+                match with {
+                    Some(with) if at < packet.len() => packet[at] = *with,
+                    _ => packet.truncate(at),
+                }
+            }
+            let (definitions, rows) = packets.split_at(columns.len());
+            let outcome = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), definitions, rows, *format);
+            if let Err(failure) = outcome {
+                assert!(matches!(failure.class, Class::Encryption | Class::Protocol), "{failure}");
+            }
+        }
+    });
+}

@@ -1,0 +1,133 @@
+//! A gateway in miniature, with a data key that is known.
+
+use super::super::*;
+use super::{APP, salt};
+use encryption::{Sealer, encrypted};
+use mysql::OriginalType;
+use mysql::row::FIRST_COLUMN;
+
+/// Without its length; None is NULL.
+pub type Value = Option<Vec<u8>>;
+
+pub struct Gateway {
+    key: DataKey,
+    /// None, for readers who cannot decrypt.
+    wrapped: Option<[u8; WRAPPED_KEY]>,
+    sealers: HashMap<Algorithm, Sealer>,
+}
+
+/// A result set's columns.
+#[derive(Clone)]
+pub struct Table {
+    /// As they are sent.
+    pub definitions: Vec<Vec<u8>>,
+    /// As the server has them.
+    pub plain: Vec<Vec<u8>>,
+    algorithms: Vec<Option<Algorithm>>,
+}
+
+impl Gateway {
+    pub fn known() -> Self {
+        Self::of_session(salt(), 0)
+    }
+
+    /// Its key of this number, in another session.
+    pub fn of_session(salt: SessionSalt, number: u32) -> Self {
+        let key = DataKey::of_session(*b"a known data key", salt, number);
+        let wrapped = key.wrapped(&MasterKey::from_hex(APP).unwrap());
+        Gateway { key, wrapped: Some(wrapped), sealers: HashMap::new() }
+    }
+
+    /// The same, for readers who cannot decrypt.
+    pub fn opaque() -> Self {
+        Gateway { wrapped: None, ..Gateway::known() }
+    }
+
+    /// Columns of `tpcc.customer`: their names, types, and how they are encrypted.
+    pub fn table(&mut self, columns: &[(&str, u8, Option<Algorithm>)]) -> Table {
+        let algorithms: Vec<_> = columns.iter().map(|(.., algorithm)| *algorithm).collect();
+        let names = |name| ["tpcc", "c", "customer", name, name];
+        let plain: Vec<_> = columns.iter().map(|(name, kind, _)| definition(names(name), *kind)).collect();
+        let sent = plain.iter().zip(&algorithms).map(|(plain, algorithm)| self.definition(plain, *algorithm)).collect();
+        Table { definitions: sent, plain, algorithms }
+    }
+
+    /// A column's definition as the server sent it.
+    pub fn plain(&self, table: &Table, at: usize) -> Vec<u8> {
+        table.plain[at].clone()
+    }
+
+    fn definition(&self, plain: &[u8], algorithm: Option<Algorithm>) -> Vec<u8> {
+        let mut sent = plain.to_vec();
+        let Some(algorithm) = algorithm else { return sent };
+        let original = Definition::parse(plain).unwrap().stated;
+        let start = plain.len() - OriginalType::LENGTH - 2;
+        sent[start..start + OriginalType::LENGTH].copy_from_slice(&encrypted(original, algorithm).bytes());
+        let key =
+            self.wrapped.as_ref().map(|data_key| WrappedKey { master_key: "app", number: self.key.number(), data_key });
+        Envelope { algorithm, original, key }.append(&mut sent).unwrap();
+        sent
+    }
+
+    /// A row as it is sent.
+    pub fn row(&mut self, table: &Table, values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
+        let sealed: Vec<Value> = (0..values.len()).map(|at| self.seal(table, at, values[at]?, format)).collect();
+        let forms: Vec<_> = table.definitions.iter().map(|definition| form(definition)).collect();
+        lay_out(&forms, &borrowed(&sealed), format)
+    }
+
+    /// The same, as the server sent it.
+    pub fn plain_row(&self, table: &Table, values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
+        let forms: Vec<_> = table.plain.iter().map(|definition| form(definition)).collect();
+        lay_out(&forms, values, format)
+    }
+
+    fn seal(&mut self, table: &Table, at: usize, value: &[u8], format: RowFormat) -> Value {
+        let Some(algorithm) = table.algorithms[at] else { return Some(value.to_vec()) };
+        let definition = Definition::parse(&table.plain[at]).unwrap();
+        let associated = associated_data(algorithm, definition.stated, format, definition.original);
+        let Gateway { sealers, key, .. } = self;
+        let sealer = sealers.entry(algorithm).or_insert_with(|| key.sealer(algorithm).unwrap());
+        let mut sealed = Vec::new();
+        sealer.seal(&associated, value, &mut sealed).unwrap();
+        Some(sealed)
+    }
+}
+
+pub fn borrowed(values: &[Value]) -> Vec<Option<&[u8]>> {
+    values.iter().map(Option::as_deref).collect()
+}
+
+/// NOT NULL; the names of the database, the table as it is called and as it is, and so the column.
+pub fn definition(names: [&str; 5], kind: u8) -> Vec<u8> {
+    let mut packet = b"\x03def".to_vec();
+    for text in names {
+        append_text(&mut packet, text.as_bytes());
+    }
+    packet.push(12);
+    // Only a VARCHAR is text, in utf8mb4; all else is binary.
+    let charset = if kind == 0xFD { 45 } else { 63 };
+    packet.extend_from_slice(&OriginalType { charset, length: 64, kind, flags: 1, decimals: 0 }.bytes());
+    packet.extend_from_slice(&[0, 0]);
+    packet
+}
+
+fn form(definition: &[u8]) -> BinaryForm {
+    BinaryForm::of_any(Definition::parse(definition).unwrap().stated.kind)
+}
+
+fn lay_out(forms: &[BinaryForm], values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
+    let mut row = Vec::new();
+    if format == RowFormat::Binary {
+        row.resize(1 + (values.len() + FIRST_COLUMN).div_ceil(8), 0);
+    }
+    for (at, (form, value)) in forms.iter().zip(values).enumerate() {
+        match (format, value) {
+            (RowFormat::Text, None) => row.push(NULL),
+            (RowFormat::Text, Some(value)) => append_text(&mut row, value),
+            (RowFormat::Binary, None) => row[1 + (at + FIRST_COLUMN) / 8] |= 1 << ((at + FIRST_COLUMN) % 8),
+            (RowFormat::Binary, Some(value)) => form.append(&mut row, value),
+        }
+    }
+    row
+}

@@ -1,0 +1,268 @@
+//! The vectors by which this driver and `costof.encrypted` prove each other. They are made here, of a known key:
+//! `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes the file anew; without that it must be the same.
+
+use super::*;
+use openssl::sha::sha256;
+use serde_json::{Value as Json, json};
+use std::path::PathBuf;
+
+/// An original row that is longer stands in the file as its hash.
+const LONGEST_ROW: usize = 1000;
+const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as its \
+                     server sent them to it, in a session of this scramble and this costof_nonce; a long row's original is its \
+                     SHA-256. What is refused is an error of class encryption. Made by engine/crates/wire/src/mysql/decryption/tests/vectors.rs";
+
+/// Types, with a value of each in a text row and in a binary row.
+const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
+    ("tiny", 1, b"-7", b"\xf9"),
+    ("short", 2, b"513", b"\x01\x02"),
+    ("long", 3, b"67305985", b"\x01\x02\x03\x04"),
+    ("float", 4, b"1.5", b"\0\0\xc0\x3f"),
+    ("double", 5, b"-2.25", b"\0\0\0\0\0\0\x02\xc0"),
+    ("timestamp", 7, b"2026-11-22 02:36:45", b"\xea\x07\x0b\x16\x02\x24\x2d"),
+    ("long_long", 8, b"-2", b"\xfe\xff\xff\xff\xff\xff\xff\xff"),
+    ("date", 10, b"2026-11-22", b"\xea\x07\x0b\x16"),
+    ("time", 11, b"-49:00:01", b"\x01\x02\0\0\0\x01\0\x01"),
+    ("datetime", 12, b"0000-00-00 00:00:00", b""),
+    ("year", 13, b"2026", b"\xea\x07"),
+    ("decimal", 0xF6, b"-12.50", b"-12.50"),
+    ("blob", 0xFC, b"\0\xff\x27", b"\0\xff\x27"),
+    ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
+];
+
+/// Plaintexts about whose length, or their ciphertext's, a length-encoded integer changes its form.
+const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
+const LONG: usize = 65_536;
+
+#[test]
+fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/vectors/column-encryption.json");
+    let made = json!({
+        "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
+        "refused": refused(),
+    });
+    let text = serde_json::to_string_pretty(&made).unwrap() + "\n";
+    if std::env::var_os("COSTOF_UPDATE_VECTORS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(kept == made, "the ciphertext is another than that of {}", path.display());
+    kept["cases"].as_array().unwrap().iter().for_each(check_case);
+    kept["refused"].as_array().unwrap().iter().for_each(check_refused);
+}
+
+fn check_case(case: &Json) {
+    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    let rows = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case)).unwrap();
+    let read: Vec<_> = rows.iter().map(|row| original(row)).collect();
+    assert_eq!(Json::from(read), case["original_rows"], "{}", case["name"]);
+}
+
+fn check_refused(case: &Json) {
+    let demands = serde_json::from_value(case["must_be_encrypted"].clone()).unwrap();
+    let keys = demanding(&[("app", case["master_key"].as_str().unwrap())], demands);
+    let mut decryption = Decryption::new(keys, salt());
+    let read = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case));
+    assert_eq!(read.unwrap_err().class, Class::Encryption, "{}", case["name"]);
+}
+
+fn cases() -> Vec<Json> {
+    let mut made = Vec::new();
+    for algorithm in Algorithm::ALL {
+        for format in [RowFormat::Text, RowFormat::Binary] {
+            made.push(every_type(algorithm, format));
+        }
+        made.push(lengths(algorithm, &LENGTHS, &format!("{algorithm}, lengths")));
+    }
+    made.push(lengths(Algorithm::Aes128Gcm, &[LONG], "a long value"));
+    made
+}
+
+/// A row of each type, encrypted and plain columns in turn, then one of encrypted NULLs.
+fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
+    let mut gateway = Gateway::known();
+    let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
+    let columns: Vec<_> = TYPES.iter().enumerate().map(|(at, (name, kind, ..))| (*name, *kind, chosen(at))).collect();
+    let table = gateway.table(&columns);
+    let values: Vec<_> =
+        TYPES.iter().map(|(.., text, binary)| Some(if format == RowFormat::Text { *text } else { *binary })).collect();
+    let nulls: Vec<_> = values.iter().enumerate().map(|(at, value)| value.filter(|_| at % 2 == 0)).collect();
+    case(&format!("{algorithm}, {}", word(format)), &mut gateway, &table, &[values, nulls], format)
+}
+
+fn lengths(algorithm: Algorithm, lengths: &[usize], name: &str) -> Json {
+    let mut gateway = Gateway::known();
+    let table = gateway.table(&[("id", 3, None), ("text", 0xFD, Some(algorithm))]);
+    let texts: Vec<_> = lengths.iter().map(|length| vec![b'x'; *length]).collect();
+    let rows: Vec<_> = texts.iter().map(|text| vec![Some(&b"1"[..]), Some(&text[..])]).collect();
+    case(name, &mut gateway, &table, &rows, RowFormat::Text)
+}
+
+fn case(name: &str, gateway: &mut Gateway, table: &Table, rows: &[Vec<Option<&[u8]>>], format: RowFormat) -> Json {
+    let sent: Vec<_> = rows.iter().map(|row| hex(&gateway.row(table, row, format))).collect();
+    let plain: Vec<_> = rows.iter().map(|row| original(&gateway.plain_row(table, row, format))).collect();
+    json!({
+        "name": name,
+        "format": word(format),
+        "definitions": hexes(&table.definitions),
+        "original_definitions": hexes(&table.plain),
+        "rows": sent,
+        "original_rows": plain,
+    })
+}
+
+fn refused() -> Vec<Json> {
+    let mut made: Vec<_> = Algorithm::ALL.into_iter().flat_map(refused_with).collect();
+    made.extend(
+        Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Aes128Ecb).flat_map(out_of_order),
+    );
+    made.extend(demanded());
+    made
+}
+
+/// A result set that is an error.
+fn wrong(name: &str, key: &str, definitions: &[Vec<u8>], rows: &[&[u8]], must: &[&str]) -> Json {
+    let rows: Vec<_> = rows.iter().map(|row| hex(row)).collect();
+    json!({"name": name, "format": "text", "master_key": key, "must_be_encrypted": must,
+           "definitions": hexes(definitions), "rows": rows})
+}
+
+fn both_names(gateway: &mut Gateway, algorithm: Algorithm) -> (Table, Vec<u8>) {
+    let how = Some(algorithm);
+    let table = gateway.table(&[("c_first", 0xFD, how), ("c_last", 0xFD, how)]);
+    let row = gateway.row(&table, &[Some(b"Ann"), Some(b"OUGHTABLEPRES")], RowFormat::Text);
+    (table, row)
+}
+
+fn refused_with(algorithm: Algorithm) -> Vec<Json> {
+    let (table, row) = both_names(&mut Gateway::known(), algorithm);
+    let case = |what: &str, key: &str, definitions: &[Vec<u8>], row: &[u8]| {
+        wrong(&format!("{algorithm}, {what}"), key, definitions, &[row], &[])
+    };
+    let changed_at = |packet: &[u8], at: usize| {
+        let mut changed = packet.to_vec();
+        changed[at] ^= 0x10;
+        changed
+    };
+    let of_definition = |at| vec![table.definitions[0].clone(), changed_at(&table.definitions[1], at)];
+    let plain = table.plain[1].len();
+    let mut swapped = table.definitions.clone();
+    swapped.swap(0, 1);
+    let cut = vec![table.definitions[0].clone(), table.definitions[1][..plain + 30].to_vec()];
+    let good = &table.definitions;
+    let older = good.iter().map(|definition| {
+        let mut older = definition.clone();
+        older[plain_length(definition) + 7] = b'1';
+        older
+    });
+    let nonce = ClientNonce::from_hex(NONCE.replace('7', "8").as_bytes()).unwrap();
+    let mut other_client = Gateway::of_session(SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce), 0);
+    let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
+    let mut other_server = Gateway::of_session(SessionSalt::of(b"another scramble ...", &nonce), 0);
+    let recorded = [&mut other_client, &mut other_server].map(|gateway| both_names(gateway, algorithm));
+    vec![
+        case("tampered value", APP, good, &changed_at(&row, row.len() - TAG - 1)),
+        case("tampered tag", APP, good, &changed_at(&row, row.len() - 1)),
+        case("tampered nonce, IV or first block", APP, good, &changed_at(&row, 5)),
+        case("another algorithm's number", APP, good, &changed_at(&row, 1)),
+        case("wrong master key", &APP.replace('f', "0"), good, &row),
+        case("values in each other's columns", APP, &swapped, &row),
+        case("another original type", APP, &of_definition(plain + 8 + 1 + 2), &row),
+        case("another name of the master key", APP, &of_definition(plain + 8 + 1 + 10 + 1), &row),
+        case("another number of the data key", APP, &of_definition(good[1].len() - WRAPPED_KEY - 1), &row),
+        case("tampered data key", APP, &of_definition(good[1].len() - 1), &row),
+        case("tampered envelope's first bytes", APP, &of_definition(plain), &row),
+        case("cut envelope", APP, &cut, &row),
+        case("an older envelope", APP, &older.collect::<Vec<_>>(), &row),
+        case("an answer to another client", APP, &recorded[0].0.definitions, &recorded[0].1),
+        case("an answer in another session of the server", APP, &recorded[1].0.definitions, &recorded[1].1),
+    ]
+}
+
+/// Where a definition's envelope begins.
+fn plain_length(definition: &[u8]) -> usize {
+    definition.len() - Definition::parse(definition).unwrap().tail.len()
+}
+
+/// ECB's values do not tell.
+fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
+    let mut gateway = Gateway::known();
+    let (table, first) = both_names(&mut gateway, algorithm);
+    let second = gateway.row(&table, &[Some(b"Bob"), Some(b"BARBARBAR")], RowFormat::Text);
+    let third = gateway.row(&table, &[Some(b"Cid"), Some(b"ABLE")], RowFormat::Text);
+    let cell = |row: &[u8], at: usize| {
+        let mut reader = Reader::new(row);
+        let cells = [reader.text().unwrap(), reader.text().unwrap()];
+        cells[at].to_vec()
+    };
+    let of_two = |one: &[u8], other: &[u8]| {
+        let mut mixed = Vec::new();
+        append_text(&mut mixed, &cell(one, 0));
+        append_text(&mut mixed, &cell(other, 1));
+        mixed
+    };
+    let made_null = [&[NULL][..], &second[cell(&second, 0).len() + 1..]].concat();
+    let case = |what: &str, rows: &[&[u8]]| wrong(&format!("{algorithm}, {what}"), APP, &table.definitions, rows, &[]);
+    vec![
+        case("a row twice", &[&first, &first]),
+        case("rows in another order", &[&second, &first]),
+        case("a value of the row before", &[&of_two(&second, &first)]),
+        case("a value of the row behind", &[&of_two(&first, &second)]),
+        case("a row left out", &[&first, &third]),
+        case("a value made NULL", &[&first, &made_null]),
+    ]
+}
+
+/// As a dropped rule, a stripped envelope, or a connection past the gateway would have it.
+fn demanded() -> Vec<Json> {
+    let how = Some(Algorithm::Aes128Gcm);
+    let columns = [("c_id", 3, None), ("c_last", 0xFD, how)];
+    let table = Gateway::known().table(&columns);
+    let nobody = Gateway::opaque().table(&columns);
+    let mut renamed = table.plain.clone();
+    // Another original name behind the alias.
+    renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
+    let mut blob = table.definitions.clone();
+    let stripped = plain_length(&blob[1]);
+    blob[1].truncate(stripped);
+    let row = &b"\x017\x05OUGHT"[..];
+    let case = |what: &str, definitions: &[Vec<u8>], must: &str| wrong(what, APP, definitions, &[row], &[must]);
+    vec![
+        case("plain by its original name", &table.plain, "tpcc.customer.c_last"),
+        case("plain by its shown name", &renamed, "tpcc.c.c_last"),
+        case("plain in any case", &table.plain, "TPCC.Customer.C_Last"),
+        case("stripped of its envelope", &blob, "tpcc.customer.c_last"),
+        case("for nobody there", &nobody.definitions, "tpcc.customer.c_last"),
+    ]
+}
+
+/// Of a tag or MAC.
+const TAG: usize = 16;
+
+fn word(format: RowFormat) -> &'static str {
+    if format == RowFormat::Text { "text" } else { "binary" }
+}
+
+fn format_of(case: &Json) -> RowFormat {
+    if case["format"] == "text" { RowFormat::Text } else { RowFormat::Binary }
+}
+
+fn original(row: &[u8]) -> Json {
+    if row.len() > LONGEST_ROW { json!({"sha256": hex(&sha256(row))}) } else { hex(row).into() }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hexes(packets: &[Vec<u8>]) -> Vec<String> {
+    packets.iter().map(|packet| hex(packet)).collect()
+}
+
+fn packets(written: &Json) -> Vec<Vec<u8>> {
+    let bytes = |hex: &Json| {
+        let digits = hex.as_str().unwrap().as_bytes().chunks_exact(2);
+        digits.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    };
+    written.as_array().unwrap().iter().map(bytes).collect()
+}

@@ -1,0 +1,286 @@
+//! MySQL's wire protocol (4.1), as MySQL and MariaDB speak it: the greeting, TLS on the same connection, the proofs of
+//! who we are, and the commands of a key-value workload, as text or prepared. What clients do and can be seen in a
+//! measurement, this does: the TLS handshake follows our request for it without waiting, the first proof goes with the
+//! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
+
+mod auth;
+pub mod catalogue;
+mod channel;
+mod decryption;
+mod insert;
+mod login;
+mod query;
+mod result;
+mod row;
+mod settings;
+mod statement;
+mod ycsb;
+
+pub use decryption::Decrypted;
+pub use settings::{DecryptionSettings, Mysql, Settings, Statements};
+
+use crate::{Detail, detail};
+use auth::Credentials;
+use base::Random;
+use base::clock;
+use base::error::{Class, Failure, Result};
+use decryption::{Decryption, MasterKeys};
+use insert::BulkInsert;
+use login::LoggedIn;
+use mysql::command;
+use net::runtime::Reactor;
+use net::runtime::TaskId;
+use net::transport::{Address, Transport};
+use query::{PointSelect, Prepared};
+use record::{Connection, Evidence, Phase, Timeline, Traffic};
+use row::Row;
+use statement::Parameters;
+use statement::PreparedSet;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::sql::{Fill, Sql, Statement};
+use workload::sysbench::Table;
+use workload::ycsb::{Fields, Key, Shape, Values};
+use workload::{Ask, Job, KeyValue, Records, Target};
+use ycsb::Statements as RecordStatements;
+
+/// The port of an address that names none.
+const DEFAULT_PORT: u16 = 3306;
+
+/// An arm's server.
+pub struct Service {
+    transport: Transport,
+    credentials: Credentials,
+    /// Where a gateway may stand before the server.
+    master_keys: Option<Arc<MasterKeys>>,
+    select: PointSelect,
+    insert: BulkInsert,
+    table: String,
+    address: Address,
+}
+
+impl Service {
+    /// Open one session to the first address that can be reached; that one will be measured.
+    ///
+    /// # Errors
+    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
+    pub async fn discover(
+        settings: &Settings,
+        transport: &net::settings::Transport,
+        reactor: &Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Result<Self> {
+        let mut service = Service {
+            transport: Transport::new(transport)?,
+            credentials: Credentials::new(settings)?,
+            master_keys: settings.decryption.as_ref().map(|keys| Arc::new(MasterKeys::new(keys))),
+            select: PointSelect::new(settings),
+            insert: BulkInsert::new(settings),
+            table: settings.table.clone(),
+            address: Address::parse("none", DEFAULT_PORT)?,
+        };
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for address in &settings.addresses {
+            service.address = Address::parse(address, DEFAULT_PORT)?;
+            reactor.set_deadline(clock::now() + timeout_ns);
+            let mut timeline = Timeline::default();
+            match service.log_in(reactor, &mut timeline).await {
+                Ok(logged_in) => {
+                    logged_in.channel.close_with(command::QUIT);
+                    return Ok(service);
+                }
+                Err(failure) => outcome = Err(failure.with(&service.address)),
+            }
+            // One that was reached is the one that is meant, whatever it said.
+            if timeline.spans().any(|span| span.phase == Phase::Tcp) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<LoggedIn> {
+        let mut logged_in = login::log_in(reactor, &self.address, &self.transport, &self.credentials, timeline).await?;
+        logged_in.channel.decryption =
+            self.master_keys.as_ref().zip(logged_in.salt).map(|(keys, salt)| Decryption::new(keys.clone(), salt));
+        Ok(logged_in)
+    }
+}
+
+impl crate::Service for Service {
+    fn first_reader(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
+        let client = Client::new(self, job.reactor());
+        let table = Table::new(job.data.records, job.seed);
+        job.sql(client, table)
+    }
+
+    fn begin_slice(&self) {
+        if let Some(keys) = &self.master_keys {
+            keys.take_decrypted();
+        }
+    }
+
+    /// What its sessions have decrypted in the slice, where they have keys.
+    fn details(&self, _evidence: &Evidence) -> Option<Detail> {
+        self.master_keys.as_ref().map(|keys| detail("decrypted", &keys.take_decrypted()))
+    }
+}
+
+/// One worker's way to open sessions.
+#[derive(Clone)]
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
+        Client { service, reactor }
+    }
+}
+
+impl workload::Client for Client {
+    type Session = Session;
+
+    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let opened = self.service.log_in(&self.reactor, timeline).await;
+        let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
+        let LoggedIn { channel, without_eof, .. } = logged_in;
+        Ok(Session {
+            service: self.service.clone(),
+            channel,
+            without_eof,
+            prepared: None,
+            records: None,
+            set: None,
+            last_key: Vec::new(),
+        })
+    }
+}
+
+/// A connection whose user was accepted.
+pub struct Session {
+    service: Arc<Service>,
+    channel: channel::Channel,
+    without_eof: bool,
+    prepared: Option<Prepared>,
+    /// YCSB's, once they are prepared.
+    records: Option<RecordStatements>,
+    /// A workload's own, once they are prepared.
+    set: Option<PreparedSet>,
+    /// A scan's.
+    last_key: Vec<u8>,
+}
+
+impl Sql for Session {
+    type Parameters = Parameters;
+    type Row<'a> = Row<'a>;
+
+    async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()> {
+        self.set = Some(PreparedSet::prepare(&mut self.channel, statements, self.without_eof).await?);
+        Ok(())
+    }
+
+    fn statements_sent(&self) -> u64 {
+        self.set.as_ref().map_or(0, PreparedSet::sent)
+    }
+
+    async fn say(&mut self, text: &str) -> Result<()> {
+        ready(&mut self.set)?.say(&mut self.channel, text).await
+    }
+
+    async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64> {
+        insert::write_rows(&mut self.channel, into.as_bytes(), rows).await
+    }
+
+    async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64> {
+        ready(&mut self.set)?.change(&mut self.channel, place, fill).await
+    }
+
+    async fn select(
+        &mut self,
+        place: usize,
+        fill: impl Fill<Self>,
+        each: impl FnMut(&mut Row<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        ready(&mut self.set)?.select(&mut self.channel, place, fill, each).await
+    }
+}
+
+impl workload::Session for Session {
+    fn traffic(&self) -> Traffic {
+        self.channel.traffic()
+    }
+
+    fn connection(&self) -> Connection {
+        Connection {
+            server: self.service.address.to_string(),
+            security: self.channel.stream().security(&self.service.transport),
+        }
+    }
+
+    async fn prepare(&mut self) -> Result<()> {
+        if self.service.select.is_prepared() && self.prepared.is_none() {
+            self.prepared = Some(self.service.select.prepare(&mut self.channel, self.without_eof).await?);
+        }
+        Ok(())
+    }
+
+    fn close(self) {
+        self.channel.close_with(command::QUIT);
+    }
+}
+
+impl Ask for Session {
+    type About = Table;
+
+    /// Reads one record by its key. That there is none is an error: the record was loaded.
+    async fn ask(&mut self, table: &Table, random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
+        let record = random.below(table.records());
+        workload::Session::prepare(self).await?;
+        self.service.select.read(&mut self.channel, table.id(record), self.prepared, self.without_eof).await
+    }
+}
+
+impl KeyValue for Session {
+    async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
+        self.service.insert.write(&mut self.channel, table, records).await
+    }
+}
+
+impl Records for Session {
+    async fn get_ready(&mut self, shape: &Shape) -> Result<()> {
+        if self.records.is_none() {
+            let statements =
+                RecordStatements::prepare(&mut self.channel, &self.service.table, shape, self.without_eof).await?;
+            self.records = Some(statements);
+        }
+        Ok(())
+    }
+
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        ready(&mut self.records)?.insert(&mut self.channel, key, values).await
+    }
+
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
+        ready(&mut self.records)?.read(&mut self.channel, key, fields).await
+    }
+
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        ready(&mut self.records)?.update(&mut self.channel, key, values).await
+    }
+
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
+        ready(&mut self.records)?.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
+    }
+}
+
+fn ready<T>(statements: &mut Option<T>) -> Result<&mut T> {
+    statements.as_mut().ok_or_else(|| Failure::new(Class::Internal, "an operation before its statement was prepared"))
+}

@@ -1,0 +1,228 @@
+//! Reading one row by its key, as sysbench's `oltp_point_select` does: as text, or by a prepared statement; and an answer
+//! that is looked through where it lies.
+
+use super::channel::Channel;
+use super::result::Layout;
+use crate::mysql::{Settings, Statements};
+use base::error::{Class, Failure, Result};
+use mysql::bytes::{NULL, Reader};
+use mysql::command;
+use mysql::packet;
+use mysql::packet::PreparedPacket;
+use mysql::row::begin_binary;
+use std::io::Write;
+
+/// `MYSQL_TYPE_LONGLONG`, signed.
+pub const BIGINT: [u8; 2] = [0x08, 0x00];
+/// The statement without its key.
+pub struct PointSelect {
+    statements: Statements,
+    text: Vec<u8>,
+}
+
+/// A statement that one connection has prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared(pub u32);
+
+impl PointSelect {
+    /// From this table.
+    pub fn new(settings: &Settings) -> Self {
+        let text = format!("SELECT c FROM {} WHERE id=", quoted(&settings.table));
+        PointSelect { statements: settings.statements, text: text.into_bytes() }
+    }
+
+    /// Whether it is to be prepared before it is asked.
+    pub fn is_prepared(&self) -> bool {
+        self.statements == Statements::Prepared
+    }
+
+    /// Ask the server to prepare it: one round trip.
+    ///
+    /// # Errors
+    /// `protocol`, the server's own, those of a broken connection.
+    pub async fn prepare(&self, channel: &mut Channel, without_eof: bool) -> Result<Prepared> {
+        let statement = [&self.text, &b"?"[..]].concat();
+        prepare(channel, &statement, Width { columns: 1, parameters: 1 }, without_eof).await
+    }
+
+    /// Read the row with this key, without allocating: one round trip.
+    ///
+    /// # Errors
+    /// `server` where there is none; and as `prepare`.
+    pub async fn read(
+        &self,
+        channel: &mut Channel,
+        id: u64,
+        prepared: Option<Prepared>,
+        without_eof: bool,
+    ) -> Result<()> {
+        match prepared {
+            Some(prepared) => append_execute(prepared, id, channel.command(command::STMT_EXECUTE)),
+            None => self.append_text(id, channel.command(command::QUERY)),
+        }
+        channel.send().await?;
+        one_row(channel, Layout { binary: prepared.is_some(), without_eof }).await
+    }
+
+    fn append_text(&self, id: u64, request: &mut Vec<u8>) {
+        request.extend_from_slice(&self.text);
+        write!(request, "{id}").expect("memory takes what is written");
+    }
+}
+
+/// How many columns a statement has, and how many parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Width {
+    /// Of its result; 0, where it has none.
+    pub columns: u16,
+    /// Question marks.
+    pub parameters: u16,
+}
+
+/// Ask the server to prepare a statement: one round trip.
+///
+/// # Errors
+/// `protocol`, also where its width is another; the server's own, those of a broken connection.
+pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_eof: bool) -> Result<Prepared> {
+    channel.command(command::STMT_PREPARE).extend_from_slice(text);
+    channel.send().await?;
+    let prepared = read_prepared(channel.receive().await?, width)?;
+    // Definitions of the parameters, then of the columns.
+    for definitions in [width.parameters, width.columns] {
+        channel.receive_columns(definitions.into(), without_eof).await?;
+    }
+    channel.check_idle()?;
+    Ok(prepared)
+}
+
+/// A name as SQL has it, whatever is in it.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// MySQL Internals, "COM_STMT_EXECUTE".
+fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
+    request.extend_from_slice(&statement.to_le_bytes());
+    // No cursor; once; no NULL; types follow.
+    request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
+    request.extend_from_slice(&BIGINT);
+    request.extend_from_slice(&id.to_le_bytes());
+}
+
+fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
+    let Some(prepared) = PreparedPacket::parse(packet::not_an_error(packet)?)? else {
+        return Err(Failure::protocol("the answer to a preparation is none"));
+    };
+    let PreparedPacket { statement, columns, parameters } = prepared;
+    if (Width { columns, parameters }) != width {
+        let Width { columns: wanted, parameters: marks } = width;
+        let found = format!("{columns} columns and {parameters} parameters");
+        return Err(Failure::protocol(format!(
+            "the statement has {found}, not {wanted} and {marks}: is it this table?"
+        )));
+    }
+    Ok(Prepared(statement))
+}
+
+/// A result set of one column with exactly one row that is not NULL.
+async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
+    let columns = channel.receive_column_count().await?;
+    if columns != 1 {
+        return Err(Failure::protocol(format!("{columns} columns, where one was asked for")));
+    }
+    channel.receive_columns(columns, layout.without_eof).await?;
+    let mut rows = 0;
+    while let Some(row) = channel.receive_row(layout).await? {
+        check_row(row, layout.binary)?;
+        rows += 1;
+        if rows > 1 {
+            return Err(Failure::protocol("more than one row for one key"));
+        }
+    }
+    channel.check_idle()?;
+    match rows {
+        0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
+        _ => Ok(()),
+    }
+}
+
+fn check_row(packet: &[u8], binary: bool) -> Result<()> {
+    let mut reader = Reader::new(packet);
+    let is_null = if binary { begin_binary(&mut reader, 1)?.has(0) } else { reader.peek() == Some(NULL) };
+    if is_null {
+        return Err(Failure::new(Class::Server, "the row holds NULL: is the table sysbench's?"));
+    }
+    reader.text()?;
+    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row holds more than one string")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_common::io::ParseBuf;
+    use mysql_common::packets::StmtPacket;
+    use mysql_common::proto::MyDeserialize;
+    use proptest::prelude::*;
+
+    fn select(table: &str, statements: Statements) -> PointSelect {
+        PointSelect::new(&Settings {
+            addresses: Vec::new(),
+            username: None,
+            password: None,
+            database: "sbtest".into(),
+            table: table.into(),
+            statements,
+            decryption: None,
+        })
+    }
+
+    #[test]
+    fn asks_as_sysbench_does_and_quotes_names() {
+        let mut text = Vec::new();
+        select("sbtest1", Statements::Text).append_text(42, &mut text);
+        assert_eq!(text, b"SELECT c FROM `sbtest1` WHERE id=42");
+        assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
+    }
+
+    /// MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types, values.
+    #[test]
+    fn executes_with_the_key_as_a_big_integer() {
+        let mut request = Vec::new();
+        append_execute(Prepared(0x0102_0304), 0x1_0000_0005, &mut request);
+        assert_eq!(request, b"\x04\x03\x02\x01\x00\x01\0\0\0\x00\x01\x08\x00\x05\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn what_was_prepared_must_be_what_was_asked() {
+        let packet = b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0";
+        let one = Width { columns: 1, parameters: 1 };
+        assert_eq!(read_prepared(packet, one).unwrap(), Prepared(7));
+        assert_eq!(StmtPacket::deserialize((), &mut ParseBuf(packet)).unwrap().statement_id(), 7);
+        assert!(read_prepared(b"\x00\x07\0\0\0\x02\0\x01\0\0\0\0", one).is_err(), "two columns");
+        assert_eq!(read_prepared(b"\xff\x7a\x04#42S02Table 'x' doesn't exist", one).unwrap_err().class, Class::Server);
+    }
+
+    #[test]
+    fn a_row_is_one_string() {
+        check_row(b"\x03abc", false).unwrap();
+        check_row(b"\x00\x00\x03abc", true).unwrap();
+        for (row, binary, class) in [
+            (&b"\xfb"[..], false, Class::Server),
+            (b"\x00\x04", true, Class::Server),
+            (b"\x03abcd", false, Class::Protocol),
+            (b"\x03ab", false, Class::Protocol),
+            (b"\x01\x00\x03abc", true, Class::Protocol),
+            (b"", false, Class::Protocol),
+        ] {
+            assert_eq!(check_row(row, binary).unwrap_err().class, class, "{row:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = read_prepared(&bytes, Width { columns: 1, parameters: 1 });
+            let _ = (check_row(&bytes, true), check_row(&bytes, false));
+        }
+    }
+}

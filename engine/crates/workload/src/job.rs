@@ -1,0 +1,116 @@
+//! From a workload's settings to the worker that does it, over whatever protocol: what a protocol's `spawn` calls, once a
+//! worker, so that the loop that is measured is compiled for its protocol and its workload.
+
+use crate::client::{AboutOf, Client, KeyValue, Records, Requests, Target};
+use crate::settings::{Data, Kind, Settings};
+use crate::sql::Sql;
+use crate::tpcc::{self, TpccPhase};
+use crate::worker::work;
+use crate::ycsb::{self, Ycsb};
+use crate::{Connect, Load, Query, Request, Slot, Workload};
+use base::Random;
+use net::runtime::{Executor, Reactor, Semaphore, TaskId};
+use std::rc::Rc;
+
+/// A thread opens at most so many connections at a time, where its protocol waits for [`Job::opening`]; more wait, in no
+/// phase but `delay`. A server's queue of new connections may be as short as nginx's 511: what does not fit is tried
+/// again by TCP, ever later, until it is too late.
+pub const OPENING_AT_A_TIME: usize = 256;
+
+/// What one worker is to do.
+pub struct Job<'a> {
+    /// The thread's, which will run it.
+    pub executor: &'a mut Executor,
+    /// Where it gets its orders.
+    pub slot: Rc<Slot>,
+    /// Its number, of all that the workload has.
+    pub worker: usize,
+    /// What it does.
+    pub workload: &'a Settings,
+    /// The size of the table.
+    pub data: Data,
+    /// The plan's.
+    pub seed: u64,
+    /// The same sequence on every arm: arms must differ in nothing but the factor.
+    pub random: Random,
+    /// Where the thread's new connections wait for each other.
+    pub opening: Rc<Semaphore>,
+    /// Of kind `ycsb` alone.
+    pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,
+}
+
+impl Job<'_> {
+    /// What the thread's tasks wait on.
+    pub fn reactor(&self) -> Rc<Reactor> {
+        self.executor.reactor().clone()
+    }
+
+    /// Over sessions that read and write records ([`RECORDS`](crate::RECORDS)).
+    pub fn records<C>(self, client: C, table: AboutOf<C>) -> TaskId
+    where
+        C: Client<Session: KeyValue + Records> + Clone,
+    {
+        match self.workload.kind {
+            Kind::Connect => self.connect(client, table),
+            Kind::Query => {
+                let query = Query::new(client, Target::Reader(self.worker), table, self.random.clone());
+                self.spawn(query)
+            }
+            Kind::Load => self.spawn(Load::new(client, table)),
+            Kind::Ycsb => {
+                let (core, shared) = self.ycsb.clone().expect("resolved with the plan");
+                let ycsb = Ycsb::new(client, self.worker, core, shared, self.random.clone());
+                self.spawn(ycsb)
+            }
+            Kind::Request | Kind::Tpcc => unreachable!("refused with the plan"),
+        }
+    }
+
+    /// Over sessions that speak SQL too ([`SQL`](crate::SQL)).
+    pub fn sql<C>(self, client: C, table: AboutOf<C>) -> TaskId
+    where
+        C: Client<Session: KeyValue + Records + Sql> + Clone,
+    {
+        if self.workload.kind != Kind::Tpcc {
+            return self.records(client, table);
+        }
+        let settings = self.workload.tpcc.clone().unwrap_or_default();
+        match settings.phase {
+            TpccPhase::Load => {
+                let loader = tpcc::Loader::new(client, settings.warehouses, self.seed);
+                self.spawn(loader)
+            }
+            TpccPhase::Run => {
+                let place = tpcc::Place { worker: self.worker, seed: self.seed };
+                let terminal = tpcc::Terminal::new(client, &settings, place, self.random.clone());
+                self.spawn(terminal)
+            }
+        }
+    }
+
+    /// Over sessions that carry requests ([`REQUESTS`](crate::REQUESTS)).
+    pub fn requests<C>(self, client: C) -> TaskId
+    where
+        C: Client<Session: crate::Ask<About = ()> + Requests>,
+    {
+        match self.workload.kind {
+            Kind::Connect => self.connect(client, ()),
+            Kind::Request => {
+                let requests = Request::new(client, self.worker);
+                self.spawn(requests)
+            }
+            Kind::Query | Kind::Load | Kind::Ycsb | Kind::Tpcc => unreachable!("refused with the plan"),
+        }
+    }
+
+    fn connect<C: Client<Session: crate::Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
+        let first_operation = self.workload.first_operation.unwrap_or(true);
+        let target = Target::Reader(self.worker);
+        let connect = Connect::new(client, target, about, self.random.clone(), first_operation);
+        self.spawn(connect)
+    }
+
+    fn spawn(self, workload: impl Workload) -> TaskId {
+        self.executor.spawn(work(workload, self.slot))
+    }
+}

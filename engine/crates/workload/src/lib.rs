@@ -1,0 +1,57 @@
+//! What is done to a service. A workload says how to get ready and what one operation is; when operations begin, how
+//! many there are and what becomes of a failed one is the [`worker`](work)'s business and the same for all. What a protocol
+//! must be able to do for a workload are the traits of [`client`] and [`sql`].
+
+mod client;
+mod connect;
+mod job;
+mod load;
+mod persistent;
+mod query;
+mod request;
+mod schedule;
+mod settings;
+mod slot;
+pub mod sql;
+pub mod sysbench;
+pub mod tpcc;
+mod worker;
+pub mod ycsb;
+
+pub use client::{AboutOf, Ask, Client, KeyValue, Records, Requests, Session, Target};
+pub use connect::Connect;
+pub use job::{Job, OPENING_AT_A_TIME};
+pub use load::Load;
+pub use query::Query;
+pub use request::Request;
+pub use schedule::Schedule;
+pub use settings::{Arrivals, Data, Kind, Pace, RECORDS, REQUESTS, SQL, Settings};
+pub use slot::{Order, Slot, Window};
+pub use worker::work;
+
+use base::error::Result;
+use record::{Evidence, Timeline};
+use std::ops::Range;
+
+/// One worker's part of a workload. It lives through the whole run and keeps its connection between slices.
+pub trait Workload: 'static {
+    /// So many operations are done at once: a batch.
+    const BATCH: u64 = 1;
+
+    /// So long its user takes before the next operation can begin, in nanoseconds and in no phase.
+    fn rest_ns(&mut self) -> u64 {
+        0
+    }
+
+    /// Get ready, unmeasured, before a slice begins.
+    ///
+    /// # Errors
+    /// They are counted, and the slice is begun nevertheless.
+    async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
+
+    /// Do the operations of these numbers (of the slice, from 0) and leave their phases in the timeline.
+    ///
+    /// # Errors
+    /// They are counted; the next operation begins with whatever this one left.
+    async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
+}

@@ -1,0 +1,80 @@
+//! `request`: requests of HTTP, one after the other, on connections that are opened as they are needed. Opening one is
+//! measured with the request that needed it.
+
+use super::Workload;
+use crate::client::{Client, Requests, Session, Target};
+use base::error::Result;
+use record::{Evidence, Phase, Timeline};
+use std::ops::Range;
+
+/// One worker's requests.
+pub struct Request<C: Client> {
+    client: C,
+    worker: usize,
+    carrier: Option<Carrier<C::Session>>,
+    /// What the next connection begins with as carried.
+    head_start: u64,
+}
+
+struct Carrier<S> {
+    session: S,
+    carried: u64,
+}
+
+impl<C: Client<Session: Requests>> Request<C> {
+    /// Worker w's first connection counts as if it had carried w requests already, modulo how many one may carry:
+    /// otherwise those of all workers would end at once.
+    pub fn new(client: C, worker: usize) -> Self {
+        let head_start = client.requests_per_connection().map_or(0, |most| worker as u64 % most);
+        Request { client, worker, carrier: None, head_start }
+    }
+
+    fn is_last(&self, carried: u64) -> bool {
+        self.client.requests_per_connection().is_some_and(|most| carried + 1 >= most.get())
+    }
+
+    /// The persistent connection, unless the server has ended it meanwhile.
+    async fn take_carrier(&mut self) -> Option<Carrier<C::Session>> {
+        let mut carrier = self.carrier.take()?;
+        carrier.session.is_still_open().await.then_some(carrier)
+    }
+}
+
+impl<C: Client<Session: Requests>> Workload for Request<C> {
+    async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
+        if let Some(mut carrier) = self.carrier.take()
+            && carrier.session.is_open().await
+        {
+            evidence.used(carrier.session.connection());
+            self.carrier = Some(carrier);
+        }
+        Ok(())
+    }
+
+    async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let carrier = self.take_carrier().await;
+        let is_new = carrier.is_none();
+        let Carrier { mut session, carried } = match carrier {
+            Some(carrier) => {
+                timeline.start(carrier.session.traffic());
+                carrier
+            }
+            None => {
+                let session = self.client.open(Target::Reader(self.worker), timeline).await?;
+                Carrier { session, carried: std::mem::take(&mut self.head_start) }
+            }
+        };
+        let last = self.is_last(carried);
+        let outcome = session.request(last, evidence, |traffic| timeline.end_phase(Phase::Waiting, traffic)).await;
+        timeline.end_phase(Phase::Receiving, session.traffic());
+        if is_new {
+            evidence.opened(session.connection());
+        }
+        if session.may_go_on() {
+            self.carrier = Some(Carrier { session, carried: carried + 1 });
+        } else {
+            session.end().await;
+        }
+        outcome.map(drop)
+    }
+}

@@ -1,0 +1,86 @@
+//! sysbench's data: the rows of its table `sbtest1`, the same for the same seed (sysbench 1.0, `oltp_common.lua`). Only
+//! the order of the random numbers is our own: sysbench's follow from its threads.
+
+use base::Random;
+use std::io::Write;
+
+/// Groups of digits in `c` and in `pad`, with hyphens between: 119 and 59 characters.
+const GROUPS_OF_C: usize = 10;
+const GROUPS_OF_PAD: usize = 5;
+/// A group has eleven digits.
+const GROUP_LIMIT: u64 = 100_000_000_000;
+
+/// The table of a run.
+#[derive(Debug, Clone)]
+pub struct Table {
+    records: u64,
+    seed: u64,
+}
+
+impl Table {
+    /// Of this many rows; what is in them follows from the seed and the row's number.
+    pub fn new(records: u64, seed: u64) -> Self {
+        Table { records, seed }
+    }
+
+    /// How many records there are; they are asked for by number, from 0.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The primary key of a record: they are counted from 0, keys from 1.
+    pub fn id(&self, record: u64) -> u64 {
+        record + 1
+    }
+
+    /// Append a record as SQL has it, `(id,k,'c','pad')`.
+    pub fn append_row(&self, record: u64, sql: &mut Vec<u8>) {
+        let mut random = Random::for_stream(self.seed, record);
+        let k = 1 + random.below(self.records);
+        write!(sql, "({},{k},'", self.id(record)).expect("memory takes what is written");
+        append_groups(&mut random, GROUPS_OF_C, sql);
+        sql.extend_from_slice(b"','");
+        append_groups(&mut random, GROUPS_OF_PAD, sql);
+        sql.extend_from_slice(b"')");
+    }
+}
+
+fn append_groups(random: &mut Random, groups: usize, sql: &mut Vec<u8>) {
+    for group in 0..groups {
+        let hyphen = if group == 0 { "" } else { "-" };
+        write!(sql, "{hyphen}{:011}", random.below(GROUP_LIMIT)).expect("memory takes what is written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(seed: u64, record: u64) -> String {
+        let mut sql = Vec::new();
+        Table::new(1000, seed).append_row(record, &mut sql);
+        String::from_utf8(sql).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_sysbenchs_shape() {
+        for record in 0..100 {
+            let row = row(1, record);
+            let values: Vec<_> = row.strip_prefix('(').unwrap().strip_suffix(')').unwrap().split(',').collect();
+            let [id, k, c, pad] = values[..] else { panic!("{row}") };
+            assert_eq!(id.parse::<u64>().unwrap(), record + 1);
+            assert!((1..=1000).contains(&k.parse::<u64>().unwrap()));
+            assert_eq!((c.len(), pad.len()), (119 + 2, 59 + 2));
+            let groups: Vec<_> = c.trim_matches('\'').split('-').collect();
+            assert_eq!(groups.len(), 10);
+            assert!(groups.iter().all(|group| group.len() == 11 && group.bytes().all(|byte| byte.is_ascii_digit())));
+        }
+    }
+
+    #[test]
+    fn a_row_follows_from_seed_and_number() {
+        assert_eq!(row(1, 5), row(1, 5));
+        assert_ne!(row(1, 5), row(2, 5));
+        assert_ne!(row(1, 5)[5..], row(1, 6)[5..]);
+    }
+}

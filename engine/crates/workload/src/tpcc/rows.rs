@@ -1,0 +1,348 @@
+//! The rows that are loaded, as SQL (clause 4.3.3.1), in parts that fit a statement each.
+
+use super::deck::shuffle;
+use super::names::LastName;
+use super::numbers::{Constants, between, percent};
+use super::strings::{append_data, append_digits, append_letters, append_text, append_zip};
+use super::unit::{ROWS, Unit};
+use super::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, LINES, ORDERS};
+use crate::sql::DateTime;
+use base::Random;
+use std::fmt::Arguments;
+use std::io::Write;
+
+const CUSTOMER: &str = "INSERT INTO customer (c_w_id, c_d_id, c_id, c_last, c_middle, c_first, c_street_1, c_street_2, \
+    c_city, c_state, c_zip, c_phone, c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, \
+    c_payment_cnt, c_delivery_cnt, c_data) VALUES ";
+const HISTORY: &str =
+    "INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) VALUES ";
+const ORDER: &str = "INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, \
+    o_all_local) VALUES ";
+const ORDER_LINE: &str = "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, \
+    ol_delivery_d, ol_quantity, ol_amount, ol_dist_info) VALUES ";
+const NEW_ORDER: &str = "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES ";
+const DISTRICT: &str = "INSERT INTO district (d_w_id, d_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, \
+    d_tax, d_ytd, d_next_o_id) VALUES ";
+const WAREHOUSE: &str = "INSERT INTO warehouse (w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, \
+    w_ytd) VALUES ";
+const STOCK: &str = "INSERT INTO stock (s_w_id, s_i_id, s_quantity, s_dist_01, s_dist_02, s_dist_03, s_dist_04, \
+    s_dist_05, s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data) VALUES ";
+const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VALUES ";
+
+/// Customers of a statement: about 300 KB, where the rows of other tables are shorter.
+const CUSTOMERS_AT_ONCE: u32 = 500;
+/// Orders of a statement, with their lines in another: 300 KB too.
+const ORDERS_AT_ONCE: u32 = 300;
+
+/// What begins an INSERT, its rows, and how many there are.
+pub struct Part {
+    /// Up to `VALUES`.
+    pub into: &'static str,
+    /// Separated by commas.
+    pub rows: Vec<u8>,
+    /// Of them.
+    pub count: u64,
+}
+
+/// Makes the rows of one unit.
+pub struct Rows {
+    constants: Constants,
+    random: Random,
+    /// Now, in quotes: everything begins with the load.
+    date: String,
+}
+
+impl Rows {
+    /// Of a unit: what is in them follows from the seed and the unit's number.
+    pub fn new(seed: u64, number: u64, now: DateTime) -> Self {
+        let DateTime { year, month, day, hour, minute, second } = now;
+        Rows {
+            constants: Constants::drawn(seed),
+            random: Random::for_stream(seed, number),
+            date: format!("'{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}'"),
+        }
+    }
+
+    /// All of the unit's, each part handed over in its turn; until it says that this was enough.
+    ///
+    /// # Errors
+    /// The taker's own.
+    pub async fn each<E>(mut self, unit: Unit, mut take: impl AsyncFnMut(Part) -> Result<(), E>) -> Result<(), E> {
+        match unit {
+            Unit::District { warehouse, district } => {
+                take(self.district(warehouse, district)).await?;
+                for first in (1..=CUSTOMERS).step_by(CUSTOMERS_AT_ONCE as usize) {
+                    take(self.customers(warehouse, district, first)).await?;
+                }
+                take(self.history(warehouse, district)).await?;
+                // A permutation of all of them (clause 4.3.3.1).
+                let mut customers: Vec<u32> = (1..=CUSTOMERS).collect();
+                shuffle(&mut customers, &mut self.random);
+                for first in (1..=ORDERS).step_by(ORDERS_AT_ONCE as usize) {
+                    let [orders, lines] = self.orders(warehouse, district, first, &customers);
+                    take(orders).await?;
+                    take(lines).await?;
+                }
+                take(new_orders(warehouse, district)).await
+            }
+            Unit::Stock { warehouse, from } => take(self.stock(warehouse, from)).await,
+            Unit::Items { from } => take(self.items(from)).await,
+            Unit::Warehouse { warehouse } => take(self.warehouse(warehouse)).await,
+        }
+    }
+
+    fn warehouse(&mut self, warehouse: u32) -> Part {
+        let mut part = Part::new(WAREHOUSE);
+        part.begin(format_args!("{warehouse},"));
+        self.append_place(&mut part);
+        // As much as its districts have taken together: W_YTD = sum(D_YTD).
+        part.end(format_args!(",{:.4},300000.00", self.tenthousandths(2000)));
+        part
+    }
+
+    fn district(&mut self, warehouse: u32, district: u32) -> Part {
+        let mut part = Part::new(DISTRICT);
+        part.begin(format_args!("{warehouse},{district},"));
+        self.append_place(&mut part);
+        part.end(format_args!(",{:.4},30000.00,{}", self.tenthousandths(2000), ORDERS + 1));
+        part
+    }
+
+    /// Name and address, of a warehouse or a district.
+    fn append_place(&mut self, part: &mut Part) {
+        append_text(&mut self.random, 6, 10, &mut part.rows);
+        part.rows.push(b',');
+        self.append_address(part);
+    }
+
+    fn append_address(&mut self, Part { rows, .. }: &mut Part) {
+        for _ in 0..3 {
+            append_text(&mut self.random, 10, 20, rows);
+            rows.push(b',');
+        }
+        append_letters(&mut self.random, 2, rows);
+        rows.push(b',');
+        append_zip(&mut self.random, rows);
+    }
+
+    fn customers(&mut self, warehouse: u32, district: u32, first: u32) -> Part {
+        let mut part = Part::new(CUSTOMER);
+        for customer in first..first + CUSTOMERS_AT_ONCE {
+            // Each name once, then as often as NURand has it.
+            let name = if customer <= 1000 { customer - 1 } else { self.constants.loaded_name(&mut self.random) };
+            let last = LastName::new(name);
+            let last = str::from_utf8(last.as_bytes()).expect("syllables are letters");
+            part.begin(format_args!("{warehouse},{district},{customer},'{last}','OE',"));
+            append_text(&mut self.random, 8, 16, &mut part.rows);
+            part.rows.push(b',');
+            self.append_address(&mut part);
+            part.rows.push(b',');
+            append_digits(&mut self.random, 16, &mut part.rows);
+            let credit = if percent(&mut self.random, 10) { "BC" } else { "GC" };
+            let discount = self.tenthousandths(5000);
+            part.write(format_args!(",{},'{credit}',50000.00,{discount:.4},-10.00,10.00,1,0,", self.date));
+            append_text(&mut self.random, 300, 500, &mut part.rows);
+            part.end(format_args!(""));
+        }
+        part
+    }
+
+    fn history(&mut self, warehouse: u32, district: u32) -> Part {
+        let mut part = Part::new(HISTORY);
+        for customer in 1..=CUSTOMERS {
+            let date = &self.date;
+            part.begin(format_args!("{warehouse},{district},{customer},{warehouse},{district},{date},10.00,"));
+            append_text(&mut self.random, 12, 24, &mut part.rows);
+            part.end(format_args!(""));
+        }
+        part
+    }
+
+    fn orders(&mut self, warehouse: u32, district: u32, first: u32, customers: &[u32]) -> [Part; 2] {
+        let (mut orders, mut lines) = (Part::new(ORDER), Part::new(ORDER_LINE));
+        for order in first..first + ORDERS_AT_ONCE {
+            let customer = customers[order as usize - 1];
+            let count = between(&mut self.random, *LINES.start(), *LINES.end());
+            orders.begin(format_args!("{warehouse},{district},{order},{customer},{},", self.date));
+            if order < FIRST_UNDELIVERED {
+                orders.write(format_args!("{}", between(&mut self.random, 1, 10)));
+            } else {
+                orders.write(format_args!("NULL"));
+            }
+            orders.end(format_args!(",{count},1"));
+            for number in 1..=count {
+                self.append_line(&mut lines, [warehouse, district, order, number]);
+            }
+        }
+        [orders, lines]
+    }
+
+    fn append_line(&mut self, part: &mut Part, [warehouse, district, order, number]: [u32; 4]) {
+        let item = between(&mut self.random, 1, super::ITEMS);
+        part.begin(format_args!("{warehouse},{district},{order},{number},{item},{warehouse},"));
+        if order < FIRST_UNDELIVERED {
+            part.write(format_args!("{},5,0.00,", self.date));
+        } else {
+            let cents = between(&mut self.random, 1, 999_999);
+            part.write(format_args!("NULL,5,{}.{:02},", cents / 100, cents % 100));
+        }
+        append_text(&mut self.random, 24, 24, &mut part.rows);
+        part.end(format_args!(""));
+    }
+
+    fn stock(&mut self, warehouse: u32, from: u32) -> Part {
+        let mut part = Part::new(STOCK);
+        for item in from..from + ROWS {
+            part.begin(format_args!("{warehouse},{item},{},", between(&mut self.random, 10, 100)));
+            for _ in 0..DISTRICTS {
+                append_text(&mut self.random, 24, 24, &mut part.rows);
+                part.rows.push(b',');
+            }
+            part.write(format_args!("0,0,0,"));
+            append_data(&mut self.random, &mut part.rows);
+            part.end(format_args!(""));
+        }
+        part
+    }
+
+    fn items(&mut self, from: u32) -> Part {
+        let mut part = Part::new(ITEM);
+        for item in from..from + ROWS {
+            part.begin(format_args!("{item},{},", between(&mut self.random, 1, 10_000)));
+            append_text(&mut self.random, 14, 24, &mut part.rows);
+            let cents = between(&mut self.random, 100, 10_000);
+            part.write(format_args!(",{}.{:02},", cents / 100, cents % 100));
+            append_data(&mut self.random, &mut part.rows);
+            part.end(format_args!(""));
+        }
+        part
+    }
+
+    /// A tax or a discount, up to so many tenths of a thousandth.
+    fn tenthousandths(&mut self, most: u32) -> f64 {
+        f64::from(between(&mut self.random, 0, most)) / 10_000.0
+    }
+}
+
+fn new_orders(warehouse: u32, district: u32) -> Part {
+    let mut part = Part::new(NEW_ORDER);
+    for order in FIRST_UNDELIVERED..=ORDERS {
+        part.begin(format_args!("{warehouse},{district},{order}"));
+        part.end(format_args!(""));
+    }
+    part
+}
+
+impl Part {
+    fn new(into: &'static str) -> Self {
+        Part { into, rows: Vec::new(), count: 0 }
+    }
+
+    /// Begin a row with these columns.
+    fn begin(&mut self, columns: Arguments<'_>) {
+        self.rows.extend_from_slice(if self.count == 0 { b"(" } else { b",(" });
+        self.count += 1;
+        self.write(columns);
+    }
+
+    /// End it with these.
+    fn end(&mut self, columns: Arguments<'_>) {
+        self.write(columns);
+        self.rows.push(b')');
+    }
+
+    fn write(&mut self, columns: Arguments<'_>) {
+        self.rows.write_fmt(columns).expect("memory takes what is written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    /// The rows of a unit by table, each as its columns.
+    fn rows(unit: Unit, seed: u64) -> Vec<(String, Vec<Vec<String>>)> {
+        let found = RefCell::new(Vec::new());
+        let made = Rows::new(seed, 0, DateTime::from_unix(0)).each(unit, async |part: Part| {
+            let text = str::from_utf8(&part.rows).unwrap();
+            let text = text.strip_prefix('(').unwrap().strip_suffix(')').unwrap();
+            let columns = |row: &str| row.split(',').map(|column| column.trim_matches('\'').to_owned()).collect();
+            let rows: Vec<Vec<String>> = text.split("),(").map(columns).collect();
+            assert_eq!(rows.len() as u64, part.count);
+            let width = part.into.split([',', '(']).count() - 1;
+            assert!(rows.iter().all(|row| row.len() == width), "{}", part.into);
+            found.borrow_mut().push((part.into.split(' ').nth(2).unwrap().to_owned(), rows));
+            Ok::<_, ()>(())
+        });
+        let mut made = pin!(made);
+        assert!(made.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(Ok(())));
+        found.take()
+    }
+
+    fn of<'a>(parts: &'a [(String, Vec<Vec<String>>)], table: &str) -> Vec<&'a Vec<String>> {
+        parts.iter().filter(|(name, _)| name == table).flat_map(|(_, rows)| rows).collect()
+    }
+
+    fn number(text: &str) -> u32 {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_district_is_as_clause_4_3_3_1_has_it() {
+        let parts = rows(Unit::District { warehouse: 3, district: 7 }, 1);
+        assert!(parts.iter().flat_map(|(_, rows)| rows).all(|row| row[0] == "3" && row[1] == "7"));
+        let counts = ["district", "customer", "history", "orders", "new_order"].map(|table| of(&parts, table).len());
+        assert_eq!(counts, [1, 3000, 3000, 3000, 900]);
+
+        let orders = of(&parts, "orders");
+        let mut customers: Vec<_> = orders.iter().map(|row| number(&row[3])).collect();
+        assert!(!customers.is_sorted());
+        customers.sort_unstable();
+        assert!(customers.into_iter().eq(1..=3000), "a permutation");
+        assert!(orders.iter().all(|row| (row[5] == "NULL") == (number(&row[2]) >= 2101)));
+        let lines = of(&parts, "order_line");
+        assert_eq!(lines.len() as u32, orders.iter().map(|row| number(&row[6])).sum::<u32>());
+        for line in lines {
+            let delivered = number(&line[2]) < 2101;
+            assert_eq!((line[6] != "NULL", line[8] == "0.00"), (delivered, delivered));
+        }
+        let new: Vec<_> = of(&parts, "new_order").iter().map(|row| number(&row[2])).collect();
+        assert!(new.into_iter().eq(2101..=3000));
+    }
+
+    #[test]
+    fn customers_have_the_names_and_credits_of_the_specification() {
+        let parts = rows(Unit::District { warehouse: 1, district: 1 }, 2);
+        let customers = of(&parts, "customer");
+        for (place, customer) in customers.iter().take(1000).enumerate() {
+            assert_eq!(customer[3].as_bytes(), LastName::new(place as u32).as_bytes());
+        }
+        let bad = customers.iter().filter(|row| row[13] == "BC").count();
+        assert!((240..360).contains(&bad), "{bad}");
+        assert!(customers.iter().all(|row| (300..=500).contains(&row[20].len())));
+        assert!(customers.iter().all(|row| row[15].parse::<f64>().unwrap() <= 0.5));
+    }
+
+    #[test]
+    fn stock_and_items_are_parts_of_a_thousand() {
+        let parts = rows(Unit::Stock { warehouse: 2, from: 5001 }, 3);
+        let stock = of(&parts, "stock");
+        assert!(stock.iter().map(|row| number(&row[1])).eq(5001..=6000));
+        assert!(stock.iter().all(|row| (10..=100).contains(&number(&row[2]))));
+        let parts = rows(Unit::Items { from: 99_001 }, 3);
+        let items = of(&parts, "item");
+        assert!(items.iter().map(|row| number(&row[0])).eq(99_001..=100_000));
+        assert!(items.iter().all(|row| (1.0..=100.0).contains(&row[3].parse::<f64>().unwrap())));
+    }
+
+    #[test]
+    fn a_unit_follows_from_seed_and_number() {
+        let unit = Unit::Warehouse { warehouse: 1 };
+        assert_eq!(rows(unit, 5), rows(unit, 5));
+        assert_ne!(rows(unit, 5), rows(unit, 6));
+    }
+}

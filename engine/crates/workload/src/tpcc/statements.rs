@@ -1,0 +1,354 @@
+//! The statements of the transactions. In each transaction rows are locked in one order, rows of customers first, then
+//! stock, districts, warehouses: so hardly any two wait for each other in a ring, and what all terminals share, the
+//! warehouse's row, is held for the shortest time. Values travel in parameters and result sets alone.
+
+use super::{DISTRICTS, LINES, MOST_LINES};
+use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
+use crate::sql::{Column, Statement};
+use std::sync::LazyLock;
+
+/// Places in [`all`].
+pub const ITEMS: usize = 0;
+pub const CUSTOMER_OF_ORDER: usize = 1;
+pub const DISTRICT_FOR_ORDER: usize = 2;
+pub const NEXT_ORDER: usize = 3;
+pub const WAREHOUSE_TAX: usize = 4;
+pub const INSERT_ORDER: usize = 5;
+pub const INSERT_NEW_ORDER: usize = 6;
+pub const NAMESAKES: usize = 7;
+pub const PAYING_CUSTOMER: usize = 8;
+pub const CUSTOMER_DATA: usize = 9;
+pub const PAY: usize = 10;
+pub const PAY_WITH_DATA: usize = 11;
+pub const DISTRICT_TAKES: usize = 12;
+pub const WAREHOUSE_TAKES: usize = 13;
+pub const PLACES: usize = 14;
+pub const INSERT_HISTORY: usize = 15;
+pub const CUSTOMER_STATUS: usize = 16;
+pub const LAST_ORDER: usize = 17;
+pub const ORDER_LINES: usize = 18;
+pub const OLDEST_ORDERS: usize = 19;
+pub const DELETE_NEW_ORDERS: usize = 20;
+pub const CARRY: usize = 21;
+pub const ORDERING_CUSTOMERS: usize = 22;
+pub const DELIVER_LINES: usize = 23;
+pub const AMOUNTS: usize = 24;
+pub const CHARGE: usize = 25;
+pub const NEXT_ORDER_OF_DISTRICT: usize = 26;
+pub const LOW_STOCK: usize = 27;
+const FIRST_STOCK: usize = 28;
+const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
+const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
+
+/// Stock rows of an update: more are updated than there are, without effect, so that these are enough.
+pub const UPDATE_SIZES: [usize; 3] = [5, 10, MOST_LINES];
+/// An order that is rolled back lacks its last line.
+const FEWEST_LINES: usize = *LINES.start() as usize - 1;
+
+/// Stock of up to fifteen items with the S_DIST of this district.
+pub fn stock_of(district: u32) -> usize {
+    FIRST_STOCK + district as usize - 1
+}
+
+/// The update of so many stock rows at least: its place, and how many they are.
+pub fn update_of(rows: usize) -> (usize, usize) {
+    let place = UPDATE_SIZES.iter().position(|size| *size >= rows).expect("an order has no more lines");
+    (FIRST_UPDATE + place, UPDATE_SIZES[place])
+}
+
+/// So many order lines.
+pub fn insert_lines(count: usize) -> usize {
+    FIRST_LINES + count - FEWEST_LINES
+}
+
+/// All of them.
+pub fn all() -> &'static [Statement] {
+    static ALL: LazyLock<Vec<Statement>> = LazyLock::new(made);
+    &ALL
+}
+
+fn made() -> Vec<Statement> {
+    let mut all = new_order();
+    all.extend(payment());
+    all.extend(order_status());
+    all.extend(delivery());
+    all.extend(stock_level());
+    all.extend((1..=DISTRICTS).map(stock));
+    all.extend(UPDATE_SIZES.map(update_stock));
+    all.extend((FEWEST_LINES..=MOST_LINES).map(lines));
+    all
+}
+
+fn statement(text: impl Into<String>, parameters: &[Parameter], columns: &'static [Column]) -> Statement {
+    Statement { text: text.into(), parameters: parameters.to_vec(), columns }
+}
+
+/// Clause 2.4.2.2.
+fn new_order() -> Vec<Statement> {
+    let marks = vec!["?"; MOST_LINES].join(",");
+    vec![
+        statement(
+            format!("SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ({marks})"),
+            &[Integer; MOST_LINES],
+            &[Column::Int, Column::Decimal, Column::Text, Column::Text],
+        ),
+        statement(
+            "SELECT c_discount, c_last, c_credit FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+            &[Integer; 3],
+            &[Column::Decimal, Column::Text, Column::Text],
+        ),
+        statement(
+            "SELECT d_tax, d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ? FOR UPDATE",
+            &[Integer; 2],
+            &[Column::Decimal, Column::Int],
+        ),
+        statement("UPDATE district SET d_next_o_id = ? WHERE d_w_id = ? AND d_id = ?", &[Integer; 3], &[]),
+        statement("SELECT w_tax FROM warehouse WHERE w_id = ?", &[Integer], &[Column::Decimal]),
+        statement(
+            "INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) \
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            &[Integer, Integer, Integer, Integer, DateTime, Integer, Integer],
+            &[],
+        ),
+        statement("INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES (?, ?, ?)", &[Integer; 3], &[]),
+    ]
+}
+
+/// Clause 2.4.2.2; of one warehouse, which for 99 % of the lines is the terminal's own.
+fn stock(district: u32) -> Statement {
+    let marks = vec!["?"; MOST_LINES].join(",");
+    statement(
+        format!(
+            "SELECT s_i_id, s_quantity, s_dist_{district:02}, s_data FROM stock \
+             WHERE s_w_id = ? AND s_i_id IN ({marks}) FOR UPDATE"
+        ),
+        &[Integer; MOST_LINES + 1],
+        &[Column::Int, Column::Short, Column::Text, Column::Text],
+    )
+}
+
+/// All rows are there, and locked: the way of one statement to give each of them its own values.
+fn update_stock(rows: usize) -> Statement {
+    let marks = vec!["(?, ?, ?, ?, ?, ?)"; rows].join(", ");
+    statement(
+        format!(
+            "INSERT INTO stock (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt) VALUES {marks} \
+             ON DUPLICATE KEY UPDATE s_quantity = VALUES(s_quantity), s_ytd = s_ytd + VALUES(s_ytd), \
+             s_order_cnt = s_order_cnt + VALUES(s_order_cnt), s_remote_cnt = s_remote_cnt + VALUES(s_remote_cnt)"
+        ),
+        &vec![Integer; 6 * rows],
+        &[],
+    )
+}
+
+fn lines(count: usize) -> Statement {
+    let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; count].join(", ");
+    let one = [Integer, Integer, Integer, Integer, Integer, Integer, Integer, Decimal, Text];
+    statement(
+        format!(
+            "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, \
+             ol_amount, ol_dist_info) VALUES {marks}"
+        ),
+        &one.repeat(count),
+        &[],
+    )
+}
+
+/// Clause 2.5.2.2.
+fn payment() -> Vec<Statement> {
+    vec![
+        // The index holds all of it, so that no row of a namesake is locked.
+        statement(
+            "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
+            &[Integer, Integer, Text],
+            &[Column::Int],
+        ),
+        statement(
+            "SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, \
+             c_credit, c_credit_lim, c_discount, c_balance FROM customer \
+             WHERE c_w_id = ? AND c_d_id = ? AND c_id = ? FOR UPDATE",
+            &[Integer; 3],
+            &[
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::Text,
+                Column::DateTime,
+                Column::Text,
+                Column::Decimal,
+                Column::Decimal,
+                Column::Decimal,
+            ],
+        ),
+        statement(
+            "SELECT c_data FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+            &[Integer; 3],
+            &[Column::Text],
+        ),
+        statement(
+            "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, \
+             c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+            &[Decimal, Decimal, Integer, Integer, Integer],
+            &[],
+        ),
+        statement(
+            "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, \
+             c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+            &[Decimal, Decimal, Text, Integer, Integer, Integer],
+            &[],
+        ),
+        statement(
+            "UPDATE district SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?",
+            &[Decimal, Integer, Integer],
+            &[],
+        ),
+        statement("UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?", &[Decimal, Integer], &[]),
+        statement(
+            "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip, d_name, d_street_1, d_street_2, d_city, \
+             d_state, d_zip FROM warehouse, district WHERE w_id = ? AND d_w_id = ? AND d_id = ?",
+            &[Integer; 3],
+            &[Column::Text; 12],
+        ),
+        statement(
+            "INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            &[Integer, Integer, Integer, Integer, Integer, DateTime, Decimal, Text],
+            &[],
+        ),
+    ]
+}
+
+/// Clause 2.6.2.2.
+fn order_status() -> Vec<Statement> {
+    vec![
+        statement(
+            "SELECT c_balance, c_first, c_middle, c_last FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+            &[Integer; 3],
+            &[Column::Decimal, Column::Text, Column::Text, Column::Text],
+        ),
+        statement(
+            "SELECT o_id, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ? \
+             ORDER BY o_id DESC LIMIT 1",
+            &[Integer; 3],
+            &[Column::Int, Column::DateTime, Column::Tiny],
+        ),
+        statement(
+            "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
+             WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",
+            &[Integer; 3],
+            &[Column::Int, Column::Int, Column::Tiny, Column::Decimal, Column::DateTime],
+        ),
+    ]
+}
+
+/// One order of each district: its districts and orders are parameters in turns.
+fn of_each_district(district: &str, order: &str) -> String {
+    let one = format!("({district} = ? AND {order} = ?)");
+    vec![one; DISTRICTS as usize].join(" OR ")
+}
+
+/// Clause 2.7.4.2, all ten districts in one database transaction.
+fn delivery() -> Vec<Statement> {
+    const ORDERS: usize = 2 * DISTRICTS as usize;
+    let new_orders = of_each_district("no_d_id", "no_o_id");
+    let orders = of_each_district("o_d_id", "o_id");
+    let lines = of_each_district("ol_d_id", "ol_o_id");
+    // A minimum of each group would read and lock every new order of the warehouse (seen on MariaDB 10.11).
+    let oldest = (1..=DISTRICTS).map(|district| {
+        format!(
+            "(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = {district} \
+             ORDER BY no_o_id LIMIT 1 FOR UPDATE)"
+        )
+    });
+    let oldest = oldest.collect::<Vec<_>>().join(" UNION ALL ");
+    let with = |first: &[Parameter]| [first, &[Integer; ORDERS]].concat();
+    vec![
+        statement(
+            format!("SELECT no_d_id, no_o_id FROM ({oldest}) AS oldest"),
+            &[Integer; DISTRICTS as usize],
+            &[Column::Tiny, Column::Int],
+        ),
+        statement(format!("DELETE FROM new_order WHERE no_w_id = ? AND ({new_orders})"), &with(&[Integer]), &[]),
+        statement(
+            format!("UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND ({orders})"),
+            &with(&[Integer, Integer]),
+            &[],
+        ),
+        statement(
+            format!("SELECT o_d_id, o_c_id FROM orders WHERE o_w_id = ? AND ({orders})"),
+            &with(&[Integer]),
+            &[Column::Tiny, Column::Int],
+        ),
+        statement(
+            format!("UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ({lines})"),
+            &with(&[DateTime, Integer]),
+            &[],
+        ),
+        statement(
+            format!("SELECT ol_d_id, SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ({lines}) GROUP BY ol_d_id"),
+            &with(&[Integer]),
+            &[Column::Tiny, Column::Decimal],
+        ),
+        statement(
+            "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 \
+             WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+            &[Decimal, Integer, Integer, Integer],
+            &[],
+        ),
+    ]
+}
+
+/// Clause 2.8.2.2.
+fn stock_level() -> Vec<Statement> {
+    vec![
+        statement("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", &[Integer; 2], &[Column::Int]),
+        statement(
+            "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? \
+             AND ol_o_id >= ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?",
+            &[Integer; 6],
+            &[Column::Big],
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_for_each_question_mark() {
+        for Statement { text, parameters, .. } in all() {
+            assert_eq!(text.matches('?').count(), parameters.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn places_are_what_they_are_called() {
+        let begins = |place: usize, with: &str| {
+            let text = &all()[place].text;
+            assert!(text.starts_with(with), "{text}");
+        };
+        begins(INSERT_NEW_ORDER, "INSERT INTO new_order");
+        begins(NAMESAKES, "SELECT c_id FROM customer");
+        begins(INSERT_HISTORY, "INSERT INTO history");
+        begins(CUSTOMER_STATUS, "SELECT c_balance");
+        begins(ORDER_LINES, "SELECT ol_i_id");
+        begins(OLDEST_ORDERS, "SELECT no_d_id, no_o_id FROM (");
+        begins(CHARGE, "UPDATE customer SET c_balance = c_balance + ?");
+        begins(LOW_STOCK, "SELECT COUNT(DISTINCT");
+        begins(stock_of(10), "SELECT s_i_id, s_quantity, s_dist_10");
+        begins(update_of(7).0, "INSERT INTO stock");
+        assert_eq!(all()[update_of(7).0].parameters.len(), 6 * update_of(7).1);
+        assert_eq!((update_of(1).1, update_of(10).1, update_of(15).1), (5, 10, 15));
+        for count in FEWEST_LINES..=MOST_LINES {
+            begins(insert_lines(count), "INSERT INTO order_line");
+            assert_eq!(all()[insert_lines(count)].parameters.len(), 9 * count);
+        }
+        assert_eq!(insert_lines(MOST_LINES), all().len() - 1);
+    }
+}

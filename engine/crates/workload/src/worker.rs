@@ -1,0 +1,96 @@
+//! A worker: one loop for every workload. It follows orders through the whole run, so that its connection stands while
+//! other arms have their turn.
+
+use super::slot::{Order, Slot, Window};
+use crate::Workload;
+use base::clock;
+use base::error::{Class, Failure};
+use record::{Evidence, Timeline};
+use std::rc::Rc;
+
+/// An operation that is under way when its slice closes may still end, within this time, and is counted: leaving it
+/// out would favour short ones. What takes longer is abandoned and counted nowhere.
+const GRACE_NS: u64 = 1_000_000_000;
+/// After a failure a worker waits, twice as long after each further one: a dead server must not make it spin.
+const FIRST_PAUSE_NS: u64 = 1_000_000;
+const LONGEST_PAUSE_NS: u64 = 100_000_000;
+
+/// Follow orders for ever.
+pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>) {
+    loop {
+        let mut evidence = Evidence::default();
+        match slot.order().await {
+            Order::Prepare => prepare(&mut workload, &slot, &mut evidence).await,
+            Order::Run(window) => run(&mut workload, &slot, &window, &mut evidence).await,
+        }
+        slot.log.borrow_mut().evidence.merge(evidence);
+        slot.finish();
+    }
+}
+
+async fn prepare<W: Workload>(workload: &mut W, slot: &Slot, evidence: &mut Evidence) {
+    slot.reactor.set_deadline(clock::now() + slot.timeout_ns);
+    if let Err(failure) = workload.prepare(evidence).await {
+        slot.log.borrow_mut().failed(failure);
+    }
+}
+
+async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, evidence: &mut Evidence) {
+    let mut timeline = Timeline::default();
+    let mut pause = FIRST_PAUSE_NS;
+    let mut now = clock::now();
+    let last_call = window.closes_at() + GRACE_NS;
+    loop {
+        now = rest(workload.rest_ns(), slot, now, window.closes_at()).await;
+        let Some(claimed) = window.claim(W::BATCH, now) else { return };
+        if let Some(instant) = window.instant(claimed.start) {
+            let Some(begun) = wait_for(slot, instant, now, window.closes_at()).await else { return };
+            now = begun;
+            timeline.schedule(instant);
+        }
+        let operations = claimed.end - claimed.start;
+        let times_out_at = now + slot.timeout_ns;
+        slot.reactor.set_deadline(times_out_at.min(last_call));
+        match workload.operate(claimed, &mut timeline, evidence).await {
+            Ok(()) => {
+                slot.log.borrow_mut().succeeded(operations, &timeline);
+                now = timeline.at();
+                pause = FIRST_PAUSE_NS;
+            }
+            Err(failure) if failure.class == Class::Timeout && last_call < times_out_at => return,
+            Err(failure) => {
+                fail(slot, failure);
+                slot.reactor.sleep_until((clock::now() + pause).min(window.closes_at())).await;
+                now = clock::now();
+                pause = (pause * 2).min(LONGEST_PAUSE_NS);
+            }
+        }
+    }
+}
+
+/// Let the user take this long, at most until the window has closed; when that was.
+async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
+    if lasts == 0 {
+        return now;
+    }
+    slot.reactor.sleep_until((now + lasts).min(closes_at)).await;
+    clock::now()
+}
+
+/// Wait for an operation's instant; when it begins. None where that would be when the window has closed.
+async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Option<u64> {
+    if instant >= closes_at {
+        return None;
+    }
+    if instant > now {
+        slot.reactor.sleep_until(instant).await;
+        now = clock::now();
+    }
+    (now < closes_at).then_some(now)
+}
+
+fn fail(slot: &Slot, failure: Failure) {
+    let mut log = slot.log.borrow_mut();
+    log.failed(failure);
+    log.ended(clock::now());
+}

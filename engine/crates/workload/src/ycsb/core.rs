@@ -1,0 +1,340 @@
+//! A workload's settings, checked, as what is drawn from in every operation.
+
+use super::key::{LONGEST_KEY, MOST_DIGITS};
+use super::{Fields, KeyNames, Lengths, Mix, Operation, Requests, ScrambledZipfian, Shape, Values, Zipfian};
+use crate::ycsb::{FieldLengthDistribution, RequestDistribution, ScanLengthDistribution, Settings, YcsbPhase};
+use base::Random;
+
+/// `Client.DEFAULT_RECORD_COUNT`, 0, stands for `Integer.MAX_VALUE`.
+const ALL_RECORDS: u64 = i32::MAX as u64;
+/// Numbers are exact as fractions too, and sums of them do not overflow.
+const MOST_RECORDS: u64 = 1 << 53;
+/// A document of MongoDB is not longer.
+const LONGEST_RECORD: u64 = 16 << 20;
+/// 2: YCSB's "fudge factor" for how many new records a run may bring.
+const ROOM_FOR_NEW: f64 = 2.0;
+
+/// What a workload does, resolved; of each worker a copy, since what is drawn may change with the table's size.
+#[derive(Debug, Clone)]
+pub struct Core {
+    /// What comes next.
+    pub mix: Mix,
+    /// Which records are asked for.
+    pub requests: Requests,
+    /// Their keys.
+    pub keys: KeyNames,
+    /// Records of a scan.
+    pub scan_lengths: Lengths,
+    /// The records below this number are there, or not this workload's to write.
+    pub begins_at: u64,
+    field_count: u32,
+    field_lengths: Lengths,
+    reads_all: bool,
+    writes_all: bool,
+}
+
+impl Core {
+    /// # Errors
+    /// What is wrong with the settings, in words.
+    pub fn new(settings: &Settings) -> Result<Self, String> {
+        let records = Records::of(settings)?;
+        check_fields(settings)?;
+        check_scans(settings)?;
+        check_keys(settings)?;
+        let mix = mix(settings)?;
+        let requests = match settings.phase {
+            YcsbPhase::Run => requests(settings, &records)?,
+            // A load asks for nothing.
+            YcsbPhase::Load => Requests::Uniform(0..1),
+        };
+        let (least, most) = (u64::from(settings.min_field_length), u64::from(settings.field_length));
+        Ok(Core {
+            mix,
+            requests,
+            keys: KeyNames {
+                prefix: settings.key_prefix.clone(),
+                zero_padding: settings.zero_padding,
+                order: settings.insert_order,
+            },
+            scan_lengths: match settings.scan_length_distribution {
+                ScanLengthDistribution::Uniform => Lengths::uniform(settings.min_scan_length, settings.max_scan_length),
+                ScanLengthDistribution::Zipfian => Lengths::zipfian(settings.min_scan_length, settings.max_scan_length),
+            },
+            begins_at: match settings.phase {
+                YcsbPhase::Load => settings.insert_start,
+                YcsbPhase::Run => records.count,
+            },
+            field_count: settings.field_count,
+            field_lengths: match settings.field_length_distribution {
+                FieldLengthDistribution::Constant => Lengths::Constant(most),
+                FieldLengthDistribution::Uniform => Lengths::uniform(least, most),
+                FieldLengthDistribution::Zipfian => Lengths::zipfian(least, most),
+            },
+            reads_all: settings.read_all_fields,
+            writes_all: settings.write_all_fields,
+        })
+    }
+
+    /// What a protocol must know to get ready for it.
+    pub fn shape(&self) -> Shape {
+        let both = self.mix.has(Operation::ReadModifyWrite);
+        Shape {
+            fields: self.field_count,
+            reads_all: self.reads_all,
+            writes_all: self.writes_all,
+            inserts: self.mix.has(Operation::Insert),
+            reads: both || self.mix.has(Operation::Read),
+            updates: both || self.mix.has(Operation::Update),
+            scans: self.mix.has(Operation::Scan),
+        }
+    }
+
+    /// Which fields a read or a scan is about.
+    pub fn read_fields(&self, random: &mut Random) -> Fields {
+        self.all_or_one(self.reads_all, random)
+    }
+
+    /// New values for an update.
+    pub fn updated<'a>(&'a self, random: &'a mut Random) -> Values<'a> {
+        let fields = self.all_or_one(self.writes_all, random);
+        Values::new(fields, self.field_count, &self.field_lengths, random)
+    }
+
+    /// Values for a new record.
+    pub fn inserted<'a>(&'a self, random: &'a mut Random) -> Values<'a> {
+        Values::new(Fields::All, self.field_count, &self.field_lengths, random)
+    }
+
+    fn all_or_one(&self, all: bool, random: &mut Random) -> Fields {
+        if all { Fields::All } else { Fields::One(random.below(u64::from(self.field_count)) as u32) }
+    }
+}
+
+/// Which records there are, as three settings say together.
+struct Records {
+    count: u64,
+    loaded: std::ops::Range<u64>,
+}
+
+impl Records {
+    fn of(settings: &Settings) -> Result<Self, String> {
+        let &Settings { insert_start, record_count, phase, .. } = settings;
+        if phase == YcsbPhase::Run && record_count == 0 {
+            return Err("record_count says how many records were loaded, and is at least 1".into());
+        }
+        let count = if record_count == 0 { ALL_RECORDS } else { record_count };
+        let insert_count = settings.insert_count.unwrap_or(count.saturating_sub(insert_start));
+        if insert_count == 0 {
+            return Err("insert_count is at least 1, and insert_start below record_count".into());
+        }
+        let end = insert_start.checked_add(insert_count).filter(|end| *end <= count && count <= MOST_RECORDS);
+        let end =
+            end.ok_or("insert_start and insert_count together are at most record_count, which is at most 2^53")?;
+        Ok(Records { count, loaded: insert_start..end })
+    }
+}
+
+fn check_fields(settings: &Settings) -> Result<(), String> {
+    let &Settings { field_count, field_length, min_field_length, field_length_distribution, .. } = settings;
+    if field_count == 0 || field_length == 0 {
+        return Err("field_count and field_length are at least 1".into());
+    }
+    if min_field_length > field_length && field_length_distribution != FieldLengthDistribution::Constant {
+        return Err("min_field_length is at most field_length".into());
+    }
+    if u64::from(field_count) * (u64::from(field_length) + 20) > LONGEST_RECORD {
+        return Err("a record is at most 16 MB: field_count times field_length is too much".into());
+    }
+    Ok(())
+}
+
+fn check_scans(settings: &Settings) -> Result<(), String> {
+    if settings.min_scan_length == 0 || settings.max_scan_length < settings.min_scan_length {
+        return Err("min_scan_length is at least 1, and at most max_scan_length".into());
+    }
+    if settings.max_scan_length > i32::MAX as u64 {
+        return Err("max_scan_length is at most 2147483647".into());
+    }
+    Ok(())
+}
+
+fn check_keys(settings: &Settings) -> Result<(), String> {
+    if settings.key_prefix.len().saturating_add(settings.zero_padding.max(MOST_DIGITS)) > LONGEST_KEY {
+        return Err(format!("a key is at most {LONGEST_KEY} bytes: key_prefix or zero_padding is too long"));
+    }
+    if settings.key_prefix.contains('\0') {
+        return Err("key_prefix cannot hold a zero byte".into());
+    }
+    Ok(())
+}
+
+fn mix(settings: &Settings) -> Result<Mix, String> {
+    if settings.phase == YcsbPhase::Load {
+        return Ok(Mix::new([(Operation::Insert, 1.0)]));
+    }
+    let weights = [
+        (Operation::Read, settings.read_proportion),
+        (Operation::Update, settings.update_proportion),
+        (Operation::Insert, settings.insert_proportion),
+        (Operation::Scan, settings.scan_proportion),
+        (Operation::ReadModifyWrite, settings.read_modify_write_proportion),
+    ];
+    if weights.iter().any(|(_, weight)| !(0.0..=1e9).contains(weight)) {
+        return Err("a proportion is a number from 0 to 1e9".into());
+    }
+    let mix = Mix::new(weights);
+    if mix.is_empty() { Err("the proportions add up to 0: nothing is to be done".into()) } else { Ok(mix) }
+}
+
+fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> {
+    let loaded = records.loaded.clone();
+    match settings.request_distribution {
+        RequestDistribution::Uniform => Ok(Requests::Uniform(loaded)),
+        RequestDistribution::Sequential => Ok(Requests::Sequential(loaded)),
+        RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
+        RequestDistribution::Zipfian => {
+            let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
+            // As in YCSB the last number is one past the records that are expected.
+            let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
+            Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
+        }
+        RequestDistribution::Exponential => exponential(settings, records.count),
+        RequestDistribution::Hotspot => hotspot(settings, loaded),
+    }
+}
+
+fn exponential(settings: &Settings, records: u64) -> Result<Requests, String> {
+    let &Settings { exponential_percentile: percentile, exponential_fraction: fraction, .. } = settings;
+    if !(percentile > 0.0 && percentile < 100.0 && fraction > 0.0 && fraction.is_finite()) {
+        return Err("exponential_percentile lies between 0 and 100, and exponential_fraction is above 0".into());
+    }
+    Ok(Requests::exponential(percentile, records as f64 * fraction))
+}
+
+fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests, String> {
+    let &Settings { hotspot_data_fraction: data, hotspot_operation_fraction: operations, .. } = settings;
+    if !(0.0..=1.0).contains(&data) || !(0.0..=1.0).contains(&operations) {
+        return Err("hotspot_data_fraction and hotspot_operation_fraction are numbers from 0 to 1".into());
+    }
+    let hot_end = loaded.start + ((loaded.end - loaded.start) as f64 * data) as u64;
+    let (hot, cold) = (loaded.start..hot_end, hot_end..loaded.end);
+    if hot.is_empty() && operations > 0.0 || cold.is_empty() && operations < 1.0 {
+        return Err("hotspot_data_fraction leaves no record for the operations that ask for them".into());
+    }
+    Ok(Requests::Hotspot { hot, cold, operations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ycsb::fnv_hash;
+    use serde_json::json;
+    use std::collections::HashMap;
+    use std::sync::atomic::AtomicU64;
+
+    const POPULAR: [(&str, f64); 5] = [
+        ("user1216410116386979545", 8.93),
+        ("user8286453822882270944", 2.52),
+        ("user764837236214422120", 1.94),
+        ("user7712851511483378091", 1.42),
+        ("user6866854930298366413", 1.20),
+    ];
+
+    fn core(settings: serde_json::Value) -> Result<Core, String> {
+        Core::new(&serde_json::from_value(settings).unwrap())
+    }
+
+    #[test]
+    fn without_settings_it_is_ycsbs_defaults() {
+        let core = core(json!({"record_count": 1000})).unwrap();
+        assert!(core.mix.has(Operation::Read) && core.mix.has(Operation::Update));
+        assert!(!core.mix.has(Operation::Insert) && !core.mix.has(Operation::Scan));
+        assert!(matches!(&core.requests, Requests::Uniform(records) if *records == (0..1000)));
+        assert_eq!(core.begins_at, 1000);
+        let mut random = Random::new(1);
+        assert_eq!(core.read_fields(&mut random), Fields::All);
+        assert_eq!(core.inserted(&mut random).fields(), 0..10);
+        assert_eq!(core.updated(&mut random).fields().len(), 1);
+    }
+
+    #[test]
+    fn a_load_inserts_from_its_start() {
+        let core = core(json!({"phase": "load", "insert_start": 500, "record_count": 1000})).unwrap();
+        assert_eq!(core.begins_at, 500);
+        assert!(core.mix.has(Operation::Insert) && !core.mix.has(Operation::Read));
+        assert!(core.shape().inserts && !core.shape().reads);
+    }
+
+    /// CoreWorkload makes room for twice the inserts that are expected, so that popular records stay popular.
+    #[test]
+    fn zipfian_leaves_room_for_new_records() {
+        let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,
+            "scan_proportion": 0.95, "read_proportion": 0, "update_proportion": 0, "request_distribution": "zipfian"});
+        let mut core = core(settings).unwrap();
+        let (turn, mut random) = (AtomicU64::new(0), Random::new(2));
+        let mut counts = vec![0; 2001];
+        (0..50_000).for_each(|_| counts[core.requests.next(2001, &turn, &mut random) as usize] += 1);
+        let popular = (0..2001).max_by_key(|at| counts[*at]).unwrap() as u64;
+        assert_eq!(popular, fnv_hash(0) % 2001);
+    }
+
+    /// Of the reads of YCSB 0.17.0 itself, its five most popular records and their shares (three runs, in percent):
+    /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
+    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true`.
+    #[test]
+    fn zipfian_asks_for_the_records_that_ycsb_asks_for() {
+        let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,
+            "read_proportion": 0.95, "update_proportion": 0, "request_distribution": "zipfian"});
+        let mut core = core(settings).unwrap();
+        let (turn, mut random) = (AtomicU64::new(0), Random::new(3));
+        let (mut readable, mut counts) = (1000, HashMap::<u64, f64>::new());
+        for operation in 1..=200_000 {
+            if operation % 20 == 0 {
+                readable += 1;
+            } else {
+                *counts.entry(core.requests.next(readable, &turn, &mut random)).or_default() += 100.0 / 190_000.0;
+            }
+        }
+        let mut popular: Vec<_> = counts.into_iter().collect();
+        popular.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        for ((record, share), (key, of_ycsb)) in popular.into_iter().zip(POPULAR) {
+            assert_eq!(String::from_utf8_lossy(core.keys.key(record).as_bytes()), key);
+            assert!((share - of_ycsb).abs() < 0.05 * of_ycsb, "{key}: {share}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_one_line() {
+        for (settings, word) in [
+            (json!({}), "record_count"),
+            (json!({"record_count": 10, "insert_start": 5, "insert_count": 6}), "insert_start"),
+            (json!({"record_count": 10, "insert_start": 10}), "insert_start"),
+            (json!({"record_count": 10, "insert_count": 0}), "insert_count"),
+            (json!({"record_count": 1_u64 << 60}), "2^53"),
+            (json!({"record_count": 10, "read_proportion": 0, "update_proportion": 0}), "proportions"),
+            (json!({"record_count": 10, "read_proportion": -0.5}), "proportion"),
+            (json!({"record_count": 10, "field_length": 0}), "field_length"),
+            (json!({"record_count": 10, "field_count": 0}), "field_count"),
+            (json!({"record_count": 10, "field_count": 1_000_000}), "16 MB"),
+            (
+                json!({"record_count": 10, "min_field_length": 101, "field_length_distribution": "uniform"}),
+                "min_field_length",
+            ),
+            (json!({"record_count": 10, "min_scan_length": 0}), "min_scan_length"),
+            (json!({"record_count": 10, "min_scan_length": 2000}), "max_scan_length"),
+            (json!({"record_count": 10, "zero_padding": 252}), "zero_padding"),
+            (json!({"record_count": 10, "key_prefix": "a\0"}), "key_prefix"),
+            (
+                json!({"record_count": 10, "request_distribution": "exponential", "exponential_percentile": 100}),
+                "percentile",
+            ),
+            (json!({"record_count": 10, "request_distribution": "hotspot", "hotspot_data_fraction": 1.5}), "hotspot"),
+            (json!({"record_count": 3, "request_distribution": "hotspot"}), "no record"),
+        ] {
+            let refused = core(settings.clone()).err().unwrap_or_default();
+            assert!(refused.contains(word) && !refused.contains('\n'), "{settings}: {refused}");
+        }
+        assert!(serde_json::from_value::<Settings>(json!({"insert_order": "random"})).is_err());
+        assert!(serde_json::from_value::<Settings>(json!({"recordcount": 5})).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! `ycsb`: one operation of a core workload after the other, over persistent connections.
+
+use super::{Core, Key, Operation, Sequence, Shape};
+use crate::Workload;
+use crate::client::{Client, Records, Session, Target};
+use crate::persistent::{Persistent, Preparation};
+use base::Random;
+use base::error::{Failure, Result};
+use record::{Evidence, Phase, Timeline};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// What the workers of a workload on an arm share.
+#[derive(Clone)]
+pub struct Shared {
+    /// With all that insert into the table and read from it, on whatever arm.
+    pub sequence: Arc<Sequence>,
+    /// How many records were asked for in sequence.
+    pub turn: Arc<AtomicU64>,
+}
+
+impl<S: Records> Preparation<S> for Shape {
+    const REDISCOVERS: bool = true;
+
+    async fn prepare(&self, session: &mut S) -> Result<()> {
+        session.get_ready(self).await
+    }
+}
+
+/// A worker's connection to one member of a service.
+type Member<C> = Persistent<C, Shape>;
+
+/// One worker's operations.
+pub struct Ycsb<C: Client<Session: Records>> {
+    client: C,
+    reads_from: Target,
+    writer: Member<C>,
+    reader: Member<C>,
+    /// Whether reads and writes go to the same server.
+    one_server: bool,
+    core: Core,
+    shared: Shared,
+    random: Random,
+}
+
+impl<C: Client<Session: Records> + Clone> Ycsb<C> {
+    /// `random` chooses everything.
+    pub fn new(client: C, worker: usize, core: Core, shared: Shared, random: Random) -> Self {
+        let (reads_from, shape) = (Target::Reader(worker), core.shape());
+        Ycsb {
+            writer: Member::new(client.clone(), Target::Writer, shape),
+            reader: Member::new(client.clone(), reads_from, shape),
+            one_server: client.is_one_server(reads_from, Target::Writer),
+            client,
+            reads_from,
+            core,
+            shared,
+            random,
+        }
+    }
+}
+
+impl<C: Client<Session: Records>> Workload for Ycsb<C> {
+    async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
+        self.shared.sequence.begin_at_least(self.core.begins_at);
+        let shape = self.core.shape();
+        self.look_who_is_who();
+        if shape.inserts || shape.updates || self.one_server {
+            self.writer.prepare(evidence).await?;
+        }
+        if (shape.reads || shape.scans) && !self.one_server {
+            self.reader.prepare(evidence).await?;
+        }
+        Ok(())
+    }
+
+    async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let (phase, outcome) = match self.core.mix.next(&mut self.random) {
+            Operation::Insert => (Phase::Insert, self.insert(timeline, evidence).await),
+            Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
+            Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
+            Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
+            // Up to its update, which says so itself.
+            Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
+        };
+        outcome.map_err(|failure| {
+            self.look_who_is_who();
+            failure.during(phase.name())
+        })
+    }
+}
+
+impl<C: Client<Session: Records>> Ycsb<C> {
+    async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        // Before a number is claimed: without a connection none is lost.
+        let mut session = self.writer.take(evidence).await?;
+        let record = self.shared.sequence.claim();
+        let key = self.core.keys.key(record);
+        timeline.start(session.traffic());
+        let outcome = session.insert_record(&key, self.core.inserted(&mut self.random)).await;
+        timeline.end_phase(Phase::Insert, session.traffic());
+        self.shared.sequence.acknowledge(record);
+        self.writer.settle(session, outcome)
+    }
+
+    async fn read(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let key = self.next_key();
+        let fields = self.core.read_fields(&mut self.random);
+        let member = self.member_to_read();
+        let mut session = member.take(evidence).await?;
+        timeline.start(session.traffic());
+        let outcome = session.read_record(&key, fields).await;
+        timeline.end_phase(Phase::Read, session.traffic());
+        member.settle(session, outcome)
+    }
+
+    async fn scan(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let key = self.next_key();
+        let count = self.core.scan_lengths.next(&mut self.random);
+        let fields = self.core.read_fields(&mut self.random);
+        let member = self.member_to_read();
+        let mut session = member.take(evidence).await?;
+        timeline.start(session.traffic());
+        let outcome = session.scan_records(&key, count, fields).await;
+        timeline.end_phase(Phase::Scan, session.traffic());
+        member.settle(session, outcome)
+    }
+
+    async fn update(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let key = self.next_key();
+        let mut session = self.writer.take(evidence).await?;
+        timeline.start(session.traffic());
+        let outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
+        timeline.end_phase(Phase::Update, session.traffic());
+        self.writer.settle(session, outcome)
+    }
+
+    async fn read_modify_write(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let key = self.next_key();
+        let fields = self.core.read_fields(&mut self.random);
+        if self.one_server {
+            let mut session = self.writer.take(evidence).await?;
+            timeline.start(session.traffic());
+            let mut outcome = session.read_record(&key, fields).await;
+            timeline.end_phase(Phase::Read, session.traffic());
+            if outcome.is_ok() {
+                outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
+                timeline.end_phase(Phase::Update, session.traffic());
+                outcome = outcome.map_err(of_update);
+            }
+            return self.writer.settle(session, outcome);
+        }
+        // Both stand before the first is asked: opening one is in no phase.
+        self.writer.prepare(evidence).await?;
+        let mut session = self.reader.take(evidence).await?;
+        timeline.start(session.traffic());
+        let outcome = session.read_record(&key, fields).await;
+        timeline.end_phase(Phase::Read, session.traffic());
+        self.reader.settle(session, outcome)?;
+        let mut session = self.writer.take(evidence).await.map_err(of_update)?;
+        timeline.change(session.traffic());
+        let outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
+        timeline.end_phase(Phase::Update, session.traffic());
+        self.writer.settle(session, outcome).map_err(of_update)
+    }
+
+    fn next_key(&mut self) -> Key {
+        let Shared { sequence, turn } = &self.shared;
+        let record = self.core.requests.next(sequence.readable(), turn, &mut self.random);
+        self.core.keys.key(record)
+    }
+
+    /// A server that is written and read has one connection from a worker, as a client with a pool would take.
+    fn member_to_read(&mut self) -> &mut Member<C> {
+        if self.one_server { &mut self.writer } else { &mut self.reader }
+    }
+
+    /// Another primary may be the one that is read, or none.
+    fn look_who_is_who(&mut self) {
+        self.one_server = self.client.is_one_server(self.reads_from, Target::Writer);
+    }
+}
+
+fn of_update(failure: Failure) -> Failure {
+    failure.during(Phase::Update.name())
+}

@@ -1,0 +1,157 @@
+//! The settings of YCSB's workloads, with YCSB's own names and defaults (`CoreWorkload`, YCSB 0.17).
+
+use serde::Deserialize;
+
+/// What a workload of kind `ycsb` does. Every field may be absent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename = "Ycsb")]
+pub struct Settings {
+    /// Loading the records, or working on them.
+    pub phase: YcsbPhase,
+    /// Records that there are once they are loaded; new ones of the phase `run` are numbered from there.
+    pub record_count: u64,
+    /// The first record that is loaded and asked for.
+    pub insert_start: u64,
+    /// How many are, from there on; all the others where absent.
+    pub insert_count: Option<u64>,
+    /// Operations of a whole run: how much room zipfian requests leave for new records.
+    pub operation_count: u64,
+    /// How numbers become keys.
+    pub insert_order: InsertOrder,
+    /// A key's number has at least so many digits.
+    pub zero_padding: usize,
+    /// Before a key's number.
+    pub key_prefix: String,
+    /// Fields of a record.
+    pub field_count: u32,
+    /// Bytes of a field, at most where they vary.
+    pub field_length: u32,
+    /// Bytes of a field, at least where they vary.
+    pub min_field_length: u32,
+    /// How they vary.
+    pub field_length_distribution: FieldLengthDistribution,
+    /// The share of reads.
+    pub read_proportion: f64,
+    /// The share of updates.
+    pub update_proportion: f64,
+    /// The share of inserts.
+    pub insert_proportion: f64,
+    /// The share of scans.
+    pub scan_proportion: f64,
+    /// The share of updates of what was just read.
+    pub read_modify_write_proportion: f64,
+    /// Which records are asked for.
+    pub request_distribution: RequestDistribution,
+    /// So many percent of exponential requests are for …
+    pub exponential_percentile: f64,
+    /// … the newest of the records, this share of them.
+    pub exponential_fraction: f64,
+    /// The share of the records that is hot.
+    pub hotspot_data_fraction: f64,
+    /// The share of the operations that ask for hot ones.
+    pub hotspot_operation_fraction: f64,
+    /// The fewest records of a scan.
+    pub min_scan_length: u64,
+    /// The most.
+    pub max_scan_length: u64,
+    /// How many are asked for.
+    pub scan_length_distribution: ScanLengthDistribution,
+    /// Whether reads and scans are about all fields, or about one of them.
+    pub read_all_fields: bool,
+    /// Whether updates are.
+    pub write_all_fields: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            phase: YcsbPhase::Run,
+            record_count: 0,
+            insert_start: 0,
+            insert_count: None,
+            operation_count: 0,
+            insert_order: InsertOrder::Hashed,
+            zero_padding: 1,
+            key_prefix: "user".into(),
+            field_count: 10,
+            field_length: 100,
+            min_field_length: 1,
+            field_length_distribution: FieldLengthDistribution::Constant,
+            read_proportion: 0.95,
+            update_proportion: 0.05,
+            insert_proportion: 0.0,
+            scan_proportion: 0.0,
+            read_modify_write_proportion: 0.0,
+            request_distribution: RequestDistribution::Uniform,
+            exponential_percentile: 95.0,
+            exponential_fraction: 0.857_142_857_1,
+            hotspot_data_fraction: 0.2,
+            hotspot_operation_fraction: 0.8,
+            min_scan_length: 1,
+            max_scan_length: 1000,
+            scan_length_distribution: ScanLengthDistribution::Uniform,
+            read_all_fields: true,
+            write_all_fields: false,
+        }
+    }
+}
+
+/// YCSB's phases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum YcsbPhase {
+    /// Inserts of new records.
+    Load,
+    /// The mix of operations.
+    Run,
+}
+
+/// How numbers become keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InsertOrder {
+    /// By their hash.
+    Hashed,
+    /// As they are.
+    Ordered,
+}
+
+/// How the lengths of fields vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldLengthDistribution {
+    /// Not at all.
+    Constant,
+    /// Each as often.
+    Uniform,
+    /// The shorter, the more often.
+    Zipfian,
+}
+
+/// Which records are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestDistribution {
+    /// Each as often.
+    Uniform,
+    /// Some much more often, wherever they lie.
+    Zipfian,
+    /// The newest more often, as Zipf has it.
+    Latest,
+    /// One after the other.
+    Sequential,
+    /// The newest more often, exponentially.
+    Exponential,
+    /// The first ones, a share of all, in most operations.
+    Hotspot,
+}
+
+/// How the lengths of scans vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanLengthDistribution {
+    /// Each as often.
+    Uniform,
+    /// The shorter, the more often.
+    Zipfian,
+}

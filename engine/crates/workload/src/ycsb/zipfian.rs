@@ -1,0 +1,170 @@
+//! Zipfian numbers (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994) and YCSB's ways
+//! with them (`site.ycsb.generator.ZipfianGenerator`, `ScrambledZipfianGenerator`).
+
+use super::fnv_hash;
+use base::Random;
+
+/// `ZIPFIAN_CONSTANT`: theta.
+const THETA: f64 = 0.99;
+/// `ScrambledZipfianGenerator` draws from 0 to this, included, whose zeta it does not compute but knows.
+const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
+const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
+
+/// Numbers from 0: the smaller, the more often.
+#[derive(Debug, Clone)]
+pub struct Zipfian {
+    /// At first; what YCSB computes eta with for ever.
+    items: u64,
+    /// For so many items `zeta` is the sum.
+    counted: u64,
+    zeta: f64,
+    eta: f64,
+}
+
+impl Zipfian {
+    /// So many of them. Adds up as many powers: seconds for a hundred million.
+    pub fn new(items: u64) -> Self {
+        Zipfian::with_zeta(items, zeta(0, items, 0.0))
+    }
+
+    fn with_zeta(items: u64, zeta: f64) -> Self {
+        Zipfian { items, counted: items, zeta, eta: eta(items, zeta) }
+    }
+
+    /// One of the numbers that there were at first.
+    pub fn next(&self, random: &mut Random) -> u64 {
+        self.draw(self.items, random)
+    }
+
+    /// One of the first `items` numbers, which may have grown since the last time.
+    pub fn next_of(&mut self, items: u64, random: &mut Random) -> u64 {
+        if items > self.counted {
+            self.zeta = zeta(self.counted, items, self.zeta);
+            self.counted = items;
+            self.eta = eta(self.items, self.zeta);
+        }
+        self.draw(items, random)
+    }
+
+    fn draw(&self, items: u64, random: &mut Random) -> u64 {
+        let fraction = random.fraction();
+        let sum = fraction * self.zeta;
+        if sum < 1.0 {
+            return 0;
+        }
+        if sum < 1.0 + 0.5_f64.powf(THETA) {
+            return 1;
+        }
+        let rank = items as f64 * (self.eta * fraction - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
+        // YCSB lets a table that has grown from almost nothing, or a rounding, go past the end.
+        (rank as u64).min(items - 1)
+    }
+}
+
+/// Popular numbers scattered over all of them.
+#[derive(Debug, Clone)]
+pub struct ScrambledZipfian {
+    zipfian: Zipfian,
+    first: u64,
+    items: u64,
+}
+
+impl ScrambledZipfian {
+    /// So many numbers from `first` on.
+    pub fn new(first: u64, items: u64) -> Self {
+        // From 0 to SCRAMBLED_ITEMS is one more than zeta was made for; so it is in YCSB.
+        ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
+    }
+
+    /// The next one.
+    pub fn next(&self, random: &mut Random) -> u64 {
+        self.first + fnv_hash(self.zipfian.next(random)) % self.items
+    }
+}
+
+/// The sum of 1 / i^theta for i up to `items`, where it is `sum` up to `counted`.
+fn zeta(counted: u64, items: u64, sum: f64) -> f64 {
+    (counted..items).fold(sum, |sum, item| sum + 1.0 / ((item + 1) as f64).powf(THETA))
+}
+
+fn eta(items: u64, zeta_of_items: f64) -> f64 {
+    (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta(0, 2, 0.0) / zeta_of_items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The sum by Euler and Maclaurin's formula, from the hundredth term on.
+    fn zeta_by_integral(items: f64) -> f64 {
+        let power = |x: f64| x.powf(-THETA);
+        let head: f64 = (1..100).map(|item| power(f64::from(item))).sum();
+        let integral = (items.powf(1.0 - THETA) - 100_f64.powf(1.0 - THETA)) / (1.0 - THETA);
+        let slopes = THETA * (power(100.0) / 100.0 - power(items) / items) / 12.0;
+        head + integral + (power(100.0) + power(items)) / 2.0 + slopes
+    }
+
+    #[test]
+    fn zeta_is_the_sum_of_the_paper() {
+        for items in [100, 1000, 1_000_000_u64] {
+            let difference = zeta(0, items, 0.0) - zeta_by_integral(items as f64);
+            assert!(difference.abs() < 1e-7, "{items}: {difference}");
+        }
+        assert!((SCRAMBLED_ZETA - zeta_by_integral(SCRAMBLED_ITEMS as f64)).abs() < 1e-7);
+    }
+
+    #[test]
+    fn growing_is_counting_anew() {
+        let mut grown = Zipfian::new(100);
+        grown.next_of(1000, &mut Random::new(1));
+        assert!((grown.zeta - Zipfian::new(1000).zeta).abs() < 1e-12);
+    }
+
+    /// Gray's first two numbers are exact: 1 / (i^theta zeta).
+    #[test]
+    fn the_most_popular_come_as_often_as_zipf_says() {
+        const DRAWS: usize = 200_000;
+        let zipfian = Zipfian::new(1000);
+        let mut random = Random::new(3);
+        let mut counts = vec![0_u32; 1000];
+        (0..DRAWS).for_each(|_| counts[zipfian.next(&mut random) as usize] += 1);
+        for (item, count) in counts.iter().take(2).enumerate() {
+            let expected = DRAWS as f64 / ((item + 1) as f64).powf(THETA) / zeta_by_integral(1000.0);
+            let deviation = f64::from(*count) - expected;
+            assert!(deviation.abs() < 5.0 * expected.sqrt(), "{item}: {count}, not {expected}");
+        }
+        assert!(counts[2..].iter().sum::<u32>() > 0 && counts[900..].iter().sum::<u32>() > 0);
+    }
+
+    #[test]
+    fn scrambled_favours_the_hashes_of_the_smallest() {
+        const DRAWS: usize = 200_000;
+        let scrambled = ScrambledZipfian::new(50, 1000);
+        let mut random = Random::new(4);
+        let mut counts = vec![0_u32; 1050];
+        (0..DRAWS).for_each(|_| counts[scrambled.next(&mut random) as usize] += 1);
+        assert_eq!(counts[..50], [0; 50]);
+        let most = (0..1050).max_by_key(|at| counts[*at]).unwrap();
+        assert_eq!(most as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
+        let share = f64::from(counts[most]) / DRAWS as f64;
+        // Its own 1 / zeta, and about a thousandth of all others.
+        assert!((0.0378..0.0410).contains(&share), "{share}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_in_range(items in 1..5000_u64, more in 0..5000_u64, seed in any::<u64>()) {
+            let mut random = Random::new(seed);
+            let mut zipfian = Zipfian::new(items);
+            let scrambled = ScrambledZipfian::new(more, items);
+            for _ in 0..20 {
+                prop_assert!(zipfian.next(&mut random) < items);
+                prop_assert!((more..more + items).contains(&scrambled.next(&mut random)));
+            }
+            for _ in 0..20 {
+                prop_assert!(zipfian.next_of(items + more, &mut random) < items + more);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The one who commands: discovers the arms, keeps the threads, and turns a slice command into its answer.
+
+use super::pool::{self, Assignment, Mailbox, ThreadPlan};
+use crate::ipc::{Arm, ArmReady, Details, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
+use base::error::{Class, Failure, Result};
+use base::lines::wrong;
+use base::{clock, process};
+use net::runtime::Executor;
+use record::SliceLog;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use wire::Service;
+use workload::{Order, Schedule, Window, ycsb};
+
+/// All threads of a run.
+pub struct Runner {
+    plan: Arc<Plan>,
+    services: Arc<Vec<Result<Arc<dyn Service>>>>,
+    self_cost: SelfCost,
+    threads: Vec<Thread>,
+    done: Receiver<()>,
+    total: SliceLog,
+    /// By arm, then workload: which of its slices is the next.
+    ordinals: Vec<Vec<u64>>,
+}
+
+struct Thread {
+    orders: Sender<Assignment>,
+    log: Arc<Mutex<SliceLog>>,
+}
+
+impl Runner {
+    /// Find out which arms can run, and start the threads.
+    ///
+    /// # Errors
+    /// Where the system gives no threads or descriptors: nothing can be measured then.
+    pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
+        let plan = Arc::new(plan);
+        let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
+        let ycsb = Arc::new(ycsb::resolve(&plan.workloads, tables)?);
+        let services = Arc::new(discover(&plan)?);
+        let most_workers = plan.workloads.iter().map(|workload| workload.workers).max().unwrap_or(1);
+        let count = plan.threads.min(most_workers);
+        let (done_sender, done) = channel();
+        let mut threads = Vec::new();
+        for thread in 0..count {
+            let thread_plan = ThreadPlan {
+                plan: plan.clone(),
+                services: services.clone(),
+                ycsb: ycsb.clone(),
+                thread,
+                threads: count,
+            };
+            threads.push(start_thread(thread_plan, done_sender.clone())?);
+        }
+        let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];
+        Ok(Runner { plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
+    }
+
+    /// What the engine is, and which arms can run.
+    pub fn ready(&self) -> Ready {
+        let arms = self.plan.arms.iter().zip(self.services.iter());
+        let openssl = openssl::version::version();
+        Ready {
+            instrument: format!("costof-engine {}", env!("CARGO_PKG_VERSION")),
+            versions: BTreeMap::from([("OpenSSL", openssl.split(' ').nth(1).unwrap_or(openssl).to_owned())]),
+            self_cost_ns: self.self_cost,
+            arms: arms
+                .map(|(arm, service)| ArmReady {
+                    name: arm.name.clone(),
+                    server: service.as_ref().ok().map(|service| service.first_reader()),
+                    error: service.as_ref().err().cloned(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Measure one slice.
+    ///
+    /// # Errors
+    /// `plan`, where it names what the plan does not have. What goes wrong with the service is in the answer.
+    pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
+        let arm = self.plan.arms.iter().position(|arm| arm.name == slice.arm);
+        let arm = arm.ok_or_else(|| wrong(&format!("the plan has no arm '{}'", slice.arm)))?;
+        let workload = self.plan.workloads.iter().position(|workload| workload.name == slice.workload);
+        let workload = workload.ok_or_else(|| wrong(&format!("the plan has no workload '{}'", slice.workload)))?;
+        if !(0.0..=1e9).contains(&slice.seconds) {
+            return Err(wrong("seconds is a number from 0 to 1e9"));
+        }
+        let schedule = self.schedule(arm, workload, slice)?;
+        if let Err(failure) = &self.services[arm] {
+            self.total.failed(failure.clone());
+            return Ok(self.answer(arm, workload, slice, &Measured::nothing()));
+        }
+        self.command(arm, workload, &Order::Prepare);
+        let measured = self.run(arm, workload, slice, schedule);
+        Ok(self.answer(arm, workload, slice, &measured))
+    }
+
+    /// The instants of the next slice of a workload on an arm, where it has a pace.
+    fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
+        let ordinal = &mut self.ordinals[arm][workload];
+        let stream = (workload as u64) << 32 | *ordinal;
+        *ordinal += 1;
+        let Some(pace) = self.plan.workloads[workload].pace else { return Ok(None) };
+        let lasts_ns = clock::from_seconds(slice.seconds);
+        Schedule::new(pace, slice.operations, lasts_ns, self.plan.seed, stream).map(Some)
+    }
+
+    fn run(&mut self, arm: usize, workload: usize, slice: &SliceCommand, schedule: Option<Schedule>) -> Measured {
+        if let Ok(service) = &self.services[arm] {
+            service.begin_slice();
+        }
+        let started_unix_ns = clock::unix();
+        let cpu = clock::process_cpu();
+        let started = clock::now();
+        let mut window = Window::new(slice.operations, started + clock::from_seconds(slice.seconds));
+        if let Some(schedule) = schedule {
+            window = window.paced(schedule, started);
+        }
+        self.command(arm, workload, &Order::Run(Arc::new(window)));
+        let ended = clock::now();
+        let cpu_ns = clock::process_cpu() - cpu;
+        for thread in &self.threads {
+            self.total.absorb(&mut thread.log.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        // Without an operation that ended, the slice was as long as it was waited for.
+        let last_end = if self.total.last_end == 0 { ended } else { self.total.last_end };
+        Measured { started_unix_ns, elapsed_ns: last_end - started, cpu_ns }
+    }
+
+    /// Give all threads an order, and wait until it has been followed.
+    fn command(&self, arm: usize, workload: usize, order: &Order) {
+        for thread in &self.threads {
+            let assignment = Assignment { arm, workload, order: order.clone() };
+            thread.orders.send(assignment).expect("a thread ends only with the process");
+        }
+        for _ in &self.threads {
+            self.done.recv().expect("a thread ends only with the process");
+        }
+    }
+
+    fn answer(&mut self, arm: usize, workload: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+        let answer = SliceAnswer {
+            id: slice.id,
+            arm: slice.arm.clone(),
+            workload: slice.workload.clone(),
+            started_unix_ns: measured.started_unix_ns,
+            elapsed_ns: measured.elapsed_ns,
+            operations: self.total.operations,
+            errors: std::mem::take(&mut self.total.errors).answer(),
+            phases: self.total.recorder.answer(),
+            cpu_ns: BTreeMap::from([("client", measured.cpu_ns)]),
+            peak_memory_bytes: process::peak_memory_bytes(),
+            evidence: self.total.evidence.answer(),
+            details: self.details(arm, workload),
+        };
+        self.total.clear();
+        answer
+    }
+
+    /// What the slice's workload and its arm's protocol say beside.
+    fn details(&self, arm: usize, workload: usize) -> Details {
+        let evidence = &self.total.evidence;
+        let transactions = self.plan.workloads[workload].has_transactions();
+        let of_workload = transactions.then(|| wire::detail("tpcc", &evidence.transactions.answer()));
+        let of_protocol = match &self.services[arm] {
+            Ok(service) => service.details(evidence),
+            Err(_) => self.plan.arms[arm].service.settings.details(evidence),
+        };
+        Details(of_workload.into_iter().chain(of_protocol).collect())
+    }
+}
+
+struct Measured {
+    started_unix_ns: u64,
+    elapsed_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Measured {
+    fn nothing() -> Self {
+        Measured { started_unix_ns: clock::unix(), elapsed_ns: 0, cpu_ns: 0 }
+    }
+}
+
+/// Ask all arms at once: one that does not answer must not keep the others waiting.
+fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
+    let mut executor = Executor::new()?;
+    let found = Rc::new(RefCell::new(vec![None; plan.arms.len()]));
+    for arm in 0..plan.arms.len() {
+        let (plan, found, reactor) = (plan.clone(), found.clone(), executor.reactor().clone());
+        executor.spawn(async move {
+            let timeout_ns = plan.operation_timeout_ms * 1_000_000;
+            let Arm { service, transport, .. } = &plan.arms[arm];
+            let service = service.settings.discover(transport, &reactor, timeout_ns).await;
+            found.borrow_mut()[arm] = Some(service);
+        });
+    }
+    executor.run_to_end()?;
+    Ok(found.take().into_iter().flatten().collect())
+}
+
+fn start_thread(thread_plan: ThreadPlan, done: Sender<()>) -> Result<Thread> {
+    let (orders, receiver) = channel();
+    let log = Arc::new(Mutex::new(SliceLog::default()));
+    let mailbox = Mailbox { orders: receiver, done, log: log.clone() };
+    let name = format!("pool-{}", thread_plan.thread);
+    let body = move || pool::follow(&thread_plan, &mailbox).expect("this thread can wait for events");
+    let started = std::thread::Builder::new().name(name).spawn(body);
+    started.map_err(|error| Failure::new(Class::Internal, format!("no thread can be started: {error}")))?;
+    Ok(Thread { orders, log })
+}

@@ -1,0 +1,35 @@
+//! What goes in and out, exactly as `docs/architecture.md` states it: one JSON object a line, unknown fields refused.
+
+mod answer;
+mod plan;
+
+pub use answer::*;
+pub use plan::*;
+
+use serde::Deserialize;
+
+/// A line in.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Once, first.
+    Plan(Plan),
+    /// Any number, one after the other.
+    Slice(SliceCommand),
+}
+
+/// A short measured window of one workload on one arm.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceCommand {
+    /// Comes back in the answer.
+    pub id: u64,
+    /// By name.
+    pub arm: String,
+    /// By name.
+    pub workload: String,
+    /// The slice ends after so many, …
+    pub operations: u64,
+    /// … or after so long, whichever comes first.
+    pub seconds: f64,
+}

@@ -1,0 +1,131 @@
+//! What is to be measured, as Python has resolved it.
+
+use net::settings::Transport;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+use wire::Protocol;
+use workload::Data;
+
+/// All that will be measured, resolved.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// At most this many threads carry workers.
+    pub threads: usize,
+    /// After this long without an end an operation has failed with `timeout`.
+    pub operation_timeout_ms: u64,
+    /// What is in the service.
+    pub data: Data,
+    /// What is compared.
+    pub arms: Vec<Arm>,
+    /// What is done to each arm.
+    pub workloads: Vec<workload::Settings>,
+}
+
+/// One combination of levels.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// As slices name it.
+    pub name: String,
+    /// Where it is and who we are there.
+    pub service: Service,
+    /// How the bytes go.
+    pub transport: Transport,
+}
+
+/// A service, by its protocol, which alone knows what a plan says of it.
+#[derive(Clone)]
+pub struct Service {
+    /// The one it speaks.
+    pub protocol: &'static dyn Protocol,
+    /// Where it is and how it is asked.
+    pub settings: Arc<dyn wire::Settings>,
+}
+
+impl<'de> Deserialize<'de> for Service {
+    fn deserialize<D: Deserializer<'de>>(written: D) -> Result<Self, D::Error> {
+        const TAG: &str = "protocol";
+        let mut written = Map::deserialize(written)?;
+        let tag = written.remove(TAG).ok_or_else(|| D::Error::missing_field(TAG))?;
+        let name = String::deserialize(tag).map_err(D::Error::custom)?;
+        let protocol = wire::protocol(&name).ok_or_else(|| D::Error::custom(unknown(&name)))?;
+        let settings = protocol.read(Value::Object(written)).map_err(D::Error::custom)?;
+        Ok(Service { protocol, settings })
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let known: Vec<_> = wire::PROTOCOLS.iter().map(|protocol| format!("`{}`", protocol.name())).collect();
+    format!("unknown variant `{name}`, expected one of {}", known.join(", "))
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.settings.fmt(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Command;
+    use super::*;
+    use net::settings::{TlsVersion, Verify};
+
+    const PLAN: &str = r#"{"plan": {
+        "seed": 42, "threads": 2, "operation_timeout_ms": 10000,
+        "data": {"records": 10000, "fields": 10, "field_length": 100},
+        "arms": [
+          {"name": "tls",
+           "service": {"protocol": "mongodb", "addresses": ["127.83.12.1:27017"], "replica_set": "costof",
+                       "read_preference": "secondary", "username": "u", "password": "s3cret", "auth_source": "admin",
+                       "database": "ycsb", "collection": "usertable"},
+           "transport": {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": false}},
+          {"name": "plain",
+           "service": {"protocol": "mongodb", "addresses": [], "replica_set": null, "username": null, "password": null,
+                       "database": "ycsb", "collection": "usertable"},
+           "transport": {"kind": "plain"}}],
+        "workloads": [{"name": "connect", "kind": "connect", "workers": 1}, {"name": "q", "kind": "query"}]}}"#;
+
+    #[test]
+    fn reads_the_plan_of_the_architecture() {
+        let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
+        let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
+        assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
+        assert_eq!((&tls.cipher, tls.security_level), (&None, None));
+        assert_eq!(plan.workloads[1].workers, 1);
+        assert!(!format!("{plan:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn a_protocol_that_is_none_is_told_those_that_are() {
+        let unknown = PLAN.replacen("mongodb", "smtp", 1);
+        let why = serde_json::from_str::<Command>(&unknown).unwrap_err().to_string();
+        assert!(why.starts_with("unknown variant `smtp`, expected one of `mongodb`, `mysql`, `http`"), "{why}");
+        let without = PLAN.replacen(r#""protocol": "mongodb", "#, "", 1);
+        let why = serde_json::from_str::<Command>(&without).unwrap_err().to_string();
+        assert!(why.starts_with("missing field `protocol`"), "{why}");
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know_at_every_depth() {
+        for (known, unknown) in [
+            (r#""seed": 42"#, r#""seed": 42, "sed": 1"#),
+            (r#""fields": 10"#, r#""fields": 10, "f": 1"#),
+            (r#""database": "ycsb""#, r#""database": "ycsb", "db": 1"#),
+            (r#""kind": "plain""#, r#""kind": "plain", "verify": "full""#),
+            (r#""verify": "full""#, r#""verify": "full", "shiny": 1"#),
+            (r#""verify": "full""#, r#""verify": "full", "security_level": 3"#),
+            (r#""kind": "query""#, r#""kind": "query", "pace": 1"#),
+            (r#""protocol": "mongodb""#, r#""protocol": "mysql""#),
+        ] {
+            assert!(PLAN.contains(known));
+            assert!(serde_json::from_str::<Command>(&PLAN.replace(known, unknown)).is_err(), "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The gateway's program, and servers behind it that do what they are told.
+
+use crate::support::TIMEOUT_NS;
+use crate::support::authority::Identity;
+use crate::support::engine::Engine;
+use mysql_common::constants::{CapabilityFlags, StatusFlags};
+use mysql_common::packets::HandshakePacket;
+use mysql_common::proto::MySerialize;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
+    [[accounts]]\nname = 'u'\nrole = 'plaintext'\n\
+    [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
+    [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n\
+    [check]\nusername = 'catalogue'\npassword = ''\n";
+pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
+pub const QUERY: &[u8] = b"\x03SELECT name FROM people";
+
+pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
+    packet[3] = sequence;
+    packet.extend_from_slice(payload);
+    packet
+}
+
+pub fn greeting() -> Vec<u8> {
+    let mut payload = Vec::new();
+    let (nonce, plugin) = (Some(&b"abcdefghijkl\0"[..]), Some(&b"mysql_native_password"[..]));
+    let capabilities = CapabilityFlags::all() & !CapabilityFlags::CLIENT_SSL;
+    HandshakePacket::new(10, &b"8.0.36"[..], 1, *b"01234567", nonce, capabilities, 45, StatusFlags::empty(), plugin)
+        .serialize(&mut payload);
+    packet(0, &payload)
+}
+
+pub fn definition() -> Vec<u8> {
+    [b"\x03def\x01d\x01p\x06people\x01n\x04name\x0c\x2d\0\x50\0\0\0\xfd".as_slice(), &[0; 5]].concat()
+}
+
+/// What a server says that does as the gateway tells it.
+pub fn pinned_answers() -> Vec<u8> {
+    let read_back = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+    [packet(1, OK), packet(1, OK), result(&read_back)].concat()
+}
+
+pub fn beginning() -> Vec<u8> {
+    [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
+}
+
+/// What a server does once it has accepted a login and read a command.
+#[derive(Clone)]
+pub enum Then {
+    /// Says this and is gone.
+    Goes(Vec<u8>),
+    /// Says this, a byte at a time, and waits for the client's end, which it tells.
+    Stutters(Vec<u8>),
+    /// Says rows as long as somebody takes them.
+    Floods,
+}
+
+/// Who has come to a server.
+enum Came {
+    Client,
+    /// The gateway itself, to learn what tables there are.
+    Catalogue,
+}
+
+/// Serve until the process ends; the address, and a word for each connection whose client has ended it.
+pub fn scripted(then: Then) -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (ended, ends) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (then, ended) = (then.clone(), ended.clone());
+            std::thread::spawn(move || {
+                // One that the gateway ends while the server still speaks has ended, too.
+                if !matches!(perform(stream, &then), Ok(Came::Catalogue)) {
+                    let _ = ended.send(());
+                }
+            });
+        }
+    });
+    (address, ends)
+}
+
+fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
+    stream.set_nodelay(true)?;
+    stream.write_all(&greeting())?;
+    receive(&mut stream)?;
+    stream.write_all(&packet(2, OK))?;
+    let (_, command) = receive(&mut stream)?;
+    if command == b"\x03SET NAMES utf8mb4" {
+        stream.write_all(&packet(1, OK))?;
+        tell_tables(&mut stream);
+        return Ok(Came::Catalogue);
+    }
+    if command.starts_with(b"\x03SET NAMES") {
+        // Those that the gateway sends of its own.
+        receive(&mut stream)?;
+        receive(&mut stream)?;
+        stream.write_all(&pinned_answers())?;
+        receive(&mut stream)?;
+    }
+    match then {
+        Then::Goes(bytes) => stream.write_all(bytes)?,
+        Then::Stutters(bytes) => {
+            for byte in bytes {
+                stream.write_all(&[*byte])?;
+            }
+            stream.read_to_end(&mut Vec::new())?;
+        }
+        Then::Floods => {
+            stream.write_all(&beginning())?;
+            for sequence in (0..=u8::MAX).cycle().skip(4) {
+                stream.write_all(&packet(sequence, b"\x05smith"))?;
+            }
+        }
+    }
+    Ok(Came::Client)
+}
+
+/// One table of one column, and nothing else.
+fn tell_tables(stream: &mut TcpStream) {
+    while let Ok((_, command)) = receive(stream) {
+        let sql = String::from_utf8_lossy(&command);
+        let row: &[&str] = match () {
+            () if sql.contains("@@lower_case_table_names") => &["0", "8.0.36"],
+            () if sql.contains("FROM information_schema.columns") => {
+                &["d", "people", "name", "BASE TABLE", "varchar", "utf8mb4_general_ci", "", ""]
+            }
+            () => &[],
+        };
+        if stream.write_all(&result(row)).is_err() {
+            return;
+        }
+    }
+}
+
+/// A result of this row, or of none.
+fn result(row: &[&str]) -> Vec<u8> {
+    let columns = row.len().max(1);
+    let mut payloads = vec![vec![columns as u8]];
+    payloads.resize(1 + columns, definition()[4..].to_vec());
+    if !row.is_empty() {
+        payloads.push(row.iter().flat_map(|value| [&[value.len() as u8], value.as_bytes()].concat()).collect());
+    }
+    payloads.push(END.to_vec());
+    let numbered = payloads.iter().zip(1..).map(|(payload, sequence)| packet(sequence, payload));
+    numbered.collect::<Vec<_>>().concat()
+}
+
+pub fn receive(stream: &mut impl Read) -> std::io::Result<(u8, Vec<u8>)> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header)?;
+    let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
+    stream.read_exact(&mut payload)?;
+    Ok((header[3], payload))
+}
+
+pub struct Gateway {
+    pub engine: Engine,
+    pub address: String,
+}
+
+impl Gateway {
+    pub fn start(test: &str, server: &str) -> Self {
+        Self::start_with(test, json!({"address": "127.0.0.1:0", "server": server}))
+    }
+
+    pub fn start_with(test: &str, listener: Value) -> Self {
+        Self::start_under(test, RULES, listener)
+    }
+
+    /// Without a column to encrypt, so that the server is asked nothing.
+    pub fn start_without_rules(test: &str, listener: Value) -> Self {
+        Self::start_under(test, "", listener)
+    }
+
+    pub fn start_under(test: &str, rules: &str, mut listener: Value) -> Self {
+        listener["rules_file"] = json!(rules_file(test, rules));
+        let mut engine = process();
+        let ready = engine.ask(&json!({"threads": 2, "listeners": [listener]}));
+        let address = ready["ready"]["listeners"][0].as_str().unwrap_or_else(|| panic!("{ready}")).to_owned();
+        Gateway { engine, address }
+    }
+
+    /// A client that has logged in.
+    pub fn client(&self, account: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_nanos(TIMEOUT_NS))).unwrap();
+        receive(&mut stream).unwrap();
+        stream.write_all(&response(account)).unwrap();
+        assert_eq!(receive(&mut stream).unwrap(), (2, OK.to_vec()));
+        stream
+    }
+
+    /// All that an account is answered, up to the end of its connection.
+    pub fn answer(&self, account: &str) -> Vec<(u8, Vec<u8>)> {
+        let mut stream = self.client(account);
+        stream.write_all(&packet(0, QUERY)).unwrap();
+        std::iter::from_fn(|| receive(&mut stream).ok()).collect()
+    }
+
+    pub fn counter(&mut self, name: &str) -> u64 {
+        let told = self.engine.ask(&json!({"counters": {}}));
+        told["counters"]["listeners"][&self.address][name].as_u64().unwrap_or_else(|| panic!("{told}"))
+    }
+}
+
+pub fn response(account: &str) -> Vec<u8> {
+    // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
+    let mut payload = (1_u32 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24).to_le_bytes().to_vec();
+    payload.extend_from_slice(&[0, 0, 0, 1, 45]);
+    payload.resize(32, 0);
+    payload.extend_from_slice(account.as_bytes());
+    payload.extend_from_slice(b"\0\x00mysql_native_password\0\x61\x10costof_encrypted\x011\x0ccostof_nonce\x40");
+    payload.resize(payload.len() + 64, b'7');
+    packet(1, &payload)
+}
+
+pub fn process() -> Engine {
+    Engine::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("gateway"))
+}
+
+pub fn rules_file(test: &str, rules: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-rules.toml"));
+    std::fs::write(&path, rules).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// The one error that ends an answer, in sequence; nothing that is to be encrypted was said before it.
+pub fn last_words(answer: &[(u8, Vec<u8>)], account: &str) -> String {
+    let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
+    assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());
+    let shows = answer.iter().any(|(_, payload)| payload.windows(5).any(|five| five == b"smith"));
+    assert!(!shows || account == "u");
+    let (_, last) = answer.last().unwrap();
+    assert_eq!(last[0], 0xFF);
+    String::from_utf8_lossy(&last[9..]).into_owned()
+}
+
+pub fn identity_file(test: &str, identity: &Identity) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-server.pem"));
+    let key = identity.key.private_key_to_pem_pkcs8().unwrap();
+    std::fs::write(&path, [key, identity.certificate.to_pem().unwrap()].concat()).unwrap();
+    path
+}
