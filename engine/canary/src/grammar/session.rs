@@ -76,8 +76,9 @@ impl Generator {
         const STATEMENTS: &[&str] = &[
             "SET NAMES utf8mb4",
             "SET NAMES utf8",
-            "SET sql_mode = 'STRICT_TRANS_TABLES'",
-            "SET SESSION sql_mode = ''",
+            // Else a value of any one row of a group may be asked for, and which one that is follows an index's order.
+            "SET sql_mode = 'STRICT_TRANS_TABLES,ONLY_FULL_GROUP_BY'",
+            "SET SESSION sql_mode = 'only_full_group_by'",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             "SET @@session.group_concat_max_len = 2048",
             "SET time_zone = '+00:00'",

@@ -302,12 +302,14 @@ impl Session {
             STMT_SEND_LONG_DATA => {
                 let data =
                     if head.length < CONTINUED { head.length.saturating_sub(BEFORE_LONG_DATA) } else { usize::MAX };
-                // What does not fit is told when the statement is executed: there is no answer to this.
-                if guard.takes_long_data(number, data) <= most {
-                    Verdict::Goes
-                } else {
-                    Verdict::Answered(Reply::Nothing)
-                }
+                let parameter = match head.payload.get(1 + 4..BEFORE_LONG_DATA) {
+                    Some(index) => u16::from_le_bytes([index[0], index[1]]),
+                    None if head.is_whole() => return Ok(Verdict::Answered(Reply::Nothing)),
+                    None => return Ok(Verdict::Wait),
+                };
+                // What does not pass is told when the statement is executed: there is no answer to this.
+                let come = guard.takes_long_data(number, parameter, data);
+                if come.bytes <= most && !come.was_no_text { Verdict::Goes } else { Verdict::Answered(Reply::Nothing) }
             }
             STMT_CLOSE => {
                 guard.forget(number);
@@ -339,8 +341,11 @@ impl Session {
             None => return Ok(Verdict::Wait),
         };
         let objection = match () {
-            () if guard.takes_long_data(number, 0) > most => {
+            () if guard.long_data(number).bytes > most => {
                 ErrPacket::too_large("parameters that come by themselves", most)
+            }
+            () if guard.long_data(number).was_no_text => {
+                ErrPacket::not_passed("text that comes by itself for a parameter that was none before")
             }
             () if head.length == CONTINUED => ErrPacket::too_large("a command", CONTINUED - 1),
             () if cursor != NO_CURSOR => ErrPacket::not_passed("cursor"),

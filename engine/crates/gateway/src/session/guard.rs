@@ -34,6 +34,18 @@ pub struct Prepared {
     rules: u64,
     /// An execution has told its parameters' types, and they were right.
     has_types: bool,
+    /// By parameter: the last execution that gave it a value told another type than a text.
+    was_no_text: Box<[bool]>,
+}
+
+/// Parameters of one execution that came by themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LongData {
+    /// Of all of them.
+    pub bytes: usize,
+    /// One of them had another type than a text before. `MariaDB` 10.11 keeps that type: it takes what it holds of the text,
+    /// an address, for the value.
+    pub was_no_text: bool,
 }
 
 /// The guard of one session.
@@ -55,8 +67,8 @@ pub struct Guard {
     statements: HashMap<u32, Prepared>,
     /// The one that was prepared last has a second number.
     last_prepared: Option<u32>,
-    /// Bytes of parameters that have come by themselves, by statement, since it was executed.
-    long_data: HashMap<u32, usize>,
+    /// Of parameters that have come by themselves, by statement, since it was executed.
+    long_data: HashMap<u32, LongData>,
 }
 
 /// What became of a packet.
@@ -140,17 +152,24 @@ impl Guard {
     /// not all of them have come.
     pub fn takes_types(&mut self, statement: u32, parameters: &[u8]) -> Option<bool> {
         const TYPE: usize = 2;
-        let Some(Prepared { plan, has_types, .. }) = self.statements.get_mut(&statement) else { return Some(false) };
+        const NULL: u8 = 0x06;
+        let Some(prepared) = self.statements.get_mut(&statement) else { return Some(false) };
+        let Prepared { plan, has_types, was_no_text, .. } = prepared;
         let count = plan.parameters.len();
-        if plan.parameters.iter().all(Option::is_none) {
+        if count == 0 {
             return Some(true);
         }
         let (is_new, types) = parameters.get(count.div_ceil(8)..)?.split_first()?;
         // MySQL takes any other byte for new ones.
         if *is_new == 0 {
-            return Some(*has_types);
+            return Some(*has_types || plan.parameters.iter().all(Option::is_none));
         }
         let types = types.get(..TYPE * count)?.chunks_exact(TYPE);
+        for (was_no_text, kind) in was_no_text.iter_mut().zip(types.clone()) {
+            if kind[0] != NULL {
+                *was_no_text = !matches!(kind[0], 0x0F | 0xF9..=0xFE);
+            }
+        }
         *has_types = plan
             .parameters
             .iter()
@@ -188,11 +207,18 @@ impl Guard {
         self.last_prepared = None;
     }
 
-    /// So many bytes come for a parameter of a statement; how many have come so.
-    pub fn takes_long_data(&mut self, statement: u32, bytes: usize) -> usize {
+    /// So many bytes come for a parameter of a statement; what has come so.
+    pub fn takes_long_data(&mut self, statement: u32, parameter: u16, bytes: usize) -> LongData {
+        let known = self.statements.get(&statement).and_then(|known| known.was_no_text.get(usize::from(parameter)));
         let come = self.long_data.entry(statement).or_default();
-        *come = come.saturating_add(bytes);
+        come.bytes = come.bytes.saturating_add(bytes);
+        come.was_no_text |= known.is_some_and(|was| *was);
         *come
+    }
+
+    /// What has come for parameters of a statement by themselves.
+    pub fn long_data(&self, statement: u32) -> LongData {
+        self.long_data.get(&statement).copied().unwrap_or_default()
     }
 
     /// The next ones are another execution's.
@@ -282,7 +308,9 @@ impl Guard {
             return Err(Failure::protocol("the server counts other parameters than the gateway"));
         }
         let asked = self.preparing.take();
-        self.statements.insert(statement, Prepared { plan, asked, rules: rules.number, has_types: false });
+        let was_no_text = vec![false; plan.parameters.len()].into();
+        let prepared = Prepared { plan, asked, rules: rules.number, has_types: false, was_no_text };
+        self.statements.insert(statement, prepared);
         self.last_prepared = Some(statement);
         Ok(())
     }

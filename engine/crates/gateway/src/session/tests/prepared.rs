@@ -228,3 +228,22 @@ fn a_session_that_begins_anew_has_none() {
     between.client(&execution(7, b""));
     assert_eq!(between.refusal(), UNKNOWN_STATEMENT);
 }
+
+#[test]
+fn a_text_that_comes_by_itself_for_what_was_a_number_goes_no_further() {
+    const NULL: u8 = 0x06;
+    for (before, passes) in [(&[TEXT][..], true), (&[NUMBER], false), (&[NULL], true), (&[NUMBER, TEXT], true)] {
+        let mut between = Between::logged_in("shop");
+        between.prepared("SELECT city FROM people WHERE id = ?", 1, &[PLAIN]);
+        for kind in before {
+            between.client(&execution(7, &types(1, &[*kind])));
+            between.server(&packet(1, OK));
+            between.take();
+        }
+        between.client(&packet(0, b"\x18\x07\0\0\0\0\0guess"));
+        assert_eq!((between.take().1.len(), between.session.is_over()), (usize::from(passes), false), "{before:?}");
+        between.client(&execution(7, &types(1, &[TEXT])));
+        assert_eq!(between.to_server.is_empty(), !passes);
+        assert!(passes || between.told().contains("comes by itself"));
+    }
+}
