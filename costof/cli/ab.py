@@ -16,6 +16,7 @@ from costof.analysis.result import AbFigures
 from costof.cli.ab_text import Asked, render_ab
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
 from costof.ipc.process import ClassifiedError, SliceAnswer, border_plan, engine
+from costof.programs.own_database import check_ca_file
 from costof.urls import UrlError, check_without_login
 
 ARM = "url"
@@ -88,9 +89,8 @@ def _checked(options: AbOptions) -> SplitResult:
     for header in options.headers:
         name, colon, _ = header.partition(":")
         if not colon or not name.strip() or any(sign in header for sign in "\r\n"):
-            raise CostofError(Problem.AB_HEADER, text=name if colon else "that")
-    if options.tls_ca is not None and not options.tls_ca.is_file():
-        raise CostofError(Problem.TLS_CA_INVALID, path=options.tls_ca, detail="there is no such file")
+            raise CostofError(Problem.AB_HEADER, text=name if colon and name.strip() else "that")
+    check_ca_file(options.tls_ca)
     return _split(options.url)
 
 

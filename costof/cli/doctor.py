@@ -109,7 +109,7 @@ def _hosts() -> list[Finding]:
 
     def ip() -> str:
         binary = find_program("ip", "iproute2")
-        return f"{first_words([str(binary), '-V'], 'iproute2')} at {binary}"
+        return f"{first_words([str(binary), '-V'], 'ip', 'iproute2')} at {binary}"
 
     return [
         _found("ip", ip),

@@ -48,9 +48,11 @@ def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
     return {name: known.get(name, "") for name in names}
 
 
-def first_words(argv: list[str], package: str) -> str:
-    """The first line a program says of itself, such as its version. Raises `PROGRAM_MISSING` when it does not run."""
-    name = Path(argv[0]).name
+def first_words(argv: list[str], name: str, package: str) -> str:
+    """The first line that the program of this name says of itself, such as its version.
+
+    Raises `PROGRAM_MISSING` when it does not run.
+    """
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
         lines = (answer.stdout + answer.stderr).strip().splitlines()

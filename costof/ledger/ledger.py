@@ -146,11 +146,13 @@ class Ledger:
         """The plan of the run. Raises `NOT_A_RUN`, or `OTHER_LEDGER` for one that another version wrote."""
         try:
             content = json.loads((self.folder / PLAN).read_bytes())
+            if not isinstance(content, dict):
+                raise ValueError("it is no JSON object")
             version = content.pop("ledger_version", 1)
             if version != LEDGER_VERSION:
                 raise CostofError(Problem.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
             return Plan.model_validate(content)
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             detail = f"{PLAN} cannot be read: {' '.join(str(error).split())[:200]}"
             raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
 

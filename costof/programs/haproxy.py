@@ -32,7 +32,7 @@ def find_haproxy() -> Path:
 def haproxy_version(binary: Path) -> str:
     """Such as '2.6.12-1+deb12u4'. Raises `PROGRAM_MISSING` when it does not run."""
     # 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'
-    return first_words([str(binary), "-v"], PACKAGE).split()[2]
+    return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
 
 
 class Haproxy(Balancer):

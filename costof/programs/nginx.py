@@ -40,7 +40,7 @@ def find_nginx() -> Path:
 def nginx_version(binary: Path) -> str:
     """Such as '1.22.1'. Raises `PROGRAM_MISSING` when it does not run."""
     # 'nginx version: nginx/1.22.1'
-    return first_words([str(binary), "-v"], PACKAGE).rpartition("/")[2]
+    return first_words([str(binary), "-v"], "nginx", PACKAGE).rpartition("/")[2]
 
 
 def find_stream_module(binary: Path) -> Path | None:

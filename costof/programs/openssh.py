@@ -51,7 +51,7 @@ def find_sshd() -> Path:
 
 def ssh_version(binary: Path) -> str:
     """Such as 'OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026'."""
-    return first_words([str(binary), "-V"], "openssh-client")
+    return first_words([str(binary), "-V"], "ssh", "openssh-client")
 
 
 @dataclass(frozen=True)

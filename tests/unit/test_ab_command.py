@@ -9,6 +9,7 @@ import pytest
 from costof.cli import ab as ab_command
 from costof.cli.ab import AbOptions, ask
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
+from costof.lab.certificates import Authority
 
 URL = "http://shop.example/?wait=200"
 
@@ -80,8 +81,7 @@ def test_a_url_becomes_address_host_and_path() -> None:
 
 
 def test_certificates_are_verified_unless_told_not_to(tmp_path: Path) -> None:
-    ca = tmp_path / "ca.pem"
-    ca.write_text("")
+    ca = Authority(tmp_path).ca_file
     full = planned(url="https://shop.example/", tls_ca=ca)["transport"]
     assert full == {"kind": "tls", "verify": "full", "resumption": False, "ca_file": str(ca)}
     bare = planned(url="https://shop.example/", verify=False)["transport"]

@@ -97,3 +97,11 @@ def test_a_ledger_of_another_version_is_said_so(tmp_path: Path, plan: Plan) -> N
     with pytest.raises(CostofError) as caught:
         ledger.plan()
     assert caught.value.problem is Problem.OTHER_LEDGER
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "null", "{", '"text"'])
+def test_a_plan_that_is_no_plan_is_told_in_a_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(CostofError, match=r"plan\.json cannot be read") as caught:
+        Ledger.open(tmp_path).plan()
+    assert caught.value.problem is Problem.NOT_A_RUN

