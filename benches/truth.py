@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from costof.analysis import analyse
-from costof.analysis.result import Result
 from costof.lab.lab import is_root
 from costof.ledger.ledger import Ledger
+from costof.report import analyse
+from costof.report.result import Result
 from costof.run.experiment import run
 from costof.services import Service
 from costof.services.mysql.lab import MysqlLab
@@ -82,8 +82,7 @@ def distances(result: Result) -> Iterator[tuple[str, str, str]]:
     )
     assert loss is not None
     yield "connections a second under TLS, far", "-25 %", f"{loss.value - 1:+.1%}"
-    assert result.cost_model is not None
-    for each in result.cost_model.predictions:
+    for each in result.sections.cost_model.predictions:
         if each.measured is not None and not each.local and each.metric in ("wire.connect", "wire.query_1"):
             yield (
                 f"the model, {each.metric} {each.arm}",

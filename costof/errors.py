@@ -155,7 +155,7 @@ class Caution(Enum):
         "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
         "so trust no effect of that size"
     )
-    EVIDENCE_MISSING = "{slices} slices of {arm} were thrown out: {detail}"
+    EVIDENCE_MISSING = "{slices} slices of {arm} were discarded: {detail}"
     APP_CANNOT = "{arm} has no application view: {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
     STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"
@@ -170,7 +170,7 @@ class Caution(Enum):
     )
     PRIMARY_DEPOSED = (
         "the primary of the set of {nodes} was deposed {times} times and made primary again; slices in which it was "
-        "not primary were thrown out"
+        "not primary were discarded"
     )
     TREE_HIDDEN = (
         "this user may not see who follows whom nor how far members lag ({detail}); grant it the role clusterMonitor "

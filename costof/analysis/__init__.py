@@ -1,41 +1,36 @@
-"""From a ledger to a `Result`: everything that is known of a run, and nothing that is not in its ledger."""
+"""From a ledger to the core result: what is known of a run before any section of the report has its say."""
 
 from __future__ import annotations
 
-from costof.analysis.arms import arm_result, cpu_of
+from collections.abc import Sequence
+
+from costof.analysis.arms import arm_result, cpu_of, same_set_ups
 from costof.analysis.cautions import errors_of, warnings_of
-from costof.analysis.cost_model import cost_model
-from costof.analysis.cures import candidates, cures_of
-from costof.analysis.figures import ab_of, break_evens, compared, effects_of, metric_result, noise_floors, values_of
-from costof.analysis.result import Result
-from costof.analysis.run_record import Run, read_run
-from costof.analysis.sizing import sizing_of
-from costof.analysis.split import split_of
-from costof.analysis.trees import trees_of
+from costof.analysis.figures import compared, effects_of, metric_result, noise_floors, values_of
+from costof.analysis.models import Core, Judged
+from costof.analysis.run import Run, read_run
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import Ledger
-from costof.report import advice, along
-from costof.report import answer as words
-from costof.report.tables import study_tables
-from costof.statistics.effects import Comparisons
 
-__all__ = ["analyse", "read_run"]
+__all__ = ["core_of", "read_run"]
 
 
-def analyse(ledger: Ledger) -> Result:
-    """The result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` when no slice ever ended."""
-    run = read_run(ledger)
+def core_of(run: Run, name: str, judged: Sequence[str]) -> Core:
+    """The core result of the run in the folder `name`; `judged` is the metric of each verdict of the sections' own.
+
+    Raises `NOTHING_MEASURED` when no slice ever ended.
+    """
     if run.environment is None:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
+    effects = compared(run)
+    verdicts = _judged(run, [*(metric for metric, _ in effects), *judged])
     floors = noise_floors(run)
-    comparisons = comparisons_of(run)
-    effects = effects_of(run, floors, comparisons)
-    result = Result(
+    same = same_set_ups(run)
+    return Core(
         study=study.name,
         question=study.question,
         profile=plan.profile,
-        run=ledger.folder.name,
+        run=name,
         started=run.environment.started,
         measured_seconds=run.measured_seconds,
         rounds=run.rounds,
@@ -43,39 +38,28 @@ def analyse(ledger: Ledger) -> Result:
         seed=plan.seed,
         precision_asked=plan.precision,
         rounds_asked=plan.most_rounds if plan.precision is None else None,
-        answer=[],
-        arms=[arm_result(run, arm) for arm in plan.arms],
+        arms=[arm_result(run, arm, same[arm.name]) for arm in plan.arms],
+        distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
+        if study.distance_factor
+        else {},
         metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items()],
         values=values_of(run),
-        effects=effects,
-        tables=[],
-        break_even=break_evens(run),
-        cost_model=cost_model(run),
-        links=run.links,
-        cures=cures_of(run, effects, floors, comparisons),
-        sizing=sizing_of(run),
-        trees=trees_of(run),
-        split=split_of(run),
-        ab=ab_of(run),
-        published=plan.published,
+        effects=effects_of(run, floors, verdicts.comparisons),
+        judged=verdicts,
         noise_floor=floors,
+        published=study.published,
+        links=run.links,
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
         errors=errors_of(run),
-        warnings=warnings_of(run, len(compared(run))),
+        warnings=warnings_of(run, len(effects)),
         environment=_environment(run),
     )
-    tables = [*study_tables(result), *advice.tables(result, study), *along.tables(result, study)]
-    told = result.model_copy(update={"tables": tables})
-    return told.model_copy(update={"answer": words.answer(told, study)})
 
 
-def comparisons_of(run: Run) -> Comparisons:
-    """Every effect and every cure of the run is judged, but the twins'."""
-    study = run.plan.study
-    judged = [name for name, _ in compared(run)]
-    judged += [study.cures.metric for _ in candidates(run)] if study.cures else []
-    headline = sum(study.metrics[name].headline for name in judged)
-    return Comparisons.of(headline, len(judged) - headline)
+def _judged(run: Run, metrics: Sequence[str]) -> Judged:
+    """Every effect of the run is judged, but the twins'."""
+    headline = sum(run.plan.study.metrics[name].headline for name in metrics)
+    return Judged(headline=headline, rest=len(metrics) - headline)
 
 
 def _environment(run: Run) -> dict[str, object]:

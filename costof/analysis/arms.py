@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from costof.analysis.cures import cure_label
-from costof.analysis.result import Arm, Cpu, Evidence, Factor
-from costof.analysis.run_record import Run, cpu_seconds
+from collections import Counter
+
+from costof.analysis.models import Arm, Cpu, Evidence, Factor
+from costof.analysis.run import Run, cpu_seconds
 from costof.document.format import listed
 from costof.ledger.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 
 NEAR_ONE_CORE = 0.8
+SET_UP = "tree"
+"""The servers' fact that says how they stood to each other."""
 
 
-def arm_result(run: Run, arm: PlannedArm) -> Arm:
+def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
     """What an arm was, what proves it, and why it has no figures where it has none."""
     seen = [evidence for view in ("wire", "app") if (evidence := _evidence(run, arm, view))]
     if arm.name in run.proofs:
@@ -32,9 +35,31 @@ def arm_result(run: Run, arm: PlannedArm) -> Arm:
         context=arm.context,
         where=_where(run, arm),
         factors=[Factor(name=name, level=level) for name, level in arm.levels.items()],
+        same_set_up=same_set_up,
         evidence=seen,
         error=error,
     )
+
+
+def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
+    """How the servers were set up in the arm's slices, the most frequent first; empty where none of them told."""
+    facts = (piece.server_facts for piece in run.counted if piece.answer.arm == arm.name)
+    return Counter(found[SET_UP] for found in facts if SET_UP in found)
+
+
+def same_set_ups(run: Run) -> dict[str, list[str]]:
+    """By arm: those of its setting that had the very same set-up in all slices, as it had; twins are left out."""
+    found = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
+    only = {name: next(iter(seen)) for name, seen in found.items() if len(seen) == 1}
+    return {
+        arm.name: [
+            other.name
+            for other in run.plan.arms
+            if arm.name in only and other is not arm and not other.twin and other.context == arm.context
+            if only.get(other.name) == only[arm.name]
+        ]
+        for arm in run.plan.arms
+    }
 
 
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
@@ -62,7 +87,7 @@ def _where(run: Run, arm: PlannedArm) -> str:
         return ""
     distance = study.distance_factor
     others = [name for name, factor in study.factors.items() if factor.context and name != distance]
-    changed = [cure_label(study, name, arm.levels[name]) for name in others if arm.levels[name] != usual[name]]
+    changed = [study.factors[name].phrase(arm.levels[name]) for name in others if arm.levels[name] != usual[name]]
     several = distance and len({control.levels[distance] for control in run.plan.controls}) > 1
     place = f"at {arm.levels[distance]}" if distance and several else ""
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
@@ -91,7 +116,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
                 versions[version] = versions.get(version, 0) + count
         told = ", ".join(f"{version} {count}" for version, count in versions.items() if count) or "none"
         facts["TLS connections counted by the server"] = told
-    return Evidence(view=view, facts=facts, slices=len(good), thrown_out=sum(p.mismatch is not None for p in mine))
+    return Evidence(view=view, facts=facts, slices=len(good), discarded=sum(p.mismatch is not None for p in mine))
 
 
 def _plainly(value: object) -> str:
@@ -113,13 +138,13 @@ def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
         operations=operations,
         seconds_per_1000={name: used * 1000 / operations for name, used in seconds.items()},
         busiest=role if seconds[role] > NEAR_ONE_CORE * elapsed else None,
-        held_back=_held_back(pieces, elapsed),
+        throttled=_throttled(pieces, elapsed),
         steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * cores_of(run))),
     )
 
 
-def _held_back(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
-    """Share of the time, by role. Several threads are held back at once, so seconds may add up to more."""
+def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
+    """Share of the time, by role. Several threads are throttled at once, so seconds may add up to more."""
     seconds: dict[str, float] = {}
     for piece in pieces:
         for role, held in piece.server_held_back_seconds.items():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from costof.analysis.result import ErrorCount
-from costof.analysis.run_record import Run
+from costof.analysis.models import ErrorCount
+from costof.analysis.run import Run
 from costof.errors import Caution
 from costof.statistics.effects import FEWEST_ROUNDS, Comparison, verdict
 from costof.statistics.estimate import Verdict
@@ -13,7 +13,7 @@ FALSE_ALARMS = 0.01
 
 
 def errors_of(run: Run) -> list[ErrorCount]:
-    """Errors of every slice, warm-up and thrown-out ones too, by arm, workload and class."""
+    """Errors of every slice, warm-up and discarded ones too, by arm, workload and class."""
     found: dict[tuple[str, str, str], ErrorCount] = {}
     for piece in run.slices:
         for error in piece.answer.errors:

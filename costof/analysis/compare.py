@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from costof.analysis.result import Effect, Result
+from costof.analysis.models import Core, Effect
 from costof.errors import CostofError, Problem
 from costof.statistics.estimate import Estimate
 
@@ -27,7 +27,7 @@ class Change:
         return self.change.low > 0 or self.change.high < 0
 
 
-def compare_runs(first: Result, second: Result) -> list[Change]:
+def compare_runs(first: Core, second: Core) -> list[Change]:
     """Every effect that both runs have. Raises `NOT_A_RUN` when they asked different studies."""
     if first.study != second.study:
         detail = f"it asked {second.study}, and {first.run} asked {first.study}"

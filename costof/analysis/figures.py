@@ -1,24 +1,19 @@
-"""Figures: effects, noise floors, values with their distributions, and break-even points."""
+"""Figures: effects, noise floors, and values with their distributions."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from costof.analysis.ab import ab_figures
-from costof.analysis.result import AbFigures, BreakEven, DistributionPoint, Effect, Metric, NoiseFloor, Value
-from costof.analysis.run_record import Run
+from costof.analysis.models import DistributionPoint, Effect, Metric, NoiseFloor, Value
+from costof.analysis.run import Run
 from costof.ledger.samples import in_unit
-from costof.statistics.break_even import Rounds, break_even
-from costof.statistics.effects import FEWEST_ROUNDS, Comparisons, difference, estimate, needed_rounds, ratio, verdict
+from costof.statistics.effects import Comparisons, difference, estimate, needed_rounds, ratio, verdict
 from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
 from costof.study.arms import PlannedArm
 from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
 
-SHARES = (0.05, 0.01)
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 #: Points of a distribution's curve: enough for a smooth picture, few enough for a small file.
 QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
@@ -151,18 +146,6 @@ def _value_of_slices(run: Run, name: str, arm: PlannedArm, numbers: list[float],
     )
 
 
-def ab_of(run: Run) -> list[AbFigures]:
-    """ab's figures of every arm that was asked by HTTP, the twins left out."""
-    workloads = [name for name, each in run.plan.study.workloads.items() if each.kind == "request"]
-    arms = [arm for arm in run.plan.arms if not arm.twin]
-    pairs = [(workload, arm) for workload in workloads for arm in arms]
-    found = [
-        ab_figures(arm.name, workload, run.plan.workers(workload, arm), [p.answer for p in run.of(workload, arm.name)])
-        for workload, arm in pairs
-    ]
-    return [each for each in found if each is not None]
-
-
 def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
     """A study's metric as the result tells it."""
     return Metric(
@@ -183,40 +166,3 @@ def _view(metric: StudyMetric, run: Run) -> str:
     own = {OF_SERVERS: "server", OF_CPU: "cpu"}
     told = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
     return next(told, run.plan.study.workloads[metric.workload].view)
-
-
-def break_evens(run: Run) -> list[BreakEven]:
-    """From how many operations a connection each arm costs under 5 % and under 1 %."""
-    found = []
-    for wanted in run.plan.study.break_even:
-        for arm in run.plan.protected:
-            rounds = _common_rounds(run, wanted.connection, wanted.operation, arm)
-            if rounds is None:
-                continue
-            for share in SHARES:
-                needed = break_even(rounds, share, run.plan.seed)
-                found.append(
-                    BreakEven(
-                        view=wanted.view,
-                        arm=arm.name,
-                        share=share,
-                        operations=_finite(needed.value),
-                        low=_finite(needed.low),
-                        high=_finite(needed.high),
-                    )
-                )
-    return found
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _common_rounds(run: Run, connection: str, operation: str, arm: PlannedArm) -> Rounds | None:
-    """The rounds in which both metrics have both arms; None below the fewest that an interval needs."""
-    control = arm.baseline or ""
-    names = [(connection, control), (connection, arm.name), (operation, control), (operation, arm.name)]
-    common = set.intersection(*(set(run.samples.rounds(*name)) for name in names))
-    if len(common) < FEWEST_ROUNDS:
-        return None
-    return Rounds(*([run.samples.at(*name, number) for number in sorted(common)] for name in names))

@@ -11,12 +11,11 @@ from urllib.parse import SplitResult, urlsplit
 
 import click
 
-from costof.analysis.ab import ab_figures
-from costof.analysis.result import AbFigures
 from costof.cli.ab_text import Asked, render_ab
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
 from costof.ipc.process import ClassifiedError, SliceAnswer, border_plan, engine
 from costof.programs.own_database import check_ca_file
+from costof.sections.ab.figures import AbFigures, ab_figures
 from costof.urls import UrlError, check_without_login
 
 ARM = "url"

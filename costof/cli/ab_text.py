@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from costof.analysis.ab import PERCENTILES
-from costof.analysis.result import AbFigures, AbTimes
+from costof.sections.ab.figures import PERCENTILES, AbFigures, AbTimes
 
 LABEL = 24
 """Width of ab's column of labels."""

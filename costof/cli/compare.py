@@ -8,10 +8,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from costof.analysis import analyse
 from costof.analysis.compare import Change, compare_runs
 from costof.document import format as fmt
 from costof.ledger.ledger import Ledger
+from costof.report import analyse
 
 
 @click.command()

@@ -19,8 +19,8 @@ from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 
 if TYPE_CHECKING:
-    from costof.analysis.result import Result
     from costof.programs.access import Access
+    from costof.report.result import Result
     from costof.run.experiment import Before
 
 
@@ -59,7 +59,10 @@ def run(
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
+        from costof.sections import check
+
         asked = load_study(study)
+        check(asked)
         options = Options(profile, settings, budget, precision, rounds, seed, *shown_urls(asked, access))
         plan, before = resolve(asked, options), None
         if dry_run:

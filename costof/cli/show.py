@@ -13,7 +13,7 @@ from costof.files import write_whole
 from costof.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from costof.analysis.result import Result
+    from costof.report.result import Result
 
 RESULT = "result.json"
 
@@ -23,7 +23,7 @@ RESULT = "result.json"
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
 def show(folder: Path, as_json: bool) -> None:
     """Print the answer of an earlier run."""
-    from costof.analysis import analyse
+    from costof.report import analyse
 
     ledger = Ledger.open(folder)
     print_answer(analyse(ledger), ledger, as_json)
@@ -41,8 +41,7 @@ def report(folder: Path) -> None:
 
 def write_answer(ledger: Ledger) -> Result:
     """`result.json` and the reports, beside the ledger they come from."""
-    from costof.analysis import analyse
-    from costof.report import write_reports
+    from costof.report import analyse, write_reports
 
     result = analyse(ledger)
     try:

@@ -198,3 +198,25 @@ def listed(parts: list[str], conjunction: str = "and") -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {conjunction} {parts[-1]}"
+
+
+def percent(relative: float, *, signed: bool = False) -> str:
+    """'38 %', '+0.95 %': a relative size in percent with two significant digits."""
+    value = relative * 100
+    return with_unit(number(value, min(2, significant_decimals(value, 2)), signed=signed), "%")
+
+
+def percentage(part: Estimate) -> Shown:
+    """'93 % [90, 96]' of a share of one."""
+    scaled = Estimate(value=part.value * 100, low=part.low * 100, high=part.high * 100, rounds=part.rounds)
+    return absolute(scaled, "%", decimals=min(1, decimals_of(scaled)))
+
+
+def round_trips(counted: float) -> str:
+    """'1 round trip', '2.98 round trips'."""
+    return plural_of(count(counted), "round trip", "round trips")
+
+
+def capital(text: str) -> str:
+    """A sentence's first letter."""
+    return text[:1].upper() + text[1:]

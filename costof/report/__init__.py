@@ -1,21 +1,93 @@
-"""Reports: renderings of a `Result` and of nothing else, so that any of them can be made again from the ledger."""
+"""From a ledger to a `Result`, and from a `Result` to its renderings.
+
+A report shows a `Result` and nothing else, so that any of them can be made again from the ledger.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from costof.analysis.result import Result
+from rich.console import Console
+
+from costof.analysis import core_of, read_run
+from costof.analysis.index import Index
+from costof.analysis.models import Core, Sentence
+from costof.analysis.section import Section
+from costof.document import format as fmt
+from costof.document import markdown, terminal
+from costof.document.blocks import TERMINAL, Bullets, Document, Part
 from costof.files import write_whole
-from costof.report.markdown import render_markdown
-from costof.report.terminal import render_terminal
+from costof.ledger.ledger import Ledger
+from costof.report.result import Result, Sections
+from costof.sections import every_section, spec_of
 
-__all__ = ["render_markdown", "render_terminal", "write_reports"]
+__all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
+
+
+def analyse(ledger: Ledger) -> Result:
+    """The result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` when no slice ever ended."""
+    run = read_run(ledger)
+    study = run.plan.study
+    specs = {section.name: spec_of(section, study) for section in every_section()}
+    asked = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
+    judged = [metric for section in asked for metric in section.judges(run, specs[section.name])]
+    core = core_of(run, ledger.folder.name, judged)
+    found = {each.name: each.compute(run, core, specs[each.name]) for each in asked if each.data is not None}
+    sections = Sections(**found)
+    return Result(**dict(core), answer=answer(core, sections), sections=sections)
+
+
+def answer(core: Core, sections: Sections) -> list[Sentence]:
+    """The sentences of all sections, in their order."""
+    known = Index(core)
+    leads = [section.lead(known, data) for section, data in _present(sections)]
+    index = Index(core, leads)
+    return [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
+
+
+def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
+    """The sections that this run has, with their numbers."""
+    for section in every_section():
+        data = getattr(sections, section.name, None)
+        if section.data is None or data is not None:
+            yield section, data
+
+
+def document(result: Result, *more: Part) -> Document:
+    """The report of a result; `more` comes behind its parts."""
+    index = Index(result, answer=result.answer)
+    measured = f"{fmt.duration(result.measured_seconds)} measured"
+    profile = f"profile {result.profile}"
+    return Document(
+        title=result.question,
+        subtitle=" · ".join([result.study, profile, fmt.plural(result.rounds, "round"), measured]),
+        started=result.started,
+        parts=[part for section, data in _present(result.sections) for part in section.parts(index, data)] + [*more],
+        made=f"Made by costof from the ledger of run {result.run}.",
+    )
+
+
+def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:
+    """Print the result; `folder` is where its reports lie (the run's name is printed where it is not given)."""
+    path = str((folder or Path(result.run)) / "report.html")
+    where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
+    terminal.render_terminal(document(result, where), console)
+
+
+def render_markdown(result: Result) -> str:
+    return markdown.render_markdown(document(result))
+
+
+def render_html(result: Result) -> str:
+    from costof.document import html  # only a run that writes reports pays for importing jinja2
+
+    return html.render_html(document(result))
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
     """Write `report.html` and `report.md` into `folder`, which exists; the paths written, the one to open first."""
-    from costof.report.html import render_html  # only a run that writes reports pays for importing jinja2
-
     reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
     for path, text in reports.items():
         write_whole(path, text)

@@ -21,7 +21,6 @@ from costof.study.options import (
     parse_precision,
     whole_number,
 )
-from costof.study.published import Published, load_published
 from costof.study.schema import AS_SERVED, FAR, Level, Profile, SliceSize, Study
 
 #: Round trips from which slices are sized for a far client.
@@ -51,7 +50,6 @@ class Plan(Model):
     plain_target: str | None = None
     protection_asked: bool = False
     protection_alone: bool = False
-    published: Published | None = None
 
     @property
     def controls(self) -> list[PlannedArm]:
@@ -135,7 +133,6 @@ def resolve(study: Study, options: Options) -> Plan:
         plain_target=options.plain_target,
         protection_asked=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
-        published=load_published(study.published) if study.published else None,
     )
 
 

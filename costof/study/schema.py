@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from costof.model import Model
 from costof.study.asked import Asked, asked_alone, asked_by
+from costof.study.published import Published
 
 Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
@@ -48,6 +49,7 @@ class Factor(Model):
 
     label: str
     words: str = Field(default="", description="An arm's level of a context, such as '{level} terminals'.")
+    phrases: dict[str, str] = Field(default={}, description="By level, where `words` do not fit: 'an ECDSA key'.")
     levels: dict[str, Level] = Field(description="By name; a list of names where `each` says all that they do.")
     each: Level = Field(default=Level(), description="What every level does; '{level}' stands for its name.")
     default: list[str]
@@ -82,6 +84,10 @@ class Factor(Model):
         """What a level does, for `asked_by`."""
         own = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (own.effect, level)]
+
+    def phrase(self, level: str) -> str:
+        """A level within a sentence: 'an ECDSA key', '16 terminals', or the factor's label and the level."""
+        return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
         """Whether `level` may be chosen."""
@@ -184,82 +190,6 @@ class Profile(Model):
     )
 
 
-class BreakEven(Model):
-    """Which metrics give the cost of a connection and of an operation on it, in one view."""
-
-    view: str
-    connection: str
-    operation: str
-
-
-class Operation(Model):
-    """The metric, a time, from which the cost model takes an operation's parameters."""
-
-    operation: Literal["connection", "operation"]
-    metric: str
-    predicts: list[str] = Field(description="Metrics, of the same phase, that it foretells for each distance.")
-
-
-class Explanation(Model):
-    """The metric of the application that a metric of the wire explains a part of."""
-
-    application: str
-    wire: str
-    client: str = Field(description="The application's driver, such as 'pymongo'.")
-
-
-class Cures(Model):
-    """Which levels may win back what the protection costs, and by which metric that is judged.
-
-    A cure is one level of one factor that differs from the `reference`, a protected arm at the factors' first levels.
-    What a cure gives back is the arm with it against the reference, paired by round, in the same run.
-    """
-
-    metric: str
-    factors: list[str]
-    labels: dict[str, str] = Field(description="By 'factor=level', such as 'resumption=on': 'session resumption'.")
-
-
-class Sizing(Model):
-    """How many cores of a role a burst of new clients needs, from the CPU time that one of them takes of it."""
-
-    role: str
-    workload: str = Field(description="A burst: so many workers open one connection each, all at once.")
-    elapsed: str = Field(description="The metric that is the burst's duration: it checks the prediction.")
-    cores_factor: str = Field(description="The factor whose levels are the role's cores.")
-    when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
-
-
-class Advice(Model):
-    """What to do, by setting: a table for each, and a sentence for each combination of the levels in `by`."""
-
-    metric: str = Field(description="Decides.")
-    also: list[str] = Field(default=[], description="Metrics that stand beside it in the tables.")
-    along: str = Field(description="A context with numbers for levels, such as the nodes: from which one on it pays.")
-    by: list[str] = Field(description="Contexts that advice differs by.")
-    scale: list[str] = Field(
-        default=[], description="Factors of the lab's own scale, told only where a run varies them."
-    )
-
-
-class Along(Model):
-    """A table for each protection: what it costs at each level of a context, with the published figures beside."""
-
-    metric: str
-    factor: str = Field(description="A context with numbers for levels, such as the terminals.")
-
-
-class Split(Model):
-    """Where the loss goes, on a chain of roles: what each step adds to each part of an operation's cost."""
-
-    metric: str = Field(description="What is lost.")
-    without: str = Field(description="Level of the main factor at which the chain is not there.")
-    presence: str = Field(description="The step from there to the control, in words: 'the gateway's presence'.")
-    what: str = Field(description="What the parts are of: 'CPU time for each transaction'.")
-    parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, and their words.")
-    beside: dict[str, str] = Field(default={}, description="Metrics that are told with them and are no part.")
-
-
 class Study(Model):
     name: str
     title: str
@@ -275,15 +205,10 @@ class Study(Model):
         default={}, description="Levels of the control when a target is asked, whose servers are taken as they stand."
     )
     excludes: list[dict[str, str]] = Field(default=[], description="Levels that do not go together.")
-    cost_model: list[Operation] = []
-    break_even: list[BreakEven] = []
-    explanations: list[Explanation] = []
-    cures: Cures | None = None
-    sizing: Sizing | None = None
-    advice: Advice | None = None
-    along: Along | None = None
-    split: Split | None = None
-    published: str | None = None
+    sections: dict[str, Any] = Field(
+        default={}, description="What a section of the report is asked, by its name: `costof/sections/` validates it."
+    )
+    published: Published | None = None
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
@@ -296,17 +221,6 @@ class Study(Model):
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
-        used = [m for b in self.break_even for m in (b.connection, b.operation)]
-        used += [m for e in self.explanations for m in (e.application, e.wire)]
-        used += [m for o in self.cost_model for m in (o.metric, *o.predicts)]
-        used += [self.cures.metric] if self.cures else []
-        used += [self.sizing.elapsed] if self.sizing else []
-        used += [self.advice.metric, *self.advice.also] if self.advice else []
-        used += [self.along.metric] if self.along else []
-        used += [self.split.metric, *self.split.parts, *self.split.beside] if self.split else []
-        unknown = [name for name in used if name not in self.metrics]
-        if unknown:
-            raise ValueError(f"unknown metrics {unknown}")
         return self
 
     def _check_effect(self, factor: Factor, level: str) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from pymysql.err import MySQLError
 
-from costof.analysis import analyse, read_run
-from costof.analysis.result import Result
-from costof.analysis.run_record import Run
+from costof.analysis import read_run
+from costof.analysis.run import Run
 from costof.datasets.tpcc_database import ALL_HELD, FACT, TpccDatabase
 from costof.errors import CostofError, Problem
 from costof.lab import network
@@ -24,6 +23,8 @@ from costof.lab.program import Counters
 from costof.ledger.ledger import Ledger
 from costof.programs.access import Access
 from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.report import analyse
+from costof.report.result import Result
 from costof.run.experiment import run
 from costof.services.gateway import lab as gateway_lab
 from costof.services.gateway.gateway import Rules

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import analyse
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.ledger.ledger import Ledger
 from costof.programs.nginx import Nginx
+from costof.report import analyse
 from tests.integration.test_http_run import ask
 from tests.lab_programs import RunningBalancer, running_balancer
 

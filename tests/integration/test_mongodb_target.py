@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.result import Result
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
+from costof.report.result import Result
 
 from .conftest import PASSWORD, SMALL, Outcome, Standalone, costof
 

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from costof.analysis import read_run
-from costof.analysis.result import Result
 from costof.ledger.ledger import Ledger
+from costof.report.result import Result
 
 from .conftest import SMALL, costof
 
@@ -36,7 +36,7 @@ def result(finished: Path) -> Result:
 def test_the_result_is_as_its_schema_says(finished: Path) -> None:
     schema = json.loads(SCHEMA.read_text())
     jsonschema.validate(json.loads((finished / "result.json").read_text()), schema)
-    assert schema == Result.model_json_schema(), "stale: python -m costof.analysis.result > docs/result.schema.json"
+    assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
 
 
 def test_tls_costs_where_it_must(finished: Path, result: Result) -> None:

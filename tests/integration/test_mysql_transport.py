@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from benches.truth import delayed_plan
-from costof.analysis import analyse, read_run
-from costof.analysis.result import Result
+from costof.analysis import read_run
 from costof.lab.namespace import FOLDER
 from costof.ledger.ledger import Ledger
+from costof.report import analyse
+from costof.report.result import Result
 from costof.run.experiment import run as carry_out
 from costof.services.open import open_service
 from costof.study.library import load_study
@@ -74,8 +75,7 @@ def test_far_away_a_connection_takes_its_round_trips(finished: Path, result: Res
 
 
 def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
-    assert result.cost_model is not None
-    far = [p for p in result.cost_model.predictions if not p.local and p.metric == "wire.connect"]
+    far = [p for p in result.sections.cost_model.predictions if not p.local and p.metric == "wire.connect"]
     assert {p.arm for p in far} == {"plain@20", "tls@20", "ssh-aes256-ctr@20"}
     for prediction in far:
         assert prediction.measured is not None

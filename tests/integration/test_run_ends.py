@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import analyse
-from costof.analysis.result import Result
 from costof.lab.lab import is_root
 from costof.ledger.ledger import Ledger
+from costof.report import analyse
+from costof.report.result import Result
 
 from .conftest import (
     SMALL,

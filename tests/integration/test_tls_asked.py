@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.result import Result
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import MariadbServer
+from costof.report.result import Result
 from tests.lab_programs import ADMIN, user_of_many_databases
 from tests.taps import Tap
 

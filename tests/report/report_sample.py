@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 from statistics import fmean, stdev
 
-from costof.analysis.result import (
+from costof.analysis.index import Index
+from costof.analysis.models import (
     Arm,
-    BreakEven,
     Cpu,
     DistributionPoint,
     Effect,
@@ -22,12 +22,14 @@ from costof.analysis.result import (
     Factor,
     Metric,
     NoiseFloor,
-    Result,
     Sentence,
     Value,
 )
 from costof.document import format as fmt
-from costof.report.html import render_html
+from costof.report import render_html
+from costof.report.result import Result
+from costof.sections.break_even import SECTION as BREAK_EVEN
+from costof.sections.break_even import Point
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.published import Published, PublishedFigure
 
@@ -87,8 +89,11 @@ def make_result(*, arms: tuple[str, ...] = ("tls",), rounds: int = ROUNDS, seed:
         "metrics": [make_metric(name) for name in METRICS],
         "values": [_value(metric, arm, samples[metric][arm]) for metric in METRICS for arm in names],
         "effects": [_effect(metric, arm, samples[metric]) for metric in METRICS for arm in arms],
-        "tables": [],
-        "break_even": [point for view in ("wire", "app") for arm in arms for point in _break_even(view, arm, samples)],
+        "sections": {
+            "break_even": [
+                point for view in ("wire", "app") for arm in arms for point in _break_even(view, arm, samples)
+            ]
+        },
         "published": make_published(arms[0]) if arms else None,
         "noise_floor": [_noise(metric, samples[metric]) for metric in METRICS if metric != "wire.tls"],
         "cpu": [cpu for arm in names for cpu in make_cpu(arm)],
@@ -96,7 +101,14 @@ def make_result(*, arms: tuple[str, ...] = ("tls",), rounds: int = ROUNDS, seed:
         "warnings": [],
         "environment": ENVIRONMENT,
     }
-    return Result.model_validate({**fields, **changes})
+    result = Result.model_validate({**fields, **changes})
+    points = result.sections.break_even if "answer" not in changes else []
+    return result.model_copy(update={"answer": [*result.answer, *BREAK_EVEN.answer(Index(result), points)]})
+
+
+def with_sections(result: Result, **changes: object) -> Result:
+    """The result with other numbers of these sections."""
+    return result.model_copy(update={"sections": result.sections.model_copy(update=changes)})
 
 
 _DRAWN: dict[str, str] = {}
@@ -112,8 +124,8 @@ def drawn(result: Result) -> str:
 
 def empty_result(**changes: object) -> Result:
     """A run that was stopped before its first round ended."""
-    names = ("values", "effects", "noise_floor", "cpu", "break_even", "answer")
-    nothing: dict[str, object] = {name: [] for name in names}
+    names = ("values", "effects", "noise_floor", "cpu", "answer")
+    nothing: dict[str, object] = {**{name: [] for name in names}, "sections": {}}
     stopped = {"rounds": 0, "measured_seconds": 0.0, "partial": "interrupted before the first round"}
     return Result.model_validate({**make_result().model_dump(), **nothing, **stopped, **changes})
 
@@ -135,7 +147,7 @@ def answer(samples: Samples, arms: tuple[str, ...]) -> list[Sentence]:
     return found
 
 
-def _break_even(view: str, arm: str, samples: Samples) -> list[BreakEven]:
+def _break_even(view: str, arm: str, samples: Samples) -> list[Point]:
     """The points the analysis would find; their intervals are drawn by hand, the last without an upper end."""
     connection, operation = (samples[f"{view}.{name}"] for name in ("connect_and_first_query", "reused_query"))
     found = []
@@ -144,7 +156,7 @@ def _break_even(view: str, arm: str, samples: Samples) -> list[BreakEven]:
         room = share * fmean(operation["plain"]) - fmean(_compared(operation, arm)[0])
         needed = over / room if room > 0 else None
         found.append(
-            BreakEven(
+            Point(
                 view=view,
                 arm=arm,
                 share=share,

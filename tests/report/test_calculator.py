@@ -14,10 +14,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from transport_sample import EVERY_ARM, make_transport
 
-from costof.analysis.result import Result
+from costof.analysis.index import Index
 from costof.document import format as fmt
-from costof.report.distance import Load, added, default_load, extras, fixed_rows, shown
-from costof.report.reading import Reading
+from costof.report.result import Result
+from costof.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
 
 LOADS = [
     Load(44.648),
@@ -80,8 +80,8 @@ def outputs(page: Chrome) -> dict[str, list[str]]:
 
 
 def computed(result: Result, load: Load) -> dict[str, list[str]]:
-    reading = Reading(result)
-    return {each.protection: [plain(figure) for figure in shown(added(each, load))] for each in extras(reading)}
+    found = extras(Index(result), result.sections.cost_model)
+    return {each.protection: [plain(figure) for figure in shown(added(each, load))] for each in found}
 
 
 def plain(figure: object) -> str:
@@ -98,7 +98,7 @@ def test_it_works_from_a_file_without_any_network(page: Chrome, path: Path, resu
     assert not complaints(page)
     assert page.find_element(By.ID, "calculator-form").is_displayed()
     assert not page.find_element(By.ID, "calculator-fixed").is_displayed()
-    assert outputs(page) == computed(result, default_load(Reading(result))), "sensible figures before anybody types"
+    assert outputs(page) == computed(result, default_load(Index(result))), "sensible figures before anybody types"
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
@@ -190,7 +190,7 @@ def test_without_a_script_the_page_says_so_and_has_the_table(unscripted: Chrome,
     fixed = unscripted.find_element(By.ID, "calculator-fixed")
     assert "script, which did not run" in fixed.text
     rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
-    wanted = fixed_rows(Reading(result))
+    wanted = fixed_rows(Index(result), result.sections.cost_model)
     assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
     for row, (where, label, figures) in zip(rows, wanted, strict=True):
         read = " ".join(row.split())

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 from transport_sample import make_transport
 
-from costof.analysis.result import ExtraCost, Metric, Result
+from costof.analysis.index import Index
+from costof.analysis.models import Metric
 from costof.document import format as fmt
 from costof.report import render_markdown
-from costof.report.distance import HOURS_A_MONTH, Extras, Load, added, default_load, extras, fixed_rows, worst
-from costof.report.reading import Reading
+from costof.report.result import Result
+from costof.sections.cost_model.calculator import HOURS_A_MONTH, Extras, Load, added, default_load, extras, fixed_rows
+from costof.sections.cost_model.model import ExtraCost
+from costof.sections.cost_model.tables import worst
 from costof.statistics.estimate import Estimate
 
 
@@ -65,20 +68,20 @@ def phased(result: Result, phase: str) -> Result:
 
 def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
     result = make_transport()
-    assert {each.inside for each in extras(Reading(result))} == {0}
-    assert {each.inside for each in extras(Reading(phased(result, "connect_and_first_operation")))} == {1}
+    assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
+    assert {
+        each.inside for each in extras(Index(phased(result, "connect_and_first_operation")), result.sections.cost_model)
+    } == {1}
 
 
 def test_the_default_is_the_nearest_distance_that_is_one() -> None:
     result = make_transport()
-    assert default_load(Reading(result)).round_trip_ms == 44.648
-    assert result.cost_model is not None
-    near = result.cost_model.model_copy(update={"distances": {"": 0.05}})
-    assert default_load(Reading(result.model_copy(update={"cost_model": near}))).round_trip_ms == 0.05
+    assert default_load(Index(result)).round_trip_ms == 44.648
+    assert default_load(Index(result.model_copy(update={"distances": {"": 0.05}}))).round_trip_ms == 0.05
 
 
 def test_the_fixed_table_has_every_distance_and_protection() -> None:
-    rows = fixed_rows(Reading(make_transport()))
+    rows = fixed_rows(Index(make_transport()), make_transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(",")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
     ]
@@ -87,12 +90,11 @@ def test_the_fixed_table_has_every_distance_and_protection() -> None:
 
 def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
     result = make_transport()
-    model = result.cost_model
-    assert model is not None
-    text = worst(Reading(result), model)
+    model = result.sections.cost_model
+    text = worst(Index(result), model)
     assert text is not None
     assert text.startswith("Of 18 predictions for farther settings the worst is 0.5")
     only_local = model.model_copy(update={"predictions": [p for p in model.predictions if p.local]})
-    assert worst(Reading(result), only_local) is None
+    assert worst(Index(result), only_local) is None
     assert "the model's own" in render_markdown(result)
     assert fmt.NBSP not in render_markdown(result)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_sample import Golden, drawn
+from report_sample import Golden, drawn, with_sections
 from rich.cells import cell_len
 from test_report_html import without_pictures
 from test_report_terminal import printed
 
-from costof.analysis import analyse
-from costof.analysis.result import Result
-from costof.report import render_markdown
+from costof.report import analyse, render_markdown
+from costof.report.result import Result
 from tests.unit.tpcc_ledger import NAME, tpcc_ledger, tpcc_plan
 
 
@@ -44,7 +43,7 @@ def test_no_line_is_wider_than_the_console(published: Result, width: int) -> Non
 
 def test_the_page_says_where_the_loss_goes(quick: Result) -> None:
     page = without_pictures(drawn(quick))
-    section = re.search(r'<section id="split".*?</section>', page, flags=re.DOTALL)
+    section = re.search(r'<section id="breakdown".*?</section>', page, flags=re.DOTALL)
     assert section is not None
     assert "driver (client)" in section[0]
     assert "the gateway&#39;s presence" in section[0]
@@ -52,5 +51,5 @@ def test_the_page_says_where_the_loss_goes(quick: Result) -> None:
 
 
 def test_it_is_no_section_of_other_studies(quick: Result) -> None:
-    page = drawn(quick.model_copy(update={"split": []}))
-    assert 'id="split"' not in page
+    page = drawn(with_sections(quick, breakdown=None))
+    assert 'id="breakdown"' not in page

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from report_sample import Golden, drawn, empty_result, make_arm, make_errors, make_metric, make_result
 
-from costof.analysis.result import Cpu, ErrorCount, Result
+from costof.analysis.models import Cpu, ErrorCount
 from costof.document.palette import COLOURS
-from costof.report import write_reports
-from costof.report.html import render_html
+from costof.report import render_html, write_reports
+from costof.report.result import Result
 from costof.statistics.estimate import Verdict
 
 VOID = {"meta", "br", "col", "link", "img", "input", "hr"}
@@ -158,7 +158,7 @@ def test_no_rounds_gives_words_and_no_empty_axes() -> None:
 
 
 def test_rounds_without_effects() -> None:
-    text = drawn(make_result(effects=[], noise_floor=[], break_even=[]))
+    text = drawn(make_result(effects=[], noise_floor=[], sections={}))
     assert "No arm could be compared" in text
     assert "A new connection, phase by phase" in text
     assert "round&#39;s difference" not in text

@@ -1,4 +1,4 @@
-"""The HTTP study's report: cures, sizing and the table that ab prints, made from a run whose truth is known."""
+"""The HTTP study's report: mitigations, sizing and the table that ab prints, made from a run whose truth is known."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from rich.cells import cell_len
 from test_report_html import without_pictures
 from test_report_terminal import printed
 
-from costof.analysis import analyse
-from costof.analysis.ab import ab_figures
-from costof.analysis.result import Result
 from costof.cli.ab_text import Asked, render_ab
 from costof.document import format as fmt
-from costof.report import render_markdown
+from costof.report import analyse, render_markdown
+from costof.report.result import Result
+from costof.sections.ab.figures import ab_figures
 from tests.unit.http_ledger import http_ledger, http_plan, slice_answer
 
 ROUNDS = 6
@@ -68,7 +67,7 @@ def test_no_line_is_wider_than_the_console(every: Result, width: int) -> None:
 def test_no_figure_of_abs_list_is_broken(every: Result) -> None:
     """A console of 80 columns holds every percentile of every arm whole."""
     text = printed(every, 80)
-    for figures in every.ab:
+    for figures in every.sections.ab:
         for value in figures.percentiles.values():
             assert re.search(
                 rf"(?<![\d,.]){re.escape(fmt.number(value, min(2, fmt.significant_decimals(value))))}\b", text
@@ -81,12 +80,12 @@ def test_sections_of_distance_are_not_there(quick: Result, page: str) -> None:
         assert not [word for word in DISTANCE_WORDS if word in body]
 
 
-def test_the_page_shows_the_cures_as_a_picture_and_every_arm_as_ab_prints_it(quick: Result, page: str) -> None:
-    assert '<section id="cures"' in page
-    assert "What each cure gives back" in page
-    for figures in quick.ab:
+def test_the_page_shows_the_mitigations_as_a_picture_and_every_arm_as_ab_prints_it(quick: Result, page: str) -> None:
+    assert '<section id="mitigations"' in page
+    assert "What each mitigation recovers" in page
+    for figures in quick.sections.ab:
         assert f"({figures.arm})" in page
-    assert page.count(": connection times</caption>") == len(quick.ab)
+    assert page.count(": connection times</caption>") == len(quick.sections.ab)
 
 
 def test_markdown_tells_the_effect_beside_the_figure(quick: Result) -> None:

@@ -7,8 +7,8 @@ import re
 import pytest
 from report_sample import Golden, empty_result, make_arm, make_errors, make_result
 
+from costof.document.markdown import escape
 from costof.report import render_markdown
-from costof.report.markdown import escape
 
 
 def test_looks_as_agreed(golden: Golden) -> None:

@@ -6,18 +6,20 @@ import re
 from functools import cache
 
 import pytest
-from report_sample import Golden, drawn, make_result
+from report_sample import Golden, drawn, make_result, with_sections
 from rich.cells import cell_len
 from test_report_html import EVIL, Page, without_pictures
 from test_report_terminal import printed
-from transport_sample import DISTANCES, EVERY_ARM, make_transport, study
+from transport_sample import DISTANCES, EVERY_ARM, make_transport
 
-from costof.analysis.result import Effect, Result, Sentence
+from costof.analysis.index import Index
+from costof.analysis.models import Effect, Sentence
 from costof.document import format as fmt
-from costof.report import render_markdown, words
-from costof.report.answer import answer
-from costof.report.reading import Reading
-from costof.report.tables import study_tables
+from costof.document.blocks import FILES, Table
+from costof.report import answer, render_markdown
+from costof.report.result import Result
+from costof.sections.break_even import SECTION as BREAK_EVEN
+from costof.sections.costs.tables import table, views
 from costof.statistics.estimate import Verdict
 from costof.study.published import PublishedFigure
 
@@ -30,6 +32,10 @@ def transport(every: bool = False) -> Result:
 @cache
 def page(every: bool = False) -> str:
     return drawn(transport(every))
+
+
+def answered(result: Result) -> list[Sentence]:
+    return answer(result, result.sections)
 
 
 def told(sentences: list[Sentence], kind: str) -> list[str]:
@@ -81,27 +87,25 @@ def test_every_distance_has_its_table_and_its_panels(title: str) -> None:
 
 
 def test_an_arm_is_compared_with_the_control_of_its_own_distance() -> None:
-    reading = Reading(transport())
-    for setting in reading.settings:
+    index = Index(transport())
+    for setting in index.settings:
         assert setting.control is not None
         assert {arm.baseline for arm in setting.arms} == {setting.control.name}
         assert all(arm.context == setting.context for arm in setting.shown_arms)
-    assert [setting.context for setting in reading.settings] == list(DISTANCES)
+    assert [setting.context for setting in index.settings] == list(DISTANCES)
 
 
 def test_settings_stand_from_near_to_far_whatever_the_order_of_the_arms() -> None:
     result = transport()
     turned = result.model_copy(update={"arms": result.arms[::-1]})
-    assert [setting.context for setting in Reading(turned).settings] == list(DISTANCES)
-    unknown = result.model_copy(update={"cost_model": None})
-    assert [setting.title for setting in Reading(unknown).settings] == list(DISTANCES)
+    assert [setting.context for setting in Index(turned).settings] == list(DISTANCES)
+    unknown = result.model_copy(update={"distances": {}})
+    assert [setting.title for setting in Index(unknown).settings] == list(DISTANCES)
 
 
 def test_a_protection_has_one_colour_at_every_distance() -> None:
-    reading = Reading(transport(True))
-    colours = {
-        arm.protection: {reading.colour(a) for a in reading.arms if a.label == arm.label} for arm in reading.arms
-    }
+    index = Index(transport(True))
+    colours = {arm.protection: {index.colour(a) for a in index.arms if a.label == arm.label} for arm in index.arms}
     assert all(len(each) == 1 for each in colours.values())
     assert len(set.union(*colours.values())) == len(EVERY_ARM)
 
@@ -124,28 +128,28 @@ def test_the_page_is_well_formed_and_fetches_nothing() -> None:
 
 def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
     result = transport()
-    assert result.cost_model is not None
+    model = result.sections.cost_model
     evil = "</script><script>alert('x')</script>"
-    extras = [extra.model_copy(update={"label": evil, "protection": evil}) for extra in result.cost_model.extras]
-    model = result.cost_model.model_copy(update={"extras": extras})
-    text = drawn(result.model_copy(update={"cost_model": model, "question": EVIL}))
+    extras = [extra.model_copy(update={"label": evil, "protection": evil}) for extra in model.extras]
+    changed = with_sections(result, cost_model=model.model_copy(update={"extras": extras}))
+    text = drawn(changed.model_copy(update={"question": EVIL}))
     assert len(re.findall(r"<script\b", text)) == 2
     assert not Page(text).wrong
 
 
 def test_published_figures_go_by_levels_and_series() -> None:
-    reading = Reading(transport())
-    rows = {(row.arm.name, row.metric.name): row.published for view in reading.views for row in view.rows}
-    found = rows["tls@us-us", "wire.connections_per_second"]
-    assert [each.name for each in found] == [
+    index = Index(transport())
+    near, far, _ = ([row for row in table(index, view, FILES).rows if row.kind == "published"] for view in views(index))
+    assert not near
+    assert [row.cells[0].text for row in far] == [
         "published, MySQL 5.6.13",
         "published, Percona Server 5.6.13",
         "published, Percona Server 5.6.13, static",
     ]
-    assert [each.relative.replace(fmt.NBSP, " ") for each in found] == ["−45.1 %", "−38.3 %", "−35.4 %"]
-    assert {each.control + each.value + each.difference for each in found} == {""}
-    assert not rows["tls@lan", "wire.connections_per_second"]
-    assert not rows["ssh-aes256-ctr@us-us", "wire.connections_per_second"]
+    assert [row.cells[4].text.replace(fmt.NBSP, " ") for row in far] == ["−45.1 %", "−38.3 %", "−35.4 %"]
+    assert {cell.text for row in far for cell in row.cells[1:4]} == {""}
+    rows = [(row.cells[0].text, row.kind) for row in table(index, views(index)[1], FILES).rows]
+    assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
 
 
 def test_a_figure_fits_an_arm_that_has_all_its_levels() -> None:
@@ -192,9 +196,9 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
 
 def test_the_third_headline_follows_the_verdicts() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
-    none = told(answer(with_effects({"verdict": Verdict.NO_COST}, others), study()), "answer")[2]
+    none = told(answered(with_effects({"verdict": Verdict.NO_COST}, others)), "answer")[2]
     assert none == "No cost was found in 'query, 1 connection' and 'queries a second, 32 connections'."
-    unknown = told(answer(with_effects({"verdict": Verdict.UNRESOLVED}, others), study()), "answer")[2]
+    unknown = told(answered(with_effects({"verdict": Verdict.UNRESOLVED}, others)), "answer")[2]
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
@@ -204,7 +208,7 @@ def test_one_setting_and_few_arms_are_told_as_ever() -> None:
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]
     alone = transport().model_copy(update={"arms": near, "effects": effects})
-    headlines = told(answer(alone, study()), "answer")
+    headlines = told(answered(alone), "answer")
     assert len(headlines) == 1
     assert headlines[0].startswith("On the wire, TLS, modern suite, rsa-2048 loses ")
 
@@ -214,16 +218,6 @@ def test_an_arm_in_error_at_one_distance_says_where() -> None:
     arms = [a.model_copy(update={"error": "the tunnel died"}) if a.name == "tls@us-eu" else a for a in result.arms]
     text = printed(result.model_copy(update={"arms": arms}), 140)
     assert "TLS, modern suite, rsa-2048 at us-eu was measured in part only: the tunnel died" in text
-
-
-def test_study_tables_have_a_name_and_a_title_for_each_setting() -> None:
-    tables = study_tables(transport())
-    assert [table.name for table in tables] == [f"wire@{context}" for context in DISTANCES]
-    assert tables[1].title.replace(fmt.NBSP, " ") == "On the wire, us-us (44.648 ms)"
-    assert {len(row) for table in tables for row in table.rows} == {9}
-    assert [table.name for table in study_tables(make_result())] == ["app", "wire"]
-    shown = Reading(transport().model_copy(update={"tables": tables}))
-    assert not shown.tables, "the effects say the same and more"
 
 
 def test_the_links_are_evidence() -> None:
@@ -237,31 +231,30 @@ def test_round_trips_that_cross_no_link_are_said() -> None:
     said = "With SSH tunnel, aes256-ctr TCP goes to the near end of the tunnel alone"
     assert said in render_markdown(transport())
     assert said in page()
-    assert "near end" not in render_markdown(transport().model_copy(update={"cost_model": None}))
+    assert "near end" not in render_markdown(with_sections(transport(), cost_model=None))
 
 
 def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
     result = transport()
-    points = [point.model_copy(update={"operations": 0.0, "low": 0.0, "high": 0.0}) for point in result.break_even]
-    free = result.model_copy(update={"break_even": points})
-    found = words.break_even_table(Reading(free))
-    assert found is not None
-    assert {cell for row in found[1] for cell in row[1:]} == {"always"}
-    assert "from the first query on at lan" in told(answer(free, study()), "break_even")[0]
+    nothing = {"operations": 0.0, "low": 0.0, "high": 0.0}
+    points = [point.model_copy(update=nothing) for point in result.sections.break_even]
+    free = with_sections(result, break_even=points)
+    (found,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
+    assert {cell.text for row in found.rows for cell in row.cells[1:]} == {"always"}
+    assert "from the first query on at lan" in told(answered(free), "break_even")[0]
 
 
 def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
     result = transport()
-    points = [point.model_copy(update={"operations": None, "low": 843.2, "high": None}) for point in result.break_even]
-    unsure = result.model_copy(update={"break_even": points})
+    late = {"operations": None, "low": 843.2, "high": None}
+    points = [point.model_copy(update=late) for point in result.sections.break_even]
+    unsure = with_sections(result, break_even=points)
     said = "costs under 5 % from 844 queries a connection at the earliest, or never (this run cannot tell which) at lan"
-    assert said in told(answer(unsure, study()), "break_even")[0]
-    ours = words.break_evens(Reading(unsure.model_copy(update={"answer": []})))[0].replace(fmt.NBSP, " ")
-    assert "from 844 operations a connection at the earliest, or never: this run cannot tell which (wire" in ours
+    assert said in told(answered(unsure), "break_even")[0]
 
 
 def test_a_run_without_a_cost_model_has_no_calculator() -> None:
-    text = drawn(transport().model_copy(update={"cost_model": None}))
+    text = drawn(with_sections(transport(), cost_model=None))
     assert "<script" not in text
     assert "Near and far" not in text
-    assert "<caption>On the wire, us-us</caption>" in text
+    assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text

@@ -9,12 +9,11 @@ from report_sample import Golden, empty_result, make_arm, make_errors, make_resu
 from rich.cells import cell_len
 from rich.console import Console
 
-from costof.analysis.result import Cell, Result, Sentence, Table
+from costof.analysis.models import Sentence
 from costof.document import format as fmt
-from costof.report import render_terminal
-from costof.report.answer import answer
-from costof.statistics.estimate import Estimate, Verdict
-from costof.study.library import load_study
+from costof.report import answer, render_terminal
+from costof.report.result import Result
+from costof.statistics.estimate import Verdict
 
 
 def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:
@@ -114,13 +113,13 @@ def test_where_only_days_of_rounds_would_do_less_noise_is_advised() -> None:
     )
     assert "unresolved; too noisy" in printed(noisy, 140)
     assert " h more" not in printed(noisy, 140)
-    (advice,) = (each.text for each in answer(noisy, load_study("mongodb-tls")) if each.kind == "next")
+    (advice,) = (each.text for each in answer(noisy, noisy.sections) if each.kind == "next")
     assert "a machine with nothing else running, longer slices (--profile default), or a larger margin" in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert f"a cost of more than {100 * (worst - 1):.1f}{fmt.NBSP}% is unlikely" in advice
     near = noisy.model_copy(update={"effects": [e.model_copy(update={"needed_seconds": 600.0}) for e in noisy.effects]})
-    (advice,) = (each.text for each in answer(near, load_study("mongodb-tls")) if each.kind == "next")
+    (advice,) = (each.text for each in answer(near, near.sections) if each.kind == "next")
     assert advice.endswith(f"would take about 10{fmt.NBSP}min more of measuring (--budget).")
 
 
@@ -138,20 +137,3 @@ def test_errors_warnings_and_cautions() -> None:
 
 def test_markup_in_words_is_printed_as_it_stands() -> None:
     assert "[bold red]not[/]" in printed(make_result(warnings=["a [bold red]not[/] b"]), 140)
-
-
-def test_tables_of_the_study() -> None:
-    cell = Cell(text="1,234", estimate=Estimate(value=1234, low=1200, high=1260, rounds=9))
-    table = Table(name="ops", title="Operations per second", columns=["nodes", "star"], rows=[[Cell(text="3"), cell]])
-    same = Table(name="wire", title="The view's own", columns=["x"], rows=[[Cell(text="y")]])
-    text = printed(make_result(tables=[table, same]), 140)
-    assert "Operations per second" in text
-    assert "1,234 [1,200, 1,260]" in text
-    assert "The view's own" not in text, "a table named like a view is the view's table, shown already"
-
-
-def test_sentences_of_the_run_replace_ours_about_break_even() -> None:
-    told = [Sentence(kind="break_even", text="On the wire, TLS costs under 5 % from 52 queries a connection.")]
-    text = printed(make_result(answer=told), 140)
-    assert "from 52 queries a connection." in text
-    assert "operations a connection on" not in text

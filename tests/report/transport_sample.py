@@ -13,28 +13,24 @@ from statistics import fmean
 
 from report_sample import ENVIRONMENT, estimate
 
-from costof.analysis.result import (
+from costof.analysis.models import (
     Arm,
-    BreakEven,
-    CostModel,
     Cpu,
     DistributionPoint,
     Effect,
     Evidence,
-    ExtraCost,
     Factor,
     Metric,
     NoiseFloor,
-    OperationCost,
-    Prediction,
-    Result,
     Value,
 )
 from costof.lab.round_trips import LinkEvidence
-from costof.report.answer import answer
+from costof.report import answer
+from costof.report.result import Result
+from costof.sections.break_even import Point
+from costof.sections.cost_model.model import CostModel, ExtraCost, OperationCost, Prediction
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.library import load_study
-from costof.study.published import load_published
 from costof.study.schema import Study
 
 ROUNDS = 12
@@ -106,11 +102,13 @@ def make_transport(arms: tuple[str, ...] = ARMS, *, rounds: int = ROUNDS, **chan
         "metrics": [make_metric(name) for name in study().metrics],
         "values": [_value(key, found[key]) for key in used],
         "effects": [_effect(key, found) for key in costs],
-        "tables": [],
-        "break_even": [point for context in DISTANCES for arm in arms for point in _break_even(arm, context)],
-        "cost_model": cost_model(arms, found),
+        "distances": DISTANCES,
+        "sections": {
+            "break_even": [point for context in DISTANCES for arm in arms for point in _break_even(arm, context)],
+            "cost_model": cost_model(arms, found),
+        },
         "links": [link for name in DISTANCES for link in links(name)],
-        "published": load_published("mysql-transport"),
+        "published": study().published,
         "noise_floor": [_noise(key, found) for key in used if key[1] == "plain-twin"],
         "cpu": [cpu for where in names for cpu in _cpu(*where)],
         "errors": [],
@@ -118,7 +116,7 @@ def make_transport(arms: tuple[str, ...] = ARMS, *, rounds: int = ROUNDS, **chan
         "environment": ENVIRONMENT,
     }
     result = Result.model_validate({**fields, **changes})
-    return result if "answer" in changes else result.model_copy(update={"answer": answer(result, study())})
+    return result if "answer" in changes else result.model_copy(update={"answer": answer(result, result.sections)})
 
 
 def samples(metric: str, arm: str, context: str, rounds: int) -> list[float]:
@@ -255,7 +253,7 @@ def _value(key: Key, values: list[float]) -> Value:
     )
 
 
-def _break_even(arm: str, context: str) -> list[BreakEven]:
+def _break_even(arm: str, context: str) -> list[Point]:
     connection = extra(arm, "connection"), time_of("connect", "connect", "plain")
     operation = extra(arm, "operation"), time_of("query_1", "operation", "plain")
     added, base, more, each = (
@@ -267,7 +265,7 @@ def _break_even(arm: str, context: str) -> list[BreakEven]:
         needed = max(1.0, (added - share * base) / room) if room > 0 else None
         high = needed * 1.1 if needed else None
         low = needed * 0.9 if needed else None
-        found.append(BreakEven(view="wire", arm=f"{arm}@{context}", share=share, operations=needed, low=low, high=high))
+        found.append(Point(view="wire", arm=f"{arm}@{context}", share=share, operations=needed, low=low, high=high))
     return found
 
 
@@ -291,7 +289,6 @@ def cost_model(arms: tuple[str, ...], found: Found) -> CostModel:
         operations=[_operation(arm, operation, metrics[operation], found) for arm, operation in pairs],
         extras=[_extra(arm, operation, metrics[operation], found) for arm, operation in pairs if arm != "plain"],
         predictions=predictions,
-        distances=DISTANCES,
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.analysis.ab import PERCENTILES, ab_figures
 from costof.ipc.process import SliceAnswer
+from costof.sections.ab.figures import PERCENTILES, ab_figures
 from costof.statistics.histogram import new_histogram
 
 DIGITS = 2e-3

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import analyse
 from costof.document import format as fmt
 from costof.errors import CostofError, Problem
 from costof.ledger.ledger import EnvironmentRecord, Ledger, LostRecord
-from costof.report import render_markdown
+from costof.report import analyse, render_markdown
 from costof.statistics.estimate import Verdict
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
@@ -75,9 +74,10 @@ def test_the_twins_are_noise_and_not_arms(tmp_path: Path) -> None:
 
 
 def test_the_cost_model_recovers_own_time_and_round_trips(tmp_path: Path) -> None:
-    model = analyse(made_up(tmp_path / "run", plan_for("distance=lan,us-us,us-eu"), mysql_truth)).cost_model
+    result = analyse(made_up(tmp_path / "run", plan_for("distance=lan,us-us,us-eu"), mysql_truth))
+    model = result.sections.cost_model
     assert model is not None
-    assert model.distances == {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}
+    assert result.distances == {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}
     costs = {(cost.protection, cost.operation): cost for cost in model.operations}
     assert costs["plain", "connection"].round_trips == 3
     assert costs["tls", "connection"].round_trips == 4
@@ -93,7 +93,7 @@ def test_the_cost_model_recovers_own_time_and_round_trips(tmp_path: Path) -> Non
 
 
 def test_predictions_meet_what_was_measured(tmp_path: Path) -> None:
-    model = analyse(made_up(tmp_path / "run", plan_for("distance=lan,us-us,us-eu"), mysql_truth)).cost_model
+    model = analyse(made_up(tmp_path / "run", plan_for("distance=lan,us-us,us-eu"), mysql_truth)).sections.cost_model
     assert model is not None
     far = [prediction for prediction in model.predictions if not prediction.local]
     assert {prediction.arm for prediction in far} >= {"plain@us-us", "tls@us-eu", "ssh-aes256-ctr@us-eu"}
@@ -104,7 +104,9 @@ def test_predictions_meet_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_a_model_can_come_from_a_far_link_alone(tmp_path: Path) -> None:
-    model = analyse(made_up(tmp_path / "run", plan_for("distance=us-us"), mysql_truth, noise=0.0001)).cost_model
+    model = analyse(
+        made_up(tmp_path / "run", plan_for("distance=us-us"), mysql_truth, noise=0.0001)
+    ).sections.cost_model
     assert model is not None
     own = next(c.own_ms for c in model.operations if c.protection == "tls" and c.operation == "connection")
     assert own.value == pytest.approx(sum(OWN.values()) + TLS_OWN, abs=0.05)

@@ -1,4 +1,4 @@
-"""The HTTP study, from ledgers whose truth is known: slices as a whole, cures, sizing, and who waited for CPU."""
+"""The HTTP study, from ledgers whose truth is known: slices as a whole, mitigations, sizing, and who waited for CPU."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from costof.analysis import analyse
-from costof.analysis.cures import share_given_back
-from costof.analysis.result import Result
 from costof.document import format as fmt
+from costof.report import analyse
+from costof.report.result import Result
+from costof.sections.mitigations import Mitigation
 from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.fieller import share_of
 from costof.study.plan import Plan
 
 from . import http_ledger as made
@@ -36,6 +37,11 @@ def truth(arm: str) -> Truth:
     return Truth.of(plan().arm(arm))
 
 
+def mitigations(result: Result) -> list[Mitigation]:
+    found: list[Mitigation] = result.sections.mitigations.found
+    return found
+
+
 def near(estimate: Estimate, wanted: float) -> bool:
     """Within twice the interval: one seed, and intervals are not to be tested here."""
     half = (estimate.high - estimate.low) / 2
@@ -53,9 +59,9 @@ def test_a_metric_of_whole_slices_is_operations_over_time(result: Result) -> Non
     assert burst.percentiles["p50"] <= burst.percentiles["max"]
 
 
-def test_every_cure_gains_what_it_truly_gains(result: Result) -> None:
+def test_every_mitigation_gains_what_it_truly_gains(result: Result) -> None:
     lost = truth("none").per_second - truth("balancer").per_second
-    assert {cure.label for cure in result.cures} == {
+    assert {each.label for each in mitigations(result)} == {
         "TLS on both sides",
         "TLS at the backend",
         "session resumption",
@@ -65,29 +71,30 @@ def test_every_cure_gains_what_it_truly_gains(result: Result) -> None:
         "a balancer of 0.5 cores",
         "a balancer of 1 core",
     }
-    for cure in result.cures:
-        cured, reference = truth(cure.arm).per_second, truth("balancer").per_second
-        assert (cure.reference, cure.control) == ("balancer", "none")
-        assert near(cure.gain, cured / reference), cure
-        assert cure.given_back is not None
-        assert near(cure.given_back, (cured - reference) / lost), cure
-        assert cure.verdict is (Verdict.COSTS if cured < reference else Verdict.SAVES)
+    found = result.sections.mitigations
+    for each in found.found:
+        better, reference = truth(each.arm).per_second, truth("balancer").per_second
+        assert (found.reference, found.control) == ("balancer", "none")
+        assert near(each.gain, better / reference), each
+        assert each.recovered is not None
+        assert near(each.recovered, (better - reference) / lost), each
+        assert each.verdict is (Verdict.COSTS if better < reference else Verdict.SAVES)
 
 
-def test_cures_are_ranked_by_what_they_gain(result: Result) -> None:
-    gains = [cure.gain.value for cure in result.cures]
+def test_mitigations_are_ranked_by_what_they_gain(result: Result) -> None:
+    gains = [each.gain.value for each in mitigations(result)]
     assert gains == sorted(gains, reverse=True)
-    assert result.cures[0].label == "keep-alive for 100 requests a connection"
-    assert result.cures[-1].label == "TLS on both sides"
+    assert mitigations(result)[0].label == "keep-alive for 100 requests a connection"
+    assert mitigations(result)[-1].label == "TLS on both sides"
 
 
 def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(made, "HANDSHAKE_MS", dict.fromkeys(made.HANDSHAKE_MS, 0.0))
     free = analyse(http_ledger(tmp_path / "run", http_plan("quick"), rounds=8, noise=NOISE))
-    cure = next(each for each in free.cures)
-    assert cure.given_back is None
+    each = next(each for each in mitigations(free))
+    assert each.recovered is None
     # The balancer's own connections still cost it, so keep-alive gains all the same.
-    assert cure.verdict is Verdict.SAVES
+    assert each.verdict is Verdict.SAVES
     told = " ".join(each.text for each in free.answer).replace(fmt.NBSP, " ")
     assert "of the loss" not in told
     assert "keep-alive for 100 requests a connection gains" in told.lower()
@@ -96,23 +103,23 @@ def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path, monkeypatch: pyt
 def test_a_share_of_nothing_has_no_interval() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
-    assert share_given_back(list(chance.normal(5.0, 1.0, 10)), losses) is None
+    assert share_of(list(chance.normal(5.0, 1.0, 10)), losses) is None
 
 
 def test_a_share_is_the_gain_over_the_loss() -> None:
     chance = np.random.default_rng(4)
     losses = list(chance.normal(100.0, 2.0, 12))
     gains = [0.6 * loss + noise for loss, noise in zip(losses, chance.normal(0.0, 1.0, 12), strict=True)]
-    share = share_given_back(gains, losses)
+    share = share_of(gains, losses)
     assert share is not None
     assert share.low < 0.6 < share.high
     assert share.high - share.low < 0.05
     # Of a time both signs turn, and the share is the same.
-    assert share_given_back([-each for each in gains], [-each for each in losses]) == pytest.approx(share)
+    assert share_of([-each for each in gains], [-each for each in losses]) == pytest.approx(share)
 
 
 def test_one_core_takes_as_many_clients_as_it_truly_does(result: Result) -> None:
-    sizing = {each.arm: each for each in result.sizing}
+    sizing = {each.arm: each for each in result.sections.sizing}
     assert set(sizing) == {"balancer", "reencrypt", "backend", "balancer-resumption-on", "balancer-ecdsa-p256"}
     for name, each in sizing.items():
         assert near(each.cpu_ms, truth(name).client_ms)
@@ -124,7 +131,7 @@ def test_one_core_takes_as_many_clients_as_it_truly_does(result: Result) -> None
 
 
 def test_bursts_are_predicted_on_cores_that_the_parameters_are_not_from(result: Result) -> None:
-    checks = {check.arm: check for each in result.sizing for check in each.checks}
+    checks = {check.arm: check for each in result.sections.sizing for check in each.checks}
     assert {"balancer", "balancer@balancer_cpu-0.5", "balancer@balancer_cpu-1"} <= set(checks)
     assert not any("keep_alive" in name for name in checks)
     for name, check in checks.items():
@@ -135,7 +142,7 @@ def test_bursts_are_predicted_on_cores_that_the_parameters_are_not_from(result: 
 
 def test_a_role_that_waited_for_its_share_is_told(result: Result) -> None:
     cpu = next(each for each in result.cpu if (each.workload, each.arm) == ("request", "balancer"))
-    assert cpu.held_back["balancer"] == pytest.approx(0.8 - truth("balancer").cores, abs=0.02)
+    assert cpu.throttled["balancer"] == pytest.approx(0.8 - truth("balancer").cores, abs=0.02)
     elapsed = made.OPERATIONS / truth("balancer").per_second
     assert cpu.steal == pytest.approx(0.02 / (elapsed * 2), rel=0.05)
 
@@ -154,10 +161,10 @@ def test_contexts_are_said_in_words_of_their_own(result: Result) -> None:
     assert "at balancer_cpu" not in text
 
 
-def test_the_answer_says_cost_cures_and_cores(result: Result) -> None:
+def test_the_answer_says_cost_mitigations_and_cores(result: Result) -> None:
     told = [each.text.replace(fmt.NBSP, " ") for each in result.answer if each.kind == "answer"]
     assert told[0].startswith("On the wire, TLS at the balancer loses ")
-    assert told[1].startswith("Keep-alive for 100 requests a connection gives back more than the whole loss (")
+    assert told[1].startswith("Keep-alive for 100 requests a connection recovers more than the whole loss (")
     assert "; session resumption " in told[1]
     assert told[2].startswith("TLS on both sides takes more (")
     assert told[3].startswith("One core of the balancer takes ")
@@ -175,7 +182,7 @@ def test_unverified_certificates_are_a_caution(tmp_path: Path) -> None:
 
 
 def test_ab_counts_a_reused_connection_as_a_connect_of_nothing(result: Result) -> None:
-    figures = {each.arm: each for each in result.ab}
+    figures = {each.arm: each for each in result.sections.ab}
     assert not any("twin" in name for name in figures)
     kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
     assert closed.complete == kept.complete == ROUNDS * made.OPERATIONS

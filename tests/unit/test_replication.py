@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import analyse
-from costof.analysis.result import Result, Tree
-from costof.analysis.trees import followers_of
+from costof.analysis.index import SAME_SET_UP, Index
+from costof.document.blocks import Table
 from costof.ledger.ledger import Ledger
-from costof.report import trees
-from costof.report.pictures.trees import places
+from costof.report import analyse
+from costof.report.result import Result
+from costof.sections.recommendations import SECTION as RECOMMENDATIONS
+from costof.sections.sync_tree import Tree, followers_of, initials, places, shape
 from costof.statistics.estimate import Verdict
 
 from .replication_ledger import CHANGED, members, replication_ledger, replication_plan
@@ -29,6 +30,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Result:
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return result_of(tmp_path_factory.mktemp("published"), "published")
+
+
+def tables(result: Result) -> list[Table]:
+    blocks = RECOMMENDATIONS.blocks(Index(result), result.sections.recommendations)
+    return [block for block in blocks if isinstance(block, Table)]
 
 
 def answers(result: Result) -> list[str]:
@@ -50,28 +56,27 @@ def test_a_choice_of_mongodb_that_is_the_control_is_no_difference(published: Res
     natural = next(text for text in answers(published) if text.startswith("With w:1, use 'chaining allowed'"))
     assert "from 15 nodes on" in natural
     assert "had the control's own tree at 3 and 7 nodes, so there is no difference: same tree" in natural
-    same = {tree.arm: tree.same_as for tree in published.trees}
+    same = {arm.name: arm.same_set_up for arm in published.arms}
     assert same["natural"] == ["star"]
     assert same["natural@nodes-15"] == []
     assert same["chain"] == []
 
 
 def test_there_are_six_tables_with_the_published_figures_beside(published: Result) -> None:
-    found = [table for table in published.tables if table.name.startswith("advice@")]
+    found = tables(published)
     titles = [f"{nodes} nodes, w:{concern}" for nodes in (3, 7, 15) for concern in ("1", "majority")]
     assert [table.title for table in found] == titles
     fifteen = found[4]
-    rows = {row[0].text: [cell.text for cell in row] for row in fifteen.rows}
+    rows = {row.cells[0].text: [cell.text for cell in row.cells] for row in fifteen.rows}
     assert rows["operations a second, chaining allowed"][-2:] == ["7,500", "14,093"]
     assert rows["CPU of the primary, chain"][-2:] == ["94.0", "90.0"]
-    three = {row[0].text: row[4].text for row in found[0].rows}
-    assert three["operations a second, chaining allowed"] == trees.SAME
-    assert found[-1].note is not None
+    three = {row.cells[0].text: row.cells[4].text for row in found[0].rows}
+    assert three["operations a second, chaining allowed"] == SAME_SET_UP
     assert "Beside 'chain' stands 'chaining on, tree unknown'." in found[-1].note
 
 
 def test_a_slice_with_another_tree_is_in_no_figure_and_is_counted(quick: Result) -> None:
-    thrown = {tree.arm: tree.thrown_out for tree in quick.trees}
+    thrown = {tree.arm: tree.discarded for tree in quick.sections.sync_tree}
     assert {name for name, count in thrown.items() if count} == {"chain@nodes-7"}
     assert thrown["chain@nodes-7"] == 1
     effect = next(e for e in quick.effects if (e.metric, e.arm) == ("wire.operations_per_second", "chain@nodes-7"))
@@ -93,8 +98,8 @@ def test_a_target_is_told_what_its_write_concerns_cost(tmp_path: Path) -> None:
     result = result_of(tmp_path, "quick", target="mongodb://h")
     (text,) = answers(result)
     assert "write concern majority" in text
-    assert not [table for table in result.tables if table.name.startswith("advice")]
-    assert {tree.arm for tree in result.trees} == {"1", "1-twin", "majority"}
+    assert result.sections.recommendations is None
+    assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-twin", "majority"}
 
 
 def test_an_arm_that_is_lost_is_said_and_the_others_are_answered(tmp_path: Path) -> None:
@@ -112,7 +117,7 @@ def tree(told: str) -> Tree:
 
 
 @pytest.mark.parametrize(
-    ("told", "shape"),
+    ("told", "words"),
     [
         ("primary: a, b", "all 2 follow primary"),
         ("primary: a; a: b", "primary → a → b"),
@@ -121,8 +126,8 @@ def tree(told: str) -> Tree:
         ("a: b; b: a", "a → b"),
     ],
 )
-def test_a_tree_in_words(told: str, shape: str) -> None:
-    assert trees.shape(tree(told)) == shape
+def test_a_tree_in_words(told: str, words: str) -> None:
+    assert shape(tree(told)) == words
 
 
 def test_members_stand_beside_the_one_they_follow() -> None:
@@ -141,6 +146,6 @@ def test_members_stand_beside_the_one_they_follow() -> None:
 
 
 def test_names_of_members_are_short_in_a_picture() -> None:
-    told = [trees.initials(name) for name in members(15)]
+    told = [initials(name) for name in members(15)]
     assert told == ["P", "S1", "S2", "S3", "S4", "S5", "H", *(f"R{number}" for number in range(1, 9))]
-    assert trees.initials("10.0.0.2:27017") == "10.0.0.2:27017"
+    assert initials("10.0.0.2:27017") == "10.0.0.2:27017"

@@ -11,7 +11,7 @@ from costof.run.instruments import Panel
 from costof.services import Service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.published import load_published
+from costof.study.published import PublishedFigure
 from costof.study.schema import Study
 
 NAME = "mongodb-chained-replication"
@@ -20,6 +20,11 @@ NAME = "mongodb-chained-replication"
 @pytest.fixture(scope="module")
 def study() -> Study:
     return load_study(NAME)
+
+
+def published() -> list[PublishedFigure]:
+    found = load_study(NAME).published
+    return found.figures if found else []
 
 
 def settings(plan: Plan) -> set[tuple[str, ...]]:
@@ -39,7 +44,7 @@ def test_the_published_profile_is_the_settings_of_the_published_tables(study: St
         (nodes, w) for nodes in ("3", "7", "15") for w in ("1", "majority")
     }
     assert len(settings(plan)) == 18
-    figures = load_published(NAME).figures
+    figures = published()
     for metric in ("wire.operations_per_second", "server.primary_cpu"):
         for sync in ("natural", "chain"):
             of = [each for each in figures if each.metric == metric and each.levels["sync"] == sync]
@@ -48,7 +53,7 @@ def test_the_published_profile_is_the_settings_of_the_published_tables(study: St
 
 def test_published_ratios_are_those_of_the_source() -> None:
     """Chaining on over off, as the source words it: w:1 gains with the nodes, w:majority loses."""
-    figures = [f for f in load_published(NAME).figures if f.series == "chaining on" and "second" in f.metric]
+    figures = [f for f in published() if f.series == "chaining on" and "second" in f.metric]
     ratios = {
         (f.levels["write_concern"], f.levels["nodes"]): round(f.value / f.control_value, 2)
         for f in figures

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import analyse
-from costof.analysis.result import Result, SplitStep
+from costof.analysis.index import Index
 from costof.document import format as fmt
-from costof.report import split
-from costof.report.reading import Reading
+from costof.document.blocks import Paragraph, Table
+from costof.report import analyse
+from costof.report.result import Result
+from costof.sections.breakdown import SECTION as BREAKDOWN
+from costof.sections.breakdown import Step
+from costof.sections.sweep import SECTION as SWEEP
 from costof.statistics.estimate import Estimate
 from costof.study.plan import Plan
 
@@ -63,8 +66,8 @@ def test_cpu_is_a_view_of_its_own(result: Result) -> None:
     assert views["wire.bytes"] == views["wire.transactions_per_second"] == "wire"
 
 
-def steps(result: Result, context: str = "") -> dict[str, SplitStep]:
-    return {step.label: step for step in result.split if step.context == context}
+def steps(result: Result, context: str = "") -> dict[str, Step]:
+    return {step.label: step for step in result.sections.breakdown if step.context == context}
 
 
 def test_each_step_adds_what_it_truly_adds(result: Result) -> None:
@@ -105,7 +108,8 @@ def test_a_step_that_adds_nothing_has_no_shares(tmp_path: Path, monkeypatch: pyt
     step = steps(free)["encrypting 20 % of the columns"]
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
-    assert "which is not resolved" in " ".join(split.sentences(Reading(free), Reading(free).nearest))
+    shown = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
+    assert "which is not resolved" in " ".join(block.text for block in shown if isinstance(block, Paragraph))
 
 
 def test_the_answer_is_what_encryption_costs_and_where_it_goes(result: Result) -> None:
@@ -116,24 +120,26 @@ def test_the_answer_is_what_encryption_costs_and_where_it_goes(result: Result) -
 
 
 def test_published_figures_stand_in_a_table_of_each_share(result: Result) -> None:
-    tables = {table.title: table for table in result.tables if table.name.startswith("along@")}
+    shown = SWEEP.blocks(Index(result), result.sections.sweep)
+    tables = {table.title: table for table in shown if isinstance(table, Table)}
     assert list(tables) == [
         f"{label}: transactions a second by terminals"
         for label in ("no gateway", "encrypting 20 % of the columns", "encrypting 100 % of the columns")
     ]
-    rows = [[cell.text for cell in row] for row in tables[list(tables)[1]].rows]
+    rows = [[cell.text for cell in row.cells] for row in tables[list(tables)[1]].rows]
     assert [row[0] for row in rows] == ["8", "16"]
     assert [row[4:] for row in rows] == [
         [f"260.55 → 237.64 (8.79{fmt.NBSP}%)"],
         [f"302.78 → 280.28 (7.43{fmt.NBSP}%)"],
     ]
     # Nobody published what a gateway without rules costs.
-    assert next(iter(tables.values())).columns[-1] == "overhead"
+    assert next(iter(tables.values())).columns[-1].text == "overhead"
     lost = 1 - truth("20").per_second / truth("0").per_second
-    overhead = tables[list(tables)[1]].rows[0][3].estimate
+    overhead = next(e.ratio for e in result.effects if (e.metric, e.arm) == ("wire.transactions_per_second", "20"))
     assert overhead is not None
     assert near(overhead, 1 - lost)
-    assert all("Published" in (table.note or "") for table in list(tables.values())[-1:])
+    assert rows[0][3] == fmt.loss(overhead).value
+    assert ["Published" in table.note for table in tables.values()] == [False, False, True]
 
 
 def test_counts_of_the_servers_are_added_up_in_the_evidence(result: Result) -> None:

@@ -1,0 +1,234 @@
+"""What every section of a report reads of a run: arms with their evidence, values, effects, noise, CPU, errors.
+
+The models are the contract between the analysis, which fills them from the ledger, and the sections, which read nothing
+else but their own data. `report/result.py` puts both together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from costof.lab.round_trips import LinkEvidence
+from costof.model import Finite, Model
+from costof.statistics.effects import Comparisons
+from costof.statistics.estimate import Estimate, Verdict
+from costof.study.published import Published, PublishedFigure
+
+SCHEMA_VERSION = 2
+
+
+class Factor(Model):
+    name: str
+    level: str
+
+
+class Evidence(Model):
+    """What one view (`wire`, `app`, `server`) saw of an arm; `facts` are name -> value as printed."""
+
+    view: str
+    facts: dict[str, str]
+    slices: int = Field(description="Slices that carried this evidence.")
+    discarded: int = Field(default=0, description="Slices whose evidence was not the arm's; in no figure.")
+
+
+class Arm(Model):
+    name: str
+    label: str = Field(description="For people, such as 'TLS 1.3, ecdsa-p256'.")
+    control: bool
+    twin: bool = Field(default=False, description="The second copy of the control.")
+    baseline: str | None = Field(default=None, description="The control it is compared with; None for a control.")
+    context: str = Field(
+        default="", description="The setting it shares with its control, such as 'us-us'; '' where the run has but one."
+    )
+    where: str = Field(
+        default="",
+        description="The context in words, such as 'with a balancer of 0.5 cores'; 'at <context>' where it is ''.",
+    )
+    factors: list[Factor]
+    same_set_up: list[str] = Field(
+        default=[],
+        description="Arms of its setting whose servers were set up in all slices as this one's were: no difference.",
+    )
+    evidence: list[Evidence]
+    error: str | None = Field(default=None, description="Why the arm has no figures, in one line.")
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """By factor."""
+        return {factor.name: factor.level for factor in self.factors}
+
+    @property
+    def protection(self) -> str:
+        """The arm's name without its context: the same at any distance."""
+        return self.name.removesuffix(f"@{self.context}") if self.context else self.name
+
+    @property
+    def at(self) -> str:
+        """' at us-us', ' with keep-alive, …' within a sentence; '' in the run's only, or first unnamed, context."""
+        if not self.context:
+            return ""
+        return f" {self.where or f'at {self.context}'}"
+
+
+class Metric(Model):
+    name: str = Field(description="Such as 'wire.tls'; the part before the dot is the view.")
+    label: str
+    description: str
+    view: str
+    unit: str = Field(description="'ms', 'us' or 'per_second'.")
+    headline: bool = Field(description="The run goes on until its effects are as precise as asked.")
+    better: Literal["lower", "higher"]
+    workload: str
+    phase: str | None = Field(default=None, description="The instrument's phase, where the metric is one.")
+    margin: Finite = Field(description="A relative cost below this is none worth naming (0.05 is 5 %).")
+
+
+class DistributionPoint(Model):
+    value: Finite
+    fraction: Finite = Field(description="Share of operations at or below `value`, 0 to 1.")
+
+
+class Value(Model):
+    """One metric of one arm: the mean over rounds, and the distribution over all operations of all rounds."""
+
+    metric: str
+    arm: str
+    mean: Estimate
+    operations: int
+    percentiles: dict[str, Finite] = Field(description="p50, p90, p99, p99.9, max.")
+    distribution: list[DistributionPoint]
+    round_trips: Finite | None = Field(default=None, description="Counted, per operation.")
+    bytes_sent: Finite | None = Field(default=None, description="Counted, per operation.")
+    bytes_received: Finite | None = Field(default=None, description="Counted, per operation.")
+
+
+#: No further rounds are advised beyond this: the time needed grows with the square of the noise, and less noise is had
+#: sooner.
+LONGEST_WAIT_SECONDS = 4 * 3600
+
+
+class Effect(Model):
+    metric: str
+    unit: str
+    arm: str
+    control_value: Finite
+    value: Finite
+    difference: Estimate = Field(description="Arm minus control, in `unit`.")
+    ratio: Estimate | None = Field(description="Arm over control; None where the control has no such phase (0).")
+    verdict: Verdict
+    rounds: int
+    differences: list[Finite] = Field(description="The rounds' paired differences, in order.")
+    needed_seconds: Finite | None = Field(
+        default=None, description="Unresolved: measuring time it would still need, estimated."
+    )
+
+    @property
+    def waits_for_rounds(self) -> bool:
+        """Unresolved, but further rounds of a bearable time would resolve it."""
+        return self.verdict is Verdict.UNRESOLVED and 0 < (self.needed_seconds or 0) <= LONGEST_WAIT_SECONDS
+
+    @property
+    def too_noisy(self) -> bool:
+        """Unresolved, and by further rounds not in any time that somebody would wait."""
+        return self.verdict is Verdict.UNRESOLVED and (self.needed_seconds or 0) > LONGEST_WAIT_SECONDS
+
+
+class NoiseFloor(Model):
+    """The twin against the control: a difference within it is the run's own noise."""
+
+    metric: str
+    context: str = ""
+    difference: Estimate
+    ratio: Estimate
+    absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
+    relative: Finite = Field(description="The same of the ratio; 0.01 is 1 %.")
+    differences: list[Finite] = Field(default=[], description="The rounds' paired differences of the twin, in order.")
+
+
+class Cpu(Model):
+    """CPU seconds per 1,000 operations of a workload on an arm, by role."""
+
+    workload: str
+    arm: str
+    operations: int
+    seconds_per_1000: dict[str, Finite]
+    busiest: str | None = Field(description="The role that used most of one core, where any was near it.")
+    throttled: dict[str, Finite] = Field(
+        default={},
+        description="Share of the time in which a role wanted to run and its CPU share was used up.",
+    )
+    steal: Finite = Field(default=0.0, description="Share of the machine's time that the hypervisor took meanwhile.")
+
+
+class ErrorCount(Model):
+    arm: str
+    workload: str
+    error_class: str
+    count: int
+    detail: str = Field(description="The first one, in words.")
+
+
+class Sentence(Model):
+    """One statement of the answer. `kind` lets a report style it; a `detail` is an answer that is no headline."""
+
+    kind: Literal["answer", "detail", "explanation", "break_even", "caution", "next"]
+    text: str
+
+
+class Judged(Model):
+    """How many verdicts the correction for many comparisons counts."""
+
+    headline: int
+    rest: int
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """How each of them is reached."""
+        return Comparisons.of(self.headline, self.rest)
+
+
+class Core(Model):
+    """What is known of a run, whatever sections its study asks for."""
+
+    schema_version: int = SCHEMA_VERSION
+    study: str
+    question: str
+    profile: str
+    run: str = Field(description="Name of the run's folder.")
+    started: str = Field(description="ISO 8601, UTC.")
+    measured_seconds: Finite
+    rounds: int
+    partial: str | None = Field(default=None, description="Why the run did not end by itself, in one line.")
+    seed: int
+    precision_asked: Finite | None = None
+    rounds_asked: int | None = Field(default=None, description="The run was to take exactly so many (--rounds).")
+    arms: list[Arm]
+    distances: dict[str, Finite] = Field(
+        default={}, description="Round-trip times that were asked for, ms, by context; empty without a distance."
+    )
+    metrics: list[Metric]
+    values: list[Value]
+    effects: list[Effect]
+    judged: Judged = Judged(headline=0, rest=0)
+    noise_floor: list[NoiseFloor]
+    published: Published | None = None
+    links: list[LinkEvidence] = Field(default_factory=list)
+    cpu: list[Cpu]
+    errors: list[ErrorCount]
+    warnings: list[str]
+    environment: dict[str, Any]
+
+    def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
+        """The figures of the literature for this metric and arm, one for each series.
+
+        A figure that says nothing of the contexts fits arms in several of them; it is shown once, in the first.
+        """
+        of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
+        return [
+            figure for figure in of_metric if figure.fits(arm.levels) and self._first_that_fits(figure) == arm.context
+        ]
+
+    def _first_that_fits(self, figure: PublishedFigure) -> str | None:
+        return next((arm.context for arm in self.arms if figure.fits(arm.levels)), None)

@@ -1,0 +1,39 @@
+"""A document as one self-contained HTML file. No network, no font; what runs a script shows something else without it.
+
+Jinja's autoescape is on for everything: labels, details and facts are other people's words.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from costof.document import palette
+from costof.document.blocks import Block, Column, Document, Medium, of_medium
+from costof.document.canvas import picture
+
+
+def render_html(document: Document) -> str:
+    """The whole page as one string."""
+    environment = Environment(
+        loader=PackageLoader("costof.document"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(
+        kind=lambda block: type(block).__name__, on_page=_on_page, by_group=_by_group, palette=palette, picture=picture
+    )
+    parts = [(part, found) for part in document.parts if (found := part.of(Medium.HTML))]
+    return environment.get_template("page.html.j2").render(document=document, parts=parts)
+
+
+def _on_page(blocks: list[Block]) -> list[Block]:
+    return of_medium(blocks, Medium.HTML)
+
+
+def _by_group(columns: list[Column]) -> list[tuple[str, list[Column]]]:
+    return [(name, list(each)) for name, each in groupby(columns, key=lambda column: column.group)]

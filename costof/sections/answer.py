@@ -1,0 +1,46 @@
+"""The head of the report: the answer in a few sentences, and what must not be overlooked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.analysis.index import Index
+from costof.analysis.section import Section
+from costof.document import format as fmt
+from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
+
+NO_ANSWER = "This run has no answer: it measured too little to say anything of the question."
+MOST_DETAILS = 6
+"""More are left to the tables on a console, which say the same, and folded on a page."""
+
+
+class AnswerSection(Section[None, None]):
+    name, title, order = "answer", "", 0
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        if index.core.partial:
+            yield CallOut("partial", _partial(index))
+        details = [sentence.text for sentence in index.sentences("detail")]
+        lines = [sentence.text for sentence in index.sentences("answer")] or [NO_ANSWER]
+        yield Headlines(lines, long=bool(details))
+        if len(details) > MOST_DETAILS:
+            yield Bullets(details, media=MARKDOWN)
+            summary = f"All {len(details)} further headline figures in words"
+            yield Details(summary, [Bullets(details, tone="soft")], media=HTML)
+        elif details:
+            yield Bullets(details, tone="soft")
+        for sentence in index.sentences("caution"):
+            yield CallOut("caution", sentence.text)
+        for arm in index.arms_in_error:
+            yield CallOut("error", index.failure(arm))
+        for sentence in index.sentences("next"):
+            yield Paragraph(sentence.text, "note", media=HTML)
+
+
+def _partial(index: Index) -> str:
+    rounds = index.core.rounds
+    figures = f" The figures are those of the {fmt.plural(rounds, 'round')} measured." if rounds else ""
+    return f"{(index.core.partial or '').rstrip('.')}.{figures}"
+
+
+SECTION = AnswerSection()

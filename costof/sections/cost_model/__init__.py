@@ -1,0 +1,51 @@
+"""Near and far: what an operation takes at any distance, how well that predicts, and a calculator for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.analysis.index import Index
+from costof.analysis.models import Core
+from costof.analysis.run import Run
+from costof.analysis.section import Section
+from costof.document.blocks import FILES, TERMINAL, Block, Bullets, Paragraph, Part
+from costof.sections.cost_model.calculator import calculator
+from costof.sections.cost_model.figure import figure
+from costof.sections.cost_model.model import CostModel, Operation, cost_model
+from costof.sections.cost_model.tables import near_end, parameters, predictions, summaries, worst
+
+FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
+SOURCES = (
+    "Round trips and bytes were counted on the wire, so they are exact; own time is what an operation takes by itself, "
+    "estimated from the rounds of the nearest setting, and brings all of the uncertainty."
+)
+
+
+class CostModelSection(Section[list[Operation], CostModel]):
+    name, title, order = "cost_model", "Near and far: the cost model", 100
+    spec, data = list[Operation], CostModel
+
+    def metrics(self, spec: list[Operation]) -> list[str]:
+        return [name for each in spec for name in (each.metric, *each.predicts)]
+
+    def compute(self, run: Run, core: Core, spec: list[Operation]) -> CostModel:
+        return cost_model(run, core.distances, spec)
+
+    def blocks(self, index: Index, data: CostModel) -> Iterator[Block]:
+        off = worst(index, data)
+        if lines := summaries(index, data):
+            yield Bullets([*lines, *([off] if off else [])], label="Near and far", media=TERMINAL)
+        yield Paragraph(FORMULA, "lead", media=FILES)
+        yield Paragraph(f"{SOURCES} {off}" if off else SOURCES, media=FILES)
+        if found := figure(index, data):
+            yield found
+        yield parameters(index, data)
+        if note := near_end(index, data):
+            yield Paragraph(note, "note", media=FILES)
+        yield from predictions(index, data)
+
+    def parts(self, index: Index, data: CostModel) -> list[Part]:
+        return [*super().parts(index, data), Part("calculator", "For your own distance", [*calculator(index, data)])]
+
+
+SECTION = CostModelSection()

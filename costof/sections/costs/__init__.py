@@ -1,0 +1,55 @@
+"""What each arm costs: the sentences that answer the question, and the tables of all effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.analysis.index import Index
+from costof.analysis.models import Sentence
+from costof.analysis.section import Section
+from costof.document import format as fmt
+from costof.document.blocks import FILES, HTML, TERMINAL, Block, Paragraph
+from costof.sections.costs.sentences import statements
+from costof.sections.costs.tables import table, views
+
+NO_ROUNDS = "No round was completed, so there is no figure to show."
+NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."
+INTERVALS = "Brackets hold the 95 % interval over rounds."
+
+
+class CostsSection(Section[None, None]):
+    name, title, order = "costs", "What it costs", 20
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        return statements(index)
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        found = views(index)
+        if not found:
+            yield Paragraph(NO_EFFECTS if index.core.rounds else NO_ROUNDS, "empty")
+        for view in found:
+            yield table(index, view, FILES)
+            yield table(index, view, TERMINAL)
+        if found:
+            published = index.core.published
+            legend = " ".join([INTERVALS, *([published.cited] if published else [])])
+            other = "farther" if index.core.distances else "other"
+            more = f" All metrics of the {other} settings are in the full report." if index.many_settings else ""
+            yield Paragraph(legend + (" Never mixed into our estimates." if published else ""), "note", media=FILES)
+            yield Paragraph(legend + more, "note", media=TERMINAL)
+        if noise := index.noise_words():
+            yield Paragraph(noise, label="Noise floor.", media=HTML)
+        if index.core.errors:
+            yield Paragraph(_errors(index), label="Errors.", media=HTML)
+
+
+def _errors(index: Index) -> str:
+    """'4 operations failed: 3 timeout and 1 reset.'"""
+    classes: dict[str, int] = {}
+    for error in index.core.errors:
+        classes[error.error_class] = classes.get(error.error_class, 0) + error.count
+    parts = [f"{number:,} {name}" for name, number in classes.items()]
+    return f"{fmt.plural(sum(classes.values()), 'operation')} failed: {fmt.listed(parts)}."
+
+
+SECTION = CostsSection()

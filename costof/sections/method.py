@@ -1,0 +1,78 @@
+"""Method: how the figures were made, from this run's own settings; its arms, metrics and environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from costof.analysis.index import Index
+from costof.analysis.models import Metric
+from costof.analysis.section import Section
+from costof.document import format as fmt
+from costof.document.blocks import FILES, HTML, Block, Bullets, Cell, Table
+
+
+class MethodSection(Section[None, None]):
+    name, title, order = "method", "Method and environment", 160
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        yield Bullets(_method(index), media=FILES)
+        arms = [
+            [arm.name, arm.label, "; ".join(f"{each.name}: {each.level}" for each in arm.factors)]
+            for arm in index.core.arms
+        ]
+        yield Table.of(["arm", "label", "factors"], arms, title="Arms", texts=(0, 1, 2), media=HTML)
+        metrics = map(_metric, index.core.metrics)
+        yield Table.of(["metric", "what it is"], metrics, title="Metrics", texts=(0, 1), media=HTML)
+        if facts := [*_flat(index.core.environment)]:
+            yield Table.of(["what", "value"], facts, title="Environment", texts=(0, 1), media=FILES)
+
+
+def _method(index: Index) -> list[str]:
+    core = index.core
+    lines = [
+        f"Each round holds one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, in a random "
+        f"order (seed {core.seed}), so that drift of a shared machine hits all arms alike.",
+        "An effect is the trimmed mean of the rounds' paired differences (relative effects: of log ratios); its 95 % "
+        "interval is taken over rounds, not over single operations.",
+        "A verdict is corrected for the number of effects that are judged, so it can stay “unresolved” where the "
+        "uncorrected interval printed here just leaves out zero.",
+        "“No cost above x %” is the outcome of an equivalence test against that margin; “unresolved” means that this "
+        "run cannot tell.",
+    ]
+    if core.precision_asked is not None:
+        lines.append(
+            f"The run was to go on until every headline effect was known to within {fmt.share(core.precision_asked)} "
+            "or its budget was spent."
+        )
+    if core.rounds_asked is not None:
+        lines.append(f"The run was to end after exactly {fmt.plural(core.rounds_asked, 'round')}, however precise.")
+    return lines
+
+
+def _metric(metric: Metric) -> list[str | Cell]:
+    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} is none worth naming."
+    return [Cell(fmt.titled(metric.label, metric.unit), code=metric.name), f"{metric.description} {worth}"]
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
+    """Nested facts as ('machine cpu', '…') rows, in their own order."""
+    for key, value in facts.items():
+        name = f"{prefix} {key}".strip().replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, name)
+        else:
+            yield [name, _said(value)]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_said(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(map(_said, value)) or "none"
+    return "not known" if value is None else str(value)
+
+
+SECTION = MethodSection()

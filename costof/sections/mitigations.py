@@ -1,0 +1,269 @@
+"""Mitigations: what one change recovers of what the protection costs.
+
+A mitigation is one level of one factor that differs from the reference, a protected arm at the factors' first levels.
+What it recovers is the arm with it against the reference, paired by round, in the same run; the share of the loss has
+Fieller's interval (`statistics/fieller.py`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from costof.analysis.index import Index, Lead
+from costof.analysis.models import Core, Sentence
+from costof.analysis.run import Run
+from costof.analysis.section import Section, sentences
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale
+from costof.document.blocks import FILES, HTML, Block, Figure, Paragraph, Table
+from costof.document.canvas import NARROW, Sheet
+from costof.document.format import Shown
+from costof.model import Model
+from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, ratio, verdict
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.fieller import share_of
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+
+HEAD = ["mitigation", "gain", "recovered of the loss", "verdict"]
+METHOD = (
+    "A mitigation's gain is the arm with it over the arm without it, paired by round; what it recovers is that gain "
+    "over what the protection lost, with Fieller's interval on the same trimmed means."
+)
+HOW_TO_READ = "The point is what a mitigation recovers of the loss, the line its 95 % interval; 100 % is all of it."
+ALL = 1.0
+FROM_THE_OTHER_SIDE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
+COLOURS = {
+    Verdict.SAVES: "saves",
+    Verdict.COSTS: "costs",
+    Verdict.NO_COST: "none",
+    Verdict.UNRESOLVED: "unresolved",
+}
+ROW_HEIGHT = 40
+
+
+class Spec(Model):
+    """Which levels may recover what the protection costs, and by which metric that is judged."""
+
+    metric: str
+    factors: list[str]
+
+
+class Mitigation(Model):
+    factor: str
+    level: str
+    label: str
+    arm: str
+    gain: Estimate = Field(description="The arm with it over the reference, as a ratio, paired by round.")
+    recovered: Estimate | None = Field(
+        description="Share of the reference's loss against its control; 1 is all of it. None where that loss is not "
+        "resolved: a share of it would be a share of nothing."
+    )
+    verdict: Verdict = Field(
+        description="saves: it recovers something; costs: it takes more; no cost above the margin: to go without it "
+        "costs nothing above the margin."
+    )
+
+
+class Mitigations(Model):
+    """The mitigations, the one with the largest gain first."""
+
+    metric: str
+    reference: str = Field(description="The protected arm without any of them.")
+    control: str = Field(description="The reference's control.")
+    found: list[Mitigation]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An arm that differs from the reference in one factor."""
+
+    factor: str
+    level: str
+    arm: PlannedArm
+
+
+class MitigationsSection(Section[Spec, Mitigations]):
+    name, title, order = "mitigations", "What recovers it", 30
+    spec, data = Spec, Mitigations
+
+    def metrics(self, spec: Spec) -> list[str]:
+        return [spec.metric]
+
+    def judges(self, run: Run, spec: Spec) -> list[str]:
+        reference = reference_of(run.plan, spec)
+        return [spec.metric for _ in _candidates(run, spec, reference)] if reference else []
+
+    def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
+        reference = reference_of(run.plan, spec)
+        if reference is None:
+            return None
+        made = [_mitigation(run, core, spec, reference, each) for each in _candidates(run, spec, reference)]
+        found = [each for each in made if each is not None]
+        higher = run.plan.study.metrics[spec.metric].better == "higher"
+        found.sort(key=lambda each: each.gain.value, reverse=higher)
+        control = reference.baseline or ""
+        return (
+            Mitigations(metric=spec.metric, reference=reference.name, control=control, found=found) if found else None
+        )
+
+    def lead(self, index: Index, data: Mitigations) -> Lead:
+        return Lead(leads=True, reference=data.reference)
+
+    def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
+        return sentences("answer", _texts(index, data))
+
+    def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
+        shares = [(each, each.recovered) for each in data.found if each.recovered is not None]
+        if shares:
+            caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
+            title = "What each mitigation recovers"
+            yield Figure(self.name, title, caption, lambda width: _draw(shares, width), media=HTML)
+        title = f"What recovers '{index.metric_label(data.metric)}', against {index.label(data.reference)}"
+        yield Table.of(HEAD, [_row(index, data, each) for each in data.found], title=title, texts=(0, 3))
+        yield Paragraph(METHOD, "note", media=FILES)
+
+
+def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
+    """The protected arm at the first levels, in the first context: what a mitigation is held against.
+
+    An arm that some factor of the mitigations does not apply to (plain, without a balancer) is no protected one.
+    """
+    first = plan.controls[0].context
+    fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
+    return next(fitting, None)
+
+
+def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
+    """Every mitigation of the run that was measured beside the reference."""
+    found, rounds = [], set(run.samples.rounds(spec.metric, reference.name))
+    for arm in run.plan.protected:
+        names = {**reference.levels, **arm.levels}
+        changed = [name for name in names if reference.levels.get(name) != arm.levels.get(name)]
+        alone = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
+        if alone and len(rounds & set(run.samples.rounds(spec.metric, arm.name))) >= ROUNDS_OF_AN_INTERVAL:
+            found.append(Candidate(changed[0], arm.levels[changed[0]], arm))
+    return found
+
+
+def _mitigation(run: Run, core: Core, spec: Spec, reference: PlannedArm, candidate: Candidate) -> Mitigation | None:
+    metric, arm = run.plan.study.metrics[spec.metric], candidate.arm
+    without, mitigated = run.samples.pairs(spec.metric, reference.name, arm.name)
+    gain = ratio(without, mitigated)
+    if gain is None:
+        return None
+    contexts = (reference.context, arm.context)
+    floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
+    noise = max((floor.relative for floor in floors), default=0.0)
+    # To go without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost.
+    comparison = core.judged.comparisons.of_kind(headline=metric.headline)
+    found = verdict(mitigated, without, metric.margin, comparison, noise, metric.better)
+    lost = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
+    return Mitigation(
+        factor=candidate.factor,
+        level=candidate.level,
+        label=run.plan.study.factors[candidate.factor].phrase(candidate.level),
+        arm=arm.name,
+        gain=gain,
+        recovered=_recovered(run, spec.metric, reference, arm) if lost else None,
+        verdict=FROM_THE_OTHER_SIDE.get(found, found),
+    )
+
+
+def _recovered(run: Run, metric: str, reference: PlannedArm, arm: PlannedArm) -> Estimate | None:
+    names = (reference.baseline or "", reference.name, arm.name)
+    common = sorted(set.intersection(*(set(run.samples.rounds(metric, name)) for name in names)))
+    if len(common) < FEWEST_ROUNDS:
+        return None
+    control, without, mitigated = ([run.samples.at(metric, name, number) for number in common] for name in names)
+    gains = [b - a for a, b in zip(without, mitigated, strict=True)]
+    return share_of(gains, [b - a for a, b in zip(without, control, strict=True)])
+
+
+def _texts(index: Index, data: Mitigations) -> list[str]:
+    """From the best on, then what recovers nothing."""
+    of = {verdict: [each for each in data.found if each.verdict is verdict] for verdict in Verdict}
+    others = [text for text in (_idle(of), _unresolved(of), _harmful(index, data, of[Verdict.COSTS])) if text]
+    tail = f"{'; '.join(others)}." if others else ""
+    helping = of[Verdict.SAVES]
+    if not helping:
+        return [f"No mitigation recovers anything: {tail}"] if tail else []
+    first = f"{helping[0].label} {_recovers(index, data, helping[0])}"
+    more = [f"{each.label} {_amount(index, data, each)}" for each in helping[1:]]
+    return [fmt.capital("; ".join([first, *more])) + ".", *([fmt.capital(tail)] if tail else [])]
+
+
+def _recovers(index: Index, data: Mitigations, each: Mitigation) -> str:
+    """'recovers 93 % [90, 96] of the loss'; the gain alone where there is no resolved loss to take a share of."""
+    amount = _amount(index, data, each)
+    if each.recovered is None:
+        return f"gains {amount} of '{index.metric_label(data.metric)}'"
+    return (
+        f"recovers more than the whole loss ({amount})"
+        if each.recovered.low > ALL
+        else (f"recovers {amount} of the loss")
+    )
+
+
+def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
+    return str(fmt.percentage(each.recovered) if each.recovered else _gain(index, data, each))
+
+
+def _idle(of: dict[Verdict, list[Mitigation]]) -> str:
+    names = [each.label for each in of[Verdict.NO_COST]]
+    return f"{fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'} nothing measurable" if names else ""
+
+
+def _unresolved(of: dict[Verdict, list[Mitigation]]) -> str:
+    names = [each.label for each in of[Verdict.UNRESOLVED]]
+    return f"what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'} is unresolved" if names else ""
+
+
+def _harmful(index: Index, data: Mitigations, found: Sequence[Mitigation]) -> str:
+    return fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in found])
+
+
+def _gain(index: Index, data: Mitigations, each: Mitigation) -> Shown:
+    """'+140 % [131, 149]' of a rate; a time as every ratio is shown."""
+    if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
+        return fmt.relative(each.gain)
+    shown = fmt.gain(each.gain)
+    return Shown(f"+{shown.value}", shown.interval)
+
+
+def _row(index: Index, data: Mitigations, each: Mitigation) -> list[str | Shown]:
+    words = {
+        Verdict.SAVES: "recovers",
+        Verdict.COSTS: "takes more",
+        Verdict.NO_COST: f"no gain above {fmt.share(index.metrics[data.metric].margin)}",
+        Verdict.UNRESOLVED: "unresolved",
+    }
+    recovered = fmt.percentage(each.recovered) if each.recovered else fmt.NONE
+    return [each.label, _gain(index, data, each), recovered, words[each.verdict]]
+
+
+def _draw(shown: list[tuple[Mitigation, Estimate]], width: int) -> Sheet:
+    """From the best to the worst: each share as a point with its interval."""
+    letters = 20 if width <= NARROW else 40
+    ends = [100 * end for _, share in shown for end in (share.low, share.high)]
+    panel = Panel(
+        x=Scale.around([*ends, 0, 100], 0.06),
+        y=Scale(len(shown) - 0.5, -0.5),
+        x_label="recovered, % of the loss",
+        most_x_ticks=5,
+        y_ticks={row: textwrap.fill(each.label, letters) for row, (each, _) in enumerate(shown)},
+    )
+    panel.upright(0, "ink", 1)
+    panel.upright(100, "soft", 1, dashes="4 3")
+    for row, (each, share) in enumerate(shown):
+        colour = COLOURS[each.verdict]
+        panel.line([(share.low * 100, row), (share.high * 100, row)], colour, 3)
+        panel.dot(share.value * 100, row, colour, 9)
+    return Sheet(width, [panel], [76 + ROW_HEIGHT * len(shown)])
+
+
+SECTION = MitigationsSection()

@@ -1,0 +1,60 @@
+"""What to do next: what would resolve the headline effects that are unresolved. A page says it at its head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from costof.analysis.index import Index
+from costof.analysis.models import Effect, Metric, Sentence
+from costof.analysis.section import Section, sentences
+from costof.document import format as fmt
+from costof.document.blocks import TEXT, Block, Bullets
+
+
+class NextSection(Section[None, None]):
+    name, title, order = "next", "Next", 150
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        metrics = {metric.name for metric in index.headline_metrics}
+        headline = [effect for effect in index.core.effects if effect.metric in metrics]
+        waiting = [effect for effect in headline if effect.waits_for_rounds]
+        noisy = [effect for effect in headline if effect.too_noisy]
+        texts = [_more_rounds(index, waiting)] if waiting else []
+        return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        if lines := [sentence.text for sentence in index.sentences("next")]:
+            yield Bullets(lines, label="Next", media=TEXT)
+
+
+def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
+    longest = max(effect.needed_seconds or 0.0 for effect in waiting)
+    option = "--rounds" if index.core.rounds_asked is not None else "--budget"
+    return f"To resolve {_names(waiting)} would take about {fmt.roughly(longest)} more of measuring ({option})."
+
+
+def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
+    bounds = [_most(effect, index.metrics[effect.metric]) for effect in noisy]
+    known = [bound for bound in bounds if bound is not None]
+    at_most = fmt.with_unit(fmt.number(100 * max(known), 1), "%") if known else None
+    ruled_out = f" What it does tell: a cost of more than {at_most} is unlikely." if at_most else ""
+    longer = " (--profile default)" if index.core.profile == "quick" else ""
+    return (
+        f"This run is too noisy to resolve {_names(noisy)}, and more rounds on it would take longer than they are "
+        f"worth.{ruled_out} What would help is a machine with nothing else running, longer slices{longer}, or a "
+        "larger margin in the study's file, if a cost of that size does not matter to you."
+    )
+
+
+def _names(effects: Sequence[Effect]) -> str:
+    return fmt.listed(list(dict.fromkeys(effect.metric for effect in effects)))
+
+
+def _most(effect: Effect, metric: Metric) -> float | None:
+    """The relative cost at the bad end of the effect's interval; None where there is none."""
+    if effect.ratio is None or effect.ratio.low <= 0:
+        return None
+    return max(0.0, effect.ratio.high - 1 if metric.better == "lower" else 1 / effect.ratio.low - 1)
+
+
+SECTION = NextSection()

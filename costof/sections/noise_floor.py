@@ -1,0 +1,20 @@
+"""The noise floor in one sentence; a page has it below the costs, and the twin's figures under 'How sure'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.analysis.index import Index
+from costof.analysis.section import Section
+from costof.document.blocks import TEXT, Block, Bullets
+
+
+class NoiseFloorSection(Section[None, None]):
+    name, title, order = "noise_floor", "Noise floor", 90
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        if noise := index.noise_words():
+            yield Bullets([noise], label="Noise floor", loose=True, media=TEXT)
+
+
+SECTION = NoiseFloorSection()

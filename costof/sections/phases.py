@@ -1,0 +1,261 @@
+"""Why: a new connection phase by phase, and how much of the application's cost the wire explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import Field
+
+from costof.analysis.index import Index, Setting
+from costof.analysis.models import Arm, Core, Metric, Sentence, Value
+from costof.analysis.run import Run
+from costof.analysis.section import Section, sentences
+from costof.document import format as fmt
+from costof.document.axes import Panel, Scale
+from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, Cell, Column, Figure, Row, Table
+from costof.document.canvas import NARROW, Legend, Sheet
+from costof.model import Model
+from costof.statistics.estimate import Verdict
+
+COLOURS = {
+    "tcp": "tcp",
+    "greeting": "greeting",
+    "tls": "tls",
+    "hello": "hello",
+    "auth": "auth",
+    "first_operation": "first",
+}
+"""A connection's phases in the order they happen; `resolve` is never part of a lab's connection."""
+LIGHT_INK = {"tls", "auth"}
+"""Phases whose bar is dark enough for light lettering."""
+BAR = 0.46
+
+
+class Explanation(Model):
+    """The metric of the application that a metric of the wire explains a part of."""
+
+    application: str
+    wire: str
+    client: str = Field(description="The application's driver, such as 'pymongo'.")
+
+
+class PhasesSection(Section[list[Explanation], list[Explanation]]):
+    name, title, order = "phases", "Why", 70
+    spec, data = list[Explanation], list[Explanation]
+    default: ClassVar[list[Explanation]] = []
+
+    def metrics(self, spec: list[Explanation]) -> list[str]:
+        return [name for each in spec for name in (each.application, each.wire)]
+
+    def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explanation]:
+        return spec
+
+    def answer(self, index: Index, data: list[Explanation]) -> list[Sentence]:
+        found = [_explained(index, arm, each) for arm in index.answered for each in data]
+        return sentences("explanation", [text for text in found if text is not None])
+
+    def blocks(self, index: Index, data: list[Explanation]) -> Iterator[Block]:
+        if lines := [sentence.text for sentence in index.sentences("explanation")]:
+            yield Bullets(lines, label="Why", loose=True)
+        metrics = _phases(index)
+        if figure := _figure(index, metrics):
+            yield figure
+        for setting in index.settings:
+            if setting.shown_arms and any(_values(index, metrics, arm) for arm in setting.shown_arms):
+                yield _table(index, metrics, setting)
+                yield _short_table(index, metrics, setting)
+
+
+def _explained(index: Index, arm: Arm, asked: Explanation) -> str | None:
+    """What the wire explains of the application's cost, and how much CPU of the client's own goes with it."""
+    application, wire = index.effect(asked.application, arm.name), index.effect(asked.wire, arm.name)
+    if application is None or wire is None or application.verdict is not Verdict.COSTS:
+        return None
+    unit = application.unit
+    part = wire.difference.value / application.difference.value
+    where = f"{fmt.capital(arm.at.strip())}, of the" if arm.context else "Of the"
+    text = (
+        f"{where} {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {asked.client}, "
+        f"one connection on the wire explains {fmt.absolute(wire.difference, unit).value} ({fmt.share(round(part, 2))})"
+    )
+    cpu = _extra_client_cpu_ms(index, index.metrics[asked.application].workload, arm)
+    opened = _connections_per_client(arm)
+    if cpu is not None and cpu > 0:
+        text += f"; {asked.client}'s own CPU time grows by {fmt.number(cpu)} ms a client"
+        text += f", which opens {fmt.number(opened, 1)} connections to that server" if opened is not None else ""
+    return text + "."
+
+
+def _extra_client_cpu_ms(index: Index, workload: str, arm: Arm) -> float | None:
+    """CPU of the client per operation, arm minus control; milliseconds (seconds per 1,000 are the same number)."""
+    control = arm.baseline or next(other.name for other in index.core.arms if other.control)
+    used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in index.core.cpu if cpu.workload == workload}
+    mine, base = used.get(arm.name), used.get(control)
+    return mine - base if mine is not None and base is not None else None
+
+
+def _connections_per_client(arm: Arm) -> float | None:
+    for evidence in arm.evidence:
+        clients = int(evidence.facts.get("clients", "0"))
+        counted = evidence.facts.get("connections counted by the server")
+        if clients and counted:
+            return int(counted) / clients
+    return None
+
+
+def _phases(index: Index) -> list[Metric]:
+    """The metrics that are phases of a new connection, in the order they happen, of the view that has most."""
+    order, best = list(COLOURS), list[Metric]()
+    for view in dict.fromkeys(metric.view for metric in index.core.metrics):
+        of_view = [metric for metric in index.core.metrics if metric.view == view and metric.phase in COLOURS]
+        of_view.sort(key=lambda metric: order.index(metric.phase or ""))
+        best = of_view if len(of_view) > len(best) else best
+    return best if len(best) > 1 else []
+
+
+def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric, Value]]:
+    """An arm's phases that took any time."""
+    found = [(metric, index.value(metric.name, arm.name)) for metric in metrics]
+    return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
+
+
+def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
+    """Time, round trips and bytes of each phase and arm, each in a column of its own."""
+    unit = metrics[0].unit
+    columns = [Column("phase", "text")]
+    for arm in setting.shown_arms:
+        columns += [Column(text, group=arm.label) for text in (unit, "round trips", "bytes out / in")]
+    rows = []
+    for metric in metrics:
+        cells = [Cell(metric.label)]
+        for arm in setting.shown_arms:
+            cells += _counted(index.value(metric.name, arm.name))
+        rows.append(Row(cells))
+    return Table(columns, rows, f"Counted for each phase, per connection{setting.suffix}", media=HTML)
+
+
+def _counted(value: Value | None) -> list[Cell]:
+    if value is None or value.mean.value <= 0:
+        return [Cell(fmt.NONE)] * 3
+    trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
+    moved = fmt.NONE
+    if value.bytes_sent is not None and value.bytes_received is not None:
+        moved = f"{fmt.count(value.bytes_sent)} / {fmt.count(value.bytes_received)}"
+    return [Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)]
+
+
+def _short_table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
+    """The same in one cell an arm."""
+    rows = []
+    for metric in metrics:
+        values = [index.value(metric.name, arm.name) for arm in setting.shown_arms]
+        if any(values):
+            rows.append([metric.label, *(_short(value, metric.unit) for value in values)])
+    head = ["phase", *(arm.label for arm in setting.shown_arms)]
+    return Table.of(head, rows, title=f"A connection{setting.suffix}" if setting.title else "", media=MARKDOWN)
+
+
+def _short(value: Value | None, unit: str) -> str:
+    """'1.85 ms, 1 round trip, 642 B out, 1.31 kB in'; a dash where the arm has no such phase."""
+    if value is None or value.mean.value == 0:
+        return fmt.NONE
+    parts = [fmt.absolute(value.mean, unit).value]
+    if value.round_trips is not None:
+        parts.append(fmt.round_trips(value.round_trips))
+    if value.bytes_sent is not None and value.bytes_received is not None and value.bytes_sent + value.bytes_received:
+        parts.append(f"{fmt.bytes_text(value.bytes_sent)} out, {fmt.bytes_text(value.bytes_received)} in")
+    return ", ".join(parts)
+
+
+def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
+    """A new connection from left to right, one bar an arm: where the added time is."""
+    timed = [metric for metric in metrics if any(_values(index, [metric], arm) for arm in index.shown_arms)]
+    shown = [
+        (setting.title, arms)
+        for setting in index.settings
+        if (arms := [arm for arm in setting.shown_arms if _values(index, timed, arm)])
+    ]
+    if not timed or not shown:
+        return None
+    caption = [line for title, arms in shown for line in _caption(index, timed, arms, title)]
+    legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in timed]
+    title = "A new connection, phase by phase"
+    return Figure("phases", title, caption, lambda width: _draw(index, timed, shown, width), legend, media=HTML)
+
+
+def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -> Iterator[str]:
+    """The totals, and the phase that tells each arm most apart from the control."""
+    for arm in arms:
+        trips = _trips(index, metrics, arm)
+        total = sum(value.mean.value for _, value in _values(index, metrics, arm))
+        where = f"{title}, " if title else ""
+        counted = f" in {fmt.round_trips(trips)}" if trips is not None else ""
+        yield f"{where}{arm.label}: {fmt.with_unit(fmt.number(total), metrics[0].unit)}{counted}."
+    control = arms[0]
+    for arm in arms[1:] if control.control else []:
+        yield _largest(index, metrics, control, arm)
+
+
+def _trips(index: Index, metrics: list[Metric], arm: Arm) -> float | None:
+    counted = [value.round_trips for _, value in _values(index, metrics, arm) if value.round_trips is not None]
+    return sum(counted) if counted else None
+
+
+def _largest(index: Index, metrics: list[Metric], control: Arm, arm: Arm) -> str:
+    theirs, mine = (
+        {metric.name: value.mean.value for metric, value in _values(index, metrics, each)} for each in (control, arm)
+    )
+    added = {metric: mine.get(metric.name, 0.0) - theirs.get(metric.name, 0.0) for metric in metrics}
+    most = max(added, key=lambda metric: abs(added[metric]))
+    change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
+    whole = fmt.with_unit(fmt.number(sum(added.values()), signed=True), most.unit)
+    return f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
+
+
+def _draw(index: Index, metrics: list[Metric], shown: list[tuple[str, list[Arm]]], width: int) -> Sheet:
+    """A panel a setting, each with a time axis of its own: a LAN's connection would be a hair on an ocean's."""
+    sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
+    return Sheet(width, [_panel(index, metrics, arms, title, width) for title, arms in shown], sizes)
+
+
+def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
+    """A bar an arm, its name and total above the bar so that the bars have the whole width."""
+    longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
+    panel = Panel(
+        title=title,
+        x=Scale(0, longest * 1.01),
+        y=Scale(len(arms) - 1 + BAR / 2 + 0.12, -BAR / 2 - 0.42),
+        x_label=f"{metrics[0].unit} since the connection was begun",
+    )
+    for row, arm in enumerate(arms):
+        _bar(panel, index, metrics, arm, row, longest, width)
+    return panel
+
+
+def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
+    start = 0.0
+    for metric, value in _values(index, metrics, arm):
+        size, phase = value.mean.value, metric.phase or ""
+        panel.box(start, start + size, row, BAR, COLOURS[phase], edge="paper")
+        ink = "paper" if phase in LIGHT_INK else "ink"
+        lines = _inside(metric, value, size / longest * width * 0.94)
+        for number, text in enumerate(lines):
+            up = 7 * (len(lines) - 1) - 14 * number
+            panel.word(start + size / 2, row, text, up=up, size=10.5, colour=ink, anchor="middle")
+        start += size
+    trips = _trips(index, metrics, arm)
+    counted = f"  ·  {fmt.round_trips(trips)}" if trips is not None and width > NARROW else ""
+    total = fmt.with_unit(fmt.number(start), metrics[0].unit)
+    panel.word(0, row - BAR / 2, f"{arm.label}  ·  {total}{counted}", up=11, size=11.5, bold=True)
+
+
+def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
+    """What fits into a bar of so many pixels: time and round trips, the time alone, or nothing (the table has it)."""
+    time = fmt.absolute(value.mean, metric.unit).value
+    if value.round_trips is not None and pixels > 86:
+        return [time, fmt.round_trips(value.round_trips)]
+    return next(([text] for text in (time, time.split(fmt.NBSP)[0]) if pixels > 7.2 * len(text)), [])
+
+
+SECTION = PhasesSection()
