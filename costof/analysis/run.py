@@ -67,6 +67,13 @@ class Run:
         control, values = self.samples.pairs(metric, arm.baseline, arm.name)
         return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None
 
+    def together(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
+        """The numbers of each metric and arm in the rounds that have all of them; None where these are too few."""
+        common = sorted(set.intersection(*(set(self.samples.rounds(*pair)) for pair in pairs)))
+        if len(common) < fewest:
+            return None
+        return [[self.samples.at(*pair, number) for number in common] for pair in pairs]
+
     @property
     def rounds(self) -> int:
         return len({piece.round for piece in self.slices if not piece.warm_up})

@@ -103,12 +103,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """`group` is a heading over several columns, `width` a share of a page's width in percent."""
+    """`width` is a share of a page's width in percent."""
 
     text: str
     kind: Literal["text", "figure", "verdict"] = "figure"
     unit: str = ""
-    group: str = ""
     width: float | None = None
 
 

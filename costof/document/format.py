@@ -98,9 +98,7 @@ def relative(ratio: Estimate) -> Shown:
         places = min(2, max(1, decimals_of(ratio)))
         shown = Shown(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
     else:
-        percent = Estimate(
-            value=(ratio.value - 1) * 100, low=(ratio.low - 1) * 100, high=(ratio.high - 1) * 100, rounds=ratio.rounds
-        )
+        percent = ratio.through(lambda each: (each - 1) * 100)
         places = min(2, decimals_of(percent))
         shown = absolute(percent, "%", signed=True, decimals=places)
     return shown if ratio.rounds >= 2 else Shown(shown.value, "[one round]")
@@ -126,17 +124,13 @@ def share(fraction: float) -> str:
 
 def loss(ratio: Estimate) -> Shown:
     """A ratio below one as what is lost, '24.1 % [23.5, 24.8]', its interval the right way round."""
-    lost = Estimate(
-        value=(1 - ratio.value) * 100, low=(1 - ratio.high) * 100, high=(1 - ratio.low) * 100, rounds=ratio.rounds
-    )
+    lost = ratio.through(lambda each: (1 - each) * 100)
     return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
 
 
 def gain(ratio: Estimate) -> Shown:
     """A ratio above one as what is won, '49.1 % [48.9, 49.4]', also where it is large."""
-    won = Estimate(
-        value=(ratio.value - 1) * 100, low=(ratio.low - 1) * 100, high=(ratio.high - 1) * 100, rounds=ratio.rounds
-    )
+    won = ratio.through(lambda each: (each - 1) * 100)
     return absolute(won, "%", decimals=min(2, decimals_of(won)))
 
 
@@ -208,7 +202,7 @@ def percent(relative: float, *, signed: bool = False) -> str:
 
 def percentage(part: Estimate) -> Shown:
     """'93 % [90, 96]' of a share of one."""
-    scaled = Estimate(value=part.value * 100, low=part.low * 100, high=part.high * 100, rounds=part.rounds)
+    scaled = part.through(lambda each: each * 100)
     return absolute(scaled, "%", decimals=min(1, decimals_of(scaled)))
 
 

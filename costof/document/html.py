@@ -5,12 +5,10 @@ Jinja's autoescape is on for everything: labels, details and facts are other peo
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from costof.document import palette
-from costof.document.blocks import Block, Column, Document, Medium, of_medium
+from costof.document.blocks import Block, Document, Medium, of_medium
 from costof.document.canvas import picture
 
 
@@ -25,7 +23,7 @@ def render_html(document: Document) -> str:
         keep_trailing_newline=True,
     )
     environment.globals.update(
-        kind=lambda block: type(block).__name__, on_page=_on_page, by_group=_by_group, palette=palette, picture=picture
+        kind=lambda block: type(block).__name__, on_page=_on_page, palette=palette, picture=picture
     )
     parts = [(part, found) for part in document.parts if (found := part.of(Medium.HTML))]
     return environment.get_template("page.html.j2").render(document=document, parts=parts)
@@ -33,7 +31,3 @@ def render_html(document: Document) -> str:
 
 def _on_page(blocks: list[Block]) -> list[Block]:
     return of_medium(blocks, Medium.HTML)
-
-
-def _by_group(columns: list[Column]) -> list[tuple[str, list[Column]]]:
-    return [(name, list(each)) for name, each in groupby(columns, key=lambda column: column.group)]

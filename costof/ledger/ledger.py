@@ -27,7 +27,7 @@ from costof.study.plan import Plan
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
 #: Of the form of a plan and its records: changed when ledgers written before can no longer be read.
-LEDGER_VERSION = 3
+LEDGER_VERSION = 4
 
 
 class EnvironmentRecord(Model):

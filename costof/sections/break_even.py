@@ -64,8 +64,10 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
         found = []
         for asked in spec:
             for arm in run.plan.protected:
-                if rounds := _common_rounds(run, asked, arm):
-                    found += [_point(rounds, asked, arm, share, run.plan.seed) for share in SHARES]
+                names = (arm.baseline or "", arm.name)
+                pairs = [(metric, name) for metric in (asked.connection, asked.operation) for name in names]
+                if numbers := run.together(*pairs, fewest=FEWEST_ROUNDS):
+                    found += [_point(Rounds(*numbers), asked, arm, share, run.plan.seed) for share in SHARES]
         return found
 
     def answer(self, index: Index, data: list[Point]) -> list[Sentence]:
@@ -83,17 +85,6 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
             )
         if index.many_settings and data:
             yield _table(index, data)
-
-
-def _common_rounds(run: Run, asked: Asked, arm: PlannedArm) -> Rounds | None:
-    """The rounds in which both metrics have both arms; None below the fewest that an interval needs."""
-    pairs = [
-        (metric, name) for metric in (asked.connection, asked.operation) for name in (arm.baseline or "", arm.name)
-    ]
-    common = sorted(set.intersection(*(set(run.samples.rounds(*pair)) for pair in pairs)))
-    if len(common) < FEWEST_ROUNDS:
-        return None
-    return Rounds(*([run.samples.at(*pair, number) for number in common] for pair in pairs))
 
 
 def _point(rounds: Rounds, asked: Asked, arm: PlannedArm, share: float, seed: int) -> Point:

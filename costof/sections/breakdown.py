@@ -120,15 +120,15 @@ def _pairs(run: Run, spec: Spec) -> list[tuple[PlannedArm, PlannedArm]]:
 
 
 def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | None:
-    lost = _common(run, [spec.metric], start, end)
-    numbers = _common(run, list(spec.parts), start, end)
-    if not lost or len(numbers) < FEWEST_ROUNDS:
+    arms = (start.name, end.name)
+    lost = run.together(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_OF_AN_INTERVAL)
+    numbers = run.together(*((name, arm) for name in spec.parts for arm in arms), fewest=FEWEST_ROUNDS)
+    changed = ratio(lost[0], lost[1]) if lost else None
+    if numbers is None or changed is None:
         return None
-    changed = ratio(_at(run, spec.metric, start, lost), _at(run, spec.metric, end, lost))
-    if changed is None:
-        return None
-    added = {name: _added(run, name, start, end, numbers) for name in spec.parts}
-    total = [sum(parts) for parts in zip(*added.values(), strict=True)]
+    pairs = dict(zip(spec.parts, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
+    total = [sum(parts) for parts in zip(*(_added(*pair) for pair in pairs.values()), strict=True)]
+    beside = {name: run.together(*((name, arm) for arm in arms), fewest=ROUNDS_OF_AN_INTERVAL) for name in spec.beside}
     return Step(
         start=start.name,
         end=end.name,
@@ -138,23 +138,27 @@ def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | No
         metric=spec.metric,
         ratio=changed,
         total=_over_nothing(total),
-        parts=[
-            _part(run, name, words, _at(run, name, start, numbers), added[name], _share(added[name], total))
-            for name, words in spec.parts.items()
-        ],
-        beside=[
-            _part(run, name, words, _at(run, name, start, rounds), _added(run, name, start, end, rounds), None)
-            for name, words in spec.beside.items()
-            if (rounds := _common(run, [name], start, end))
-        ],
+        parts=[_part(run, name, spec.parts[name], *pair, total) for name, pair in pairs.items()],
+        beside=[_part(run, name, spec.beside[name], *pair) for name, pair in beside.items() if pair],
     )
 
 
 def _part(
-    run: Run, name: str, words: str, before: Sequence[float], added: Sequence[float], share: Estimate | None
+    run: Run, name: str, words: str, before: Sequence[float], after: Sequence[float], total: Sequence[float] = ()
 ) -> Added:
-    unit, mean = run.plan.study.metrics[name].unit, sum(before) / len(before)
-    return Added(metric=name, label=words, unit=unit, before=mean, added=_over_nothing(added), share=share)
+    added = _added(before, after)
+    return Added(
+        metric=name,
+        label=words,
+        unit=run.plan.study.metrics[name].unit,
+        before=sum(before) / len(before),
+        added=_over_nothing(added),
+        share=_share(added, total) if total else None,
+    )
+
+
+def _added(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    return [b - a for a, b in zip(before, after, strict=True)]
 
 
 def _over_nothing(added: Sequence[float]) -> Estimate:
@@ -165,22 +169,6 @@ def _share(part: Sequence[float], total: Sequence[float]) -> Estimate | None:
     """None where the total is not resolved: a share of it would be a share of nothing."""
     whole = _over_nothing(total)
     return share_of(part, total) if whole.low > 0 or whole.high < 0 else None
-
-
-def _common(run: Run, names: Sequence[str], start: PlannedArm, end: PlannedArm) -> list[int]:
-    """The rounds in which both arms have all of the metrics; none below what an interval needs."""
-    each = [set(run.samples.rounds(name, arm.name)) for name in names for arm in (start, end)]
-    found = sorted(set.intersection(*each))
-    return found if len(found) >= ROUNDS_OF_AN_INTERVAL else []
-
-
-def _at(run: Run, name: str, arm: PlannedArm, numbers: Sequence[int]) -> list[float]:
-    return [run.samples.at(name, arm.name, number) for number in numbers]
-
-
-def _added(run: Run, name: str, start: PlannedArm, end: PlannedArm, numbers: Sequence[int]) -> list[float]:
-    pairs = zip(_at(run, name, start, numbers), _at(run, name, end, numbers), strict=True)
-    return [after - before for before, after in pairs]
 
 
 def _sentence(index: Index, step: Step) -> str:

@@ -176,10 +176,10 @@ def _mitigation(run: Run, core: Core, spec: Spec, reference: PlannedArm, candida
 
 def _recovered(run: Run, metric: str, reference: PlannedArm, arm: PlannedArm) -> Estimate | None:
     names = (reference.baseline or "", reference.name, arm.name)
-    common = sorted(set.intersection(*(set(run.samples.rounds(metric, name)) for name in names)))
-    if len(common) < FEWEST_ROUNDS:
+    numbers = run.together(*((metric, name) for name in names), fewest=FEWEST_ROUNDS)
+    if numbers is None:
         return None
-    control, without, mitigated = ([run.samples.at(metric, name, number) for number in common] for name in names)
+    control, without, mitigated = numbers
     gains = [b - a for a, b in zip(without, mitigated, strict=True)]
     return share_of(gains, [b - a for a, b in zip(without, control, strict=True)])
 

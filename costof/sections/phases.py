@@ -13,7 +13,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.axes import Panel, Scale
-from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, Cell, Column, Figure, Row, Table
+from costof.document.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figure, Row, Table
 from costof.document.canvas import NARROW, Legend, Sheet
 from costof.model import Model
 from costof.statistics.estimate import Verdict
@@ -64,7 +64,6 @@ class PhasesSection(Section[list[Explanation], list[Explanation]]):
         for setting in index.settings:
             if setting.shown_arms and any(_values(index, metrics, arm) for arm in setting.shown_arms):
                 yield _table(index, metrics, setting)
-                yield _short_table(index, metrics, setting)
 
 
 def _explained(index: Index, arm: Arm, asked: Explanation) -> str | None:
@@ -121,51 +120,22 @@ def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric,
 
 
 def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
-    """Time, round trips and bytes of each phase and arm, each in a column of its own."""
-    unit = metrics[0].unit
-    columns = [Column("phase", "text")]
-    for arm in setting.shown_arms:
-        columns += [Column(text, group=arm.label) for text in (unit, "round trips", "bytes out / in")]
+    """Time, round trips and bytes of each phase with each arm; an arm that has no such phase is left out of it."""
     rows = []
     for metric in metrics:
-        cells = [Cell(metric.label)]
-        for arm in setting.shown_arms:
-            cells += _counted(index.value(metric.name, arm.name))
-        rows.append(Row(cells))
-    return Table(columns, rows, f"Counted for each phase, per connection{setting.suffix}", media=HTML)
+        found = [(arm, value) for arm in setting.shown_arms for _, value in _values(index, [metric], arm)]
+        rows += [Row([Cell(metric.label)], "group"), *(_counted(arm, value) for arm, value in found)] if found else []
+    columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
+    title = f"Counted for each phase, per connection{setting.suffix}"
+    return Table(columns, rows, title, group="phase", media=FILES)
 
 
-def _counted(value: Value | None) -> list[Cell]:
-    if value is None or value.mean.value <= 0:
-        return [Cell(fmt.NONE)] * 3
+def _counted(arm: Arm, value: Value) -> Row:
     trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
     moved = fmt.NONE
     if value.bytes_sent is not None and value.bytes_received is not None:
         moved = f"{fmt.count(value.bytes_sent)} / {fmt.count(value.bytes_received)}"
-    return [Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)]
-
-
-def _short_table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
-    """The same in one cell an arm."""
-    rows = []
-    for metric in metrics:
-        values = [index.value(metric.name, arm.name) for arm in setting.shown_arms]
-        if any(values):
-            rows.append([metric.label, *(_short(value, metric.unit) for value in values)])
-    head = ["phase", *(arm.label for arm in setting.shown_arms)]
-    return Table.of(head, rows, title=f"A connection{setting.suffix}" if setting.title else "", media=MARKDOWN)
-
-
-def _short(value: Value | None, unit: str) -> str:
-    """'1.85 ms, 1 round trip, 642 B out, 1.31 kB in'; a dash where the arm has no such phase."""
-    if value is None or value.mean.value == 0:
-        return fmt.NONE
-    parts = [fmt.absolute(value.mean, unit).value]
-    if value.round_trips is not None:
-        parts.append(fmt.round_trips(value.round_trips))
-    if value.bytes_sent is not None and value.bytes_received is not None and value.bytes_sent + value.bytes_received:
-        parts.append(f"{fmt.bytes_text(value.bytes_sent)} out, {fmt.bytes_text(value.bytes_received)} in")
-    return ", ".join(parts)
+    return Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)])
 
 
 def _figure(index: Index, metrics: list[Metric]) -> Figure | None:

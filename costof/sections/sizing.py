@@ -135,10 +135,8 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
         label=arm.label,
         cpu_ms=cpu,
         added_cpu_ms=difference([plain[n] for n in common], [used[n] for n in common]) if enough else None,
-        clients_per_core_second=Estimate(
-            value=1e3 / cpu.value, low=1e3 / cpu.high, high=1e3 / cpu.low, rounds=cpu.rounds
-        ),
-        examples=[CoresFor(clients=n, seconds=s, cores=_times(cpu, n / s / 1e3)) for n, s in EXAMPLES],
+        clients_per_core_second=cpu.through(lambda ms: 1e3 / ms),
+        examples=[_cores_for(cpu, clients, seconds) for clients, seconds in EXAMPLES],
         checks=[check for other in _other_cores(run, spec, arm) if (check := _check(run, spec, arm, other))],
     )
 
@@ -152,8 +150,8 @@ def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
     }
 
 
-def _times(cpu: Estimate, factor: float) -> Estimate:
-    return Estimate(value=cpu.value * factor, low=cpu.low * factor, high=cpu.high * factor, rounds=cpu.rounds)
+def _cores_for(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
+    return CoresFor(clients=clients, seconds=seconds, cores=cpu.through(lambda ms: ms * (clients / seconds / 1e3)))
 
 
 def _other_cores(run: Run, spec: Spec, arm: PlannedArm) -> list[PlannedArm]:

@@ -79,8 +79,7 @@ def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CO
     """Arm over control, paired by round, estimated on the log scale; None where the control has nothing of it (0)."""
     if min(control) <= 0 or min(arm) <= 0:
         return None
-    logs = estimate([math.log(b / a) for a, b in zip(control, arm, strict=True)], confidence)
-    return Estimate(value=math.exp(logs.value), low=math.exp(logs.low), high=math.exp(logs.high), rounds=logs.rounds)
+    return estimate([math.log(b / a) for a, b in zip(control, arm, strict=True)], confidence).through(math.exp)
 
 
 @dataclass(frozen=True)

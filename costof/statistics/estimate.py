@@ -1,7 +1,8 @@
-"""."""
+"""What a run may say of a quantity: an estimate with its interval, and a verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from costof.model import Finite, Model
@@ -23,3 +24,8 @@ class Estimate(Model):
     low: Finite
     high: Finite
     rounds: int
+
+    def through(self, function: Callable[[float], float]) -> Estimate:
+        """What a function that only rises, or only falls, makes of it."""
+        low, high = sorted(map(function, (self.low, self.high)))
+        return Estimate(value=function(self.value), low=low, high=high, rounds=self.rounds)

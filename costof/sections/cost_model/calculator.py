@@ -109,8 +109,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
     exact = extra.round_trips * load.round_trip_ms
     if load.bandwidth_mbit is not None:
         exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000)
-    own = extra.own_ms
-    return Estimate(value=own.value + exact, low=own.low + exact, high=own.high + exact, rounds=own.rounds)
+    return extra.own_ms.through(lambda own: own + exact)
 
 
 def _sum(terms: list[Term]) -> Estimate:

@@ -94,8 +94,7 @@ def _loss(effect: Effect) -> Estimate | None:
     ratio = effect.ratio
     if ratio is None or ratio.low <= 0:
         return None
-    value, low, high = (100 * (1 - 1 / each) for each in (ratio.value, ratio.low, ratio.high))
-    return Estimate(value=value, low=low, high=high, rounds=ratio.rounds)
+    return ratio.through(lambda each: 100 * (1 - 1 / each))
 
 
 def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:

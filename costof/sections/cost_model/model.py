@@ -201,7 +201,4 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
 
 def _moved(own_ms: Estimate, link_ms: float, per_second: bool) -> Estimate:
     """Own time plus the link's share, as a time or as the rate of one worker."""
-    low, value, high = (own_ms.low + link_ms, own_ms.value + link_ms, own_ms.high + link_ms)
-    if per_second:
-        low, value, high = 1e3 / high, 1e3 / value, 1e3 / max(low, 1e-6)
-    return Estimate(value=value, low=low, high=high, rounds=own_ms.rounds)
+    return own_ms.through(lambda own: 1e3 / max(own + link_ms, 1e-6) if per_second else own + link_ms)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import log
+from operator import neg
 from typing import NamedTuple
 
 from costof.analysis.index import VIEWS, Index
 from costof.analysis.models import Arm, Effect, Metric, Sentence
 from costof.analysis.section import sentences
 from costof.document import format as fmt
-from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.estimate import Verdict
 
 FIRST_CONTEXT = "as first measured"
 """A run's first context has no name; said only beside others."""
@@ -150,12 +151,8 @@ def _amount(metric: Metric, effect: Effect) -> str:
         return str(fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit))
     if metric.better == "higher" and effect.ratio is not None:
         return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
-    shown = fmt.absolute(_mirrored(effect.difference) if saves else effect.difference, effect.unit)
+    shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
     return f"{shown} ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else str(shown)
-
-
-def _mirrored(of: Estimate) -> Estimate:
-    return Estimate(value=-of.value, low=-of.high, high=-of.low, rounds=of.rounds)
 
 
 def _others(lines: list[Line], rest: list[Line], said: list[Line]) -> str | None:
