@@ -42,7 +42,7 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """How the servers were set up in the arm's slices, the most frequent first; empty where none of them told."""
+    """How the servers were set up in the arm's slices, the most frequent first; empty where none of them says."""
     facts = (piece.server_facts for piece in run.counted if piece.answer.arm == arm.name)
     return Counter(found[SET_UP] for found in facts if SET_UP in found)
 
@@ -114,8 +114,8 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
         for piece in good:
             for version, count in (piece.server_tls or {}).items():
                 versions[version] = versions.get(version, 0) + count
-        told = ", ".join(f"{version} {count}" for version, count in versions.items() if count) or "none"
-        facts["TLS connections counted by the server"] = told
+        counted = ", ".join(f"{version} {count}" for version, count in versions.items() if count) or "none"
+        facts["TLS connections counted by the server"] = counted
     return Evidence(view=view, facts=facts, slices=len(good), discarded=sum(p.mismatch is not None for p in mine))
 
 
@@ -153,5 +153,5 @@ def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
 
 
 def cores_of(run: Run) -> int:
-    """The machine's cores, as it told at the start."""
+    """The machine's cores, as it said at the start."""
     return int(run.environment.facts.get("cores", 1)) if run.environment else 1

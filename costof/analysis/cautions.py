@@ -29,30 +29,30 @@ def errors_of(run: Run) -> list[ErrorCount]:
 def warnings_of(run: Run, effects: int) -> list[str]:
     """What a reader must know beside the figures, worded in `errors.Caution`."""
     plan = run.plan
-    told = list(run.cautions)
+    texts = list(run.cautions)
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
                 caution = Caution.ARM_REFUSED if record.view == "wire" else Caution.APP_CANNOT
-                told.append(caution.text(arm=ready.name, detail=ready.error.detail))
+                texts.append(caution.text(arm=ready.name, detail=ready.error.detail))
     if any(run.refused(control) for control in plan.controls):
-        told.append(Caution.NO_CONTROL.text())
-    told += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
+        texts.append(Caution.NO_CONTROL.text())
+    texts += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
     for arm in plan.arms:
         wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
         if wrong:
-            told.append(Caution.EVIDENCE_MISSING.text(slices=len(wrong), arm=arm.name, detail=wrong[0]))
+            texts.append(Caution.EVIDENCE_MISSING.text(slices=len(wrong), arm=arm.name, detail=wrong[0]))
         # That nothing is verified stands in the answer itself.
         if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
-            told.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
+            texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
     differing = _twin_differs(run)
     if differing:
-        told.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))
+        texts.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))
     if run.end is not None and run.end.steal_share > STEAL_WORTH_A_WORD:
-        told.append(Caution.STEAL.text(share=run.end.steal_share))
+        texts.append(Caution.STEAL.text(share=run.end.steal_share))
     if effects and run.rounds < FEWEST_ROUNDS:
-        told.append(Caution.FEW_ROUNDS.text(rounds=run.rounds, needed=FEWEST_ROUNDS))
-    return told
+        texts.append(Caution.FEW_ROUNDS.text(rounds=run.rounds, needed=FEWEST_ROUNDS))
+    return texts
 
 
 def _twin_differs(run: Run) -> list[str]:

@@ -147,7 +147,7 @@ def _value_of_slices(run: Run, name: str, arm: PlannedArm, numbers: list[float],
 
 
 def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
-    """A study's metric as the result tells it."""
+    """A study's metric as the result has it."""
     return Metric(
         name=name,
         label=metric.label,
@@ -164,5 +164,5 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
 
 def _view(metric: StudyMetric, run: Run) -> str:
     own = {OF_SERVERS: "server", OF_CPU: "cpu"}
-    told = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
-    return next(told, run.plan.study.workloads[metric.workload].view)
+    found = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
+    return next(found, run.plan.study.workloads[metric.workload].view)

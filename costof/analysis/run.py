@@ -50,9 +50,9 @@ class Run:
     def refused(self, arm: PlannedArm) -> str | None:
         """Why the engine could not run the arm at all."""
         for record in self.ready:
-            for told in record.ready.arms:
-                if record.view == "wire" and told.name == arm.name and told.error is not None:
-                    return told.error.detail
+            for ready in record.ready.arms:
+                if record.view == "wire" and ready.name == arm.name and ready.error is not None:
+                    return ready.error.detail
         return None
 
     def has(self, metric: str, arm: PlannedArm) -> bool:
@@ -111,7 +111,7 @@ def read_run(ledger: Ledger) -> Run:
             case CautionRecord():
                 run.cautions.append(record.text)
             case ProofRecord():
-                # What is proved once the run is over is told beside what was proved before it.
+                # What is proved once the run is over stands beside what was proved before it.
                 run.proofs[record.arm] = {**run.proofs.get(record.arm, {}), **record.facts}
             case LinksRecord():
                 run.links = record.links

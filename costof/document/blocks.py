@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Literal
 
 from costof.document.canvas import Legend, Sheet
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.statistics.estimate import Verdict
 
 
@@ -94,11 +94,11 @@ class Cell:
         return f"{self.text} {self.interval}".rstrip()
 
     @classmethod
-    def of(cls, shown: str | Shown | Cell) -> Cell:
+    def of(cls, shown: str | Text | Cell) -> Cell:
         """From whatever a table is made of."""
         if isinstance(shown, Cell):
             return shown
-        return cls(shown.value, shown.interval) if isinstance(shown, Shown) else cls(shown)
+        return cls(shown.value, shown.interval) if isinstance(shown, Text) else cls(shown)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Table(Block):
     def of(
         cls,
         head: Sequence[str | Column],
-        rows: Iterable[Sequence[str | Shown | Cell]],
+        rows: Iterable[Sequence[str | Text | Cell]],
         *,
         title: str = "",
         note: str = "",

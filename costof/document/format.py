@@ -22,7 +22,7 @@ UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
 """How a unit is printed, where not by its own name."""
 
 
-class Shown(NamedTuple):
+class Text(NamedTuple):
     """A figure ready to print: the value with its unit, and the interval in brackets (empty where there is none)."""
 
     value: str
@@ -83,25 +83,25 @@ def interval(low: float, high: float, decimals: int) -> str:
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
-def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decimals: int | None = None) -> Shown:
+def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decimals: int | None = None) -> Text:
     """'14.2 ms [13.8, 14.7]'; an estimate from fewer than two rounds has no interval and says so."""
     places = decimals_of(estimate) if decimals is None else decimals
     value = with_unit(number(estimate.value, places, signed=signed), unit)
     if estimate.rounds < 2:
-        return Shown(value, "[one round]")
-    return Shown(value, interval(estimate.low, estimate.high, places))
+        return Text(value, "[one round]")
+    return Text(value, interval(estimate.low, estimate.high, places))
 
 
-def relative(ratio: Estimate) -> Shown:
+def relative(ratio: Estimate) -> Text:
     """'+3.1 % [2.0, 4.2]' below twice the control, '5.36× [5.2, 5.5]' from there on."""
     if ratio.value >= MULTIPLE_FROM:
         places = min(2, max(1, decimals_of(ratio)))
-        shown = Shown(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
+        shown = Text(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
     else:
         percent = ratio.through(lambda each: (each - 1) * 100)
         places = min(2, decimals_of(percent))
         shown = absolute(percent, "%", signed=True, decimals=places)
-    return shown if ratio.rounds >= 2 else Shown(shown.value, "[one round]")
+    return shown if ratio.rounds >= 2 else Text(shown.value, "[one round]")
 
 
 def plain_ratio(control: float, value: float) -> str:
@@ -122,13 +122,13 @@ def share(fraction: float) -> str:
     return with_unit(f"{percent:g}", "%")
 
 
-def loss(ratio: Estimate) -> Shown:
+def loss(ratio: Estimate) -> Text:
     """A ratio below one as what is lost, '24.1 % [23.5, 24.8]', its interval the right way round."""
     lost = ratio.through(lambda each: (1 - each) * 100)
     return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
 
 
-def gain(ratio: Estimate) -> Shown:
+def gain(ratio: Estimate) -> Text:
     """A ratio above one as what is won, '49.1 % [48.9, 49.4]', also where it is large."""
     won = ratio.through(lambda each: (each - 1) * 100)
     return absolute(won, "%", decimals=min(2, decimals_of(won)))
@@ -200,7 +200,7 @@ def percent(relative: float, *, signed: bool = False) -> str:
     return with_unit(number(value, min(2, significant_decimals(value, 2)), signed=signed), "%")
 
 
-def percentage(part: Estimate) -> Shown:
+def percentage(part: Estimate) -> Text:
     """'93 % [90, 96]' of a share of one."""
     scaled = part.through(lambda each: each * 100)
     return absolute(scaled, "%", decimals=min(1, decimals_of(scaled)))

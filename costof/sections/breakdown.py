@@ -17,7 +17,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Details, Paragraph, Table
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.model import Finite, Model
 from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
 from costof.statistics.estimate import Estimate
@@ -67,7 +67,7 @@ class Step(Model):
     ratio: Estimate = Field(description="The metric after the step over before it.")
     total: Estimate = Field(description="What all parts add together, in their unit.")
     parts: list[Added]
-    beside: list[Added] = Field(description="Shown with them, and no part of the total.")
+    beside: list[Added] = Field(description="Text with them, and no part of the total.")
 
 
 class BreakdownSection(Section[Spec, list[Step]]):
@@ -191,16 +191,16 @@ def _change(step: Step, metric: Metric) -> str:
 
 def _table(index: Index, setting: Setting, steps: list[Step]) -> Table:
     """A row for each part of each step, and one for all of them."""
-    rows: list[list[str | Shown]] = []
+    rows: list[list[str | Text]] = []
     for step in steps:
-        total: list[str | Shown] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
+        total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
         name = f"{step.label}: {fmt.relative(step.ratio)}"
         rows += [[name, *cells] for cells in [*map(_row, step.parts), total, *map(_row, step.beside)]]
     title = f"Where the loss of '{index.metric_label(steps[0].metric)}' goes{setting.suffix}"
     return Table.of(HEAD, rows, title=title, texts=(0, 1))
 
 
-def _row(part: Added) -> list[str | Shown]:
+def _row(part: Added) -> list[str | Text]:
     before = fmt.with_unit(fmt.number(part.before, fmt.significant_decimals(part.before)), part.unit)
     share = fmt.percentage(part.share) if part.share else ""
     return [part.label, before, fmt.absolute(part.added, part.unit, signed=True), share]

@@ -24,7 +24,7 @@ CUT = 0.999
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = "The height is the share of operations done within a time; it stretches towards the slow end, as tails count."
 ROUNDS = "One dot is one round, the first at the top; the band is the 95 % interval of the effect."
-Shown = list[tuple[Metric, Setting]]
+Panels = list[tuple[Metric, Setting]]
 
 
 class CertaintySection(Section[None, None]):
@@ -59,7 +59,7 @@ def _titled(metric: Metric, setting: Setting) -> str:
     return f"{fmt.capital(metric.label)} ({metric.view}{setting.at})"
 
 
-def _differences(index: Index, shown: Shown) -> Figure:
+def _differences(index: Index, shown: Panels) -> Figure:
     """Every round's paired difference; the twin shows the noise."""
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     if any(index.noise(metric.name, setting.context) for metric, setting in shown):
@@ -87,7 +87,7 @@ def _differences_caption(index: Index, metric: Metric, setting: Setting) -> str:
     return f"{_titled(metric, setting)}: {'; '.join(parts)}."
 
 
-def _draw_differences(index: Index, shown: Shown, width: int) -> Sheet:
+def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
     many = index.many_settings
     rows = max(
         len(_effects(index, metric, setting)) + (index.noise(metric.name, setting.context) is not None)
@@ -141,7 +141,7 @@ def _round_dots(panel: Panel, row: int, estimate: Estimate, rounds: list[float],
         panel.dot(each, row - 0.32 + 0.64 * number / last, colour, 3.6, opacity=0.8)
 
 
-def _distributions(index: Index, shown: Shown) -> Figure:
+def _distributions(index: Index, shown: Panels) -> Figure:
     """Which share of operations was done within a time, control and arms in one panel a metric."""
     found = {arm.protection: arm for pair in shown for arm, _ in _curves(index, *pair)}
     legend = [Legend(index.colour(arm), arm.label) for arm in found.values()]
@@ -184,7 +184,7 @@ def _distribution_caption(index: Index, metric: Metric, setting: Setting) -> str
     return f"{_titled(metric, setting)}: {'; '.join(parts)}." if parts else ""
 
 
-def _draw_distributions(index: Index, shown: Shown, width: int) -> Sheet:
+def _draw_distributions(index: Index, shown: Panels, width: int) -> Sheet:
     panels = [_curves_panel(index, metric, setting) for metric, setting in shown]
     return grid(width, panels, 254 if index.many_settings else 236, columns=columns_for(len(index.settings)))
 

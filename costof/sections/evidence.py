@@ -23,8 +23,8 @@ class EvidenceSection(Section[None, None]):
     def answer(self, index: Index, data: None) -> list[Sentence]:
         """That certificates were not checked: TLS that anybody can stand in the middle of protects nothing."""
         off = [arm.label + arm.at for arm in index.answered if UNVERIFIED in arm.levels.items()]
-        told = [Caution.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
-        return sentences("caution", told)
+        texts = [Caution.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
+        return sentences("caution", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         yield Paragraph(

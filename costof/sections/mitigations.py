@@ -21,7 +21,7 @@ from costof.document import format as fmt
 from costof.document.axes import Panel, Scale
 from costof.document.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.document.canvas import NARROW, Sheet
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.model import Model
 from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, ratio, verdict
 from costof.statistics.estimate import Estimate, Verdict
@@ -227,15 +227,15 @@ def _harmful(index: Index, data: Mitigations, found: Sequence[Mitigation]) -> st
     return fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in found])
 
 
-def _gain(index: Index, data: Mitigations, each: Mitigation) -> Shown:
+def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
     """'+140 % [131, 149]' of a rate; a time as every ratio is shown."""
     if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)
-    return Shown(f"+{shown.value}", shown.interval)
+    return Text(f"+{shown.value}", shown.interval)
 
 
-def _row(index: Index, data: Mitigations, each: Mitigation) -> list[str | Shown]:
+def _row(index: Index, data: Mitigations, each: Mitigation) -> list[str | Text]:
     words = {
         Verdict.SAVES: "recovers",
         Verdict.COSTS: "takes more",

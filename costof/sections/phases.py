@@ -155,7 +155,7 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
 
 
 def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -> Iterator[str]:
-    """The totals, and the phase that tells each arm most apart from the control."""
+    """The totals, and the phase in which each arm differs most from the control."""
     for arm in arms:
         trips = _trips(index, metrics, arm)
         total = sum(value.mean.value for _, value in _values(index, metrics, arm))

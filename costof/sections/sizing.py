@@ -18,7 +18,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.model import Finite, Model
 from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL, difference, estimate
 from costof.statistics.estimate import Estimate
@@ -178,7 +178,7 @@ def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstChe
 
 
 def _cores(level: str) -> float | None:
-    """None on a target, whose cores nobody told."""
+    """None on a target, whose cores nobody knows."""
     try:
         return float(level)
     except ValueError:
@@ -205,7 +205,7 @@ def _sentence(sizing: Sizing) -> str:
     return f"{text}."
 
 
-def _both(check: BurstCheck) -> tuple[Shown, Shown]:
+def _both(check: BurstCheck) -> tuple[Text, Text]:
     """Measured and predicted, with the same decimals."""
     both = (check.measured_seconds, check.predicted_seconds)
     decimals = max(2, min(fmt.decimals_of(each) for each in both))
@@ -213,7 +213,7 @@ def _both(check: BurstCheck) -> tuple[Shown, Shown]:
     return measured, predicted
 
 
-def _check_row(check: BurstCheck) -> list[str | Shown]:
+def _check_row(check: BurstCheck) -> list[str | Text]:
     measured, predicted = _both(check)
     off = (check.predicted_seconds.value / check.measured_seconds.value - 1) * 100
     error = fmt.with_unit(fmt.number(off, 0, signed=True), "%")

@@ -12,7 +12,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.blocks import Block, Cell, Table
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.model import Model
 from costof.study.published import PublishedFigure
 
@@ -78,7 +78,7 @@ class SweepSection(Section[Spec, Sweep]):
             yield Table.of(head, rows, title=title, note=note)
 
 
-def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Shown | Cell]:
+def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
     effect, metric = index.effect(data.metric, arm.name), index.metrics[data.metric]
     values = [index.value(data.metric, name) for name in (arm.baseline or "", arm.name)]
     means = [fmt.absolute(value.mean) for value in values if value]
@@ -88,9 +88,9 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Shown | Cell]:
     return [arm.levels[data.factor], *means, _overhead(effect, metric), _published(published, metric)]
 
 
-def _overhead(effect: Effect, metric: Metric) -> Shown:
+def _overhead(effect: Effect, metric: Metric) -> Text:
     if effect.ratio is None:
-        return Shown(fmt.NONE)
+        return Text(fmt.NONE)
     return fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
 
 

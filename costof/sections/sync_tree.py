@@ -72,7 +72,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
     data = list[Tree]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Tree] | None:
-        """Every tree of every arm, the most frequent of an arm first. None where the servers told no tree."""
+        """Every tree of every arm, the most frequent of an arm first. None where the servers report no tree."""
         found = [
             Tree(
                 arm=arm.name,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
+from costof.report.result import Result
 from costof.sections import check, every_section
 from costof.study.library import load_study, study_names
 
@@ -62,6 +63,11 @@ print(json.dumps([result.model_dump(mode="json"), printed.getvalue(), render_mar
 def test_each_study_asks_what_the_sections_understand() -> None:
     for name in study_names():
         check(load_study(name))
+
+
+def test_the_schema_is_that_of_the_result() -> None:
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "result.schema.json").read_text())
+    assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
 
 
 def test_sections_have_names_and_places_of_their_own() -> None:

@@ -10,7 +10,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Details, Table
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.sections.ab.figures import PERCENTILES, PHASES, AbFigures, ab_figures
 
 NOTE = (
@@ -19,7 +19,7 @@ NOTE = (
 )
 RATES = ["as ab counts", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "mean against the control", ""]
-Cells = list[str | Shown]
+Cells = list[str | Text]
 
 
 class AbSection(Section[None, list[AbFigures]]):

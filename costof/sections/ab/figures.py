@@ -35,7 +35,7 @@ class AbTimes(Model):
 
 
 class AbFigures(Model):
-    """What ab tells of an arm, counted as ab counts: over all requests, a reused connection as a connect of 0.
+    """What ab says of an arm, counted as ab counts: over all requests, a reused connection as a connect of 0.
 
     Point figures of all slices together; what a protection costs is in the effects, which have intervals.
     """

@@ -25,7 +25,7 @@ from costof.document.blocks import (
     Row,
     Table,
 )
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.sections.cost_model.model import CostModel, ExtraCost, OperationCost
 from costof.statistics.estimate import Estimate
 
@@ -132,7 +132,7 @@ COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
 """What is added: heading, unit and where it stands in the answer."""
 
 
-def shown(costs: Added) -> list[Shown]:
+def shown(costs: Added) -> list[Text]:
     """The answer in the order of `COLUMNS`."""
     return [fmt.absolute(of(costs), unit, signed=True) for _, unit, of in COLUMNS]
 
@@ -148,7 +148,7 @@ def default_load(index: Index) -> Load:
     return Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
 
 
-def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Shown]]]:
+def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
     """Distance, protection and figures for the default load: what a page without its script shows."""
     load = default_load(index)
     return [
@@ -207,7 +207,7 @@ def _output(index: Index, found: list[Extras]) -> Table:
 
 
 def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
-    rows: list[list[str | Shown]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
+    rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
     head = ["at", "with", *(heading for heading, *_ in COLUMNS)]
     return [
         CallOut(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from costof.analysis.index import Index
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Cell, Column, Row, Table
-from costof.document.format import Shown
+from costof.document.format import Text
 from costof.sections.cost_model.calculator import extras, where
 from costof.sections.cost_model.model import CostModel, ExtraCost, OperationCost, Prediction
 
@@ -52,7 +52,7 @@ def _place(index: Index, each: Prediction) -> str:
     return where(arm.context if arm else "", each.round_trip_ms)
 
 
-def _predicted(index: Index, each: Prediction) -> list[str | Shown]:
+def _predicted(index: Index, each: Prediction) -> list[str | Text]:
     # Far away the own time's interval is a thin one: more digits than the measurement has would be hard to compare.
     decimals = min(fmt.decimals_of(estimate) for estimate in (each.predicted, each.measured) if estimate)
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE

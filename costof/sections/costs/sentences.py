@@ -45,9 +45,12 @@ def statements(index: Index) -> list[Sentence]:
     arms, lines = index.answered, _lines(index)
     reference = next((lead.reference for lead in index.leads if lead.reference), None)
     if reference:
-        told = [text for arm in arms if arm.name == reference for text in _costs(index, arm)]
+        costs = [text for arm in arms if arm.name == reference for text in _costs(index, arm)]
         rest = [line._replace(effects=[pair for pair in line.effects if pair[0].name != reference]) for line in lines]
-        return [*sentences("answer", told), *sentences("detail", [_said(each, lines) for each in rest if each.effects])]
+        return [
+            *sentences("answer", costs),
+            *sentences("detail", [_said(each, lines) for each in rest if each.effects]),
+        ]
     if any(lead.leads for lead in index.leads):
         return sentences("detail", [_said(line, []) for line in lines])
     each = [text for arm in arms for text in _costs(index, arm)]
