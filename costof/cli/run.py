@@ -59,12 +59,13 @@ def run(
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
-        from costof.sections import check
-
         asked = load_study(study)
-        check(asked)
         options = Options(profile, settings, budget, precision, rounds, seed, *shown_urls(asked, access))
         plan, before = resolve(asked, options), None
+        # Imported here: a mistyped option should not wait for what the sections compute with.
+        from costof.sections import check
+
+        check(asked)
         if dry_run:
             _print_plan(plan, access)
             return

@@ -31,9 +31,11 @@ def spec_of(section: Section[Any, Any], study: Study) -> Any:
     try:
         spec = TypeAdapter(section.spec).validate_python(study.sections[section.name])
     except ValidationError as error:
-        raise _broken(study, f"[sections.{section.name}] {' '.join(str(error).split())}") from error
+        first = error.errors()[0]
+        place = ".".join(map(str, ("sections", section.name, *first["loc"])))
+        raise _broken(study, f"{place}: {first['msg']}") from error
     if unknown := [name for name in section.metrics(spec) if name not in study.metrics]:
-        raise _broken(study, f"[sections.{section.name}] speaks of unknown metrics {unknown}")
+        raise _broken(study, f"sections.{section.name}: there are no metrics {unknown}")
     return spec
 
 

@@ -79,9 +79,15 @@ def test_sections_have_names_and_places_of_their_own() -> None:
     ("asked", "words"),
     [
         ({"mitigation": {}}, "no sections ['mitigation']"),
-        ({"mitigations": {"metric": "wire.speed", "factors": ["key"]}}, "unknown metrics ['wire.speed']"),
-        ({"mitigations": {"metric": "wire.request", "factor": ["key"]}}, "[sections.mitigations]"),
-        ({"break_even": [{"view": "wire"}]}, "[sections.break_even]"),
+        (
+            {"mitigations": {"metric": "wire.speed", "factors": ["key"]}},
+            "sections.mitigations: there are no metrics ['wire.speed']",
+        ),
+        (
+            {"mitigations": {"metric": "wire.request", "factor": ["key"]}},
+            "sections.mitigations.factors: Field required",
+        ),
+        ({"break_even": [{"view": "wire"}]}, "sections.break_even.0.connection: Field required"),
     ],
 )
 def test_what_no_section_understands_is_a_broken_study(asked: dict[str, object], words: str) -> None:
