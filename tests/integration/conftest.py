@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +94,20 @@ def slices_measured(run: Path) -> int:
 
 def wait_for_slices(run: Path, count: int) -> None:
     eventually("measuring", lambda: slices_measured(run) >= count)
+
+
+def wait_for_rounds(run: Path, rounds: int, slices: int) -> None:
+    """Until each of a round's slices has been measured so often and proved its arm: a busy machine spoils some of them."""
+    eventually("rounds", lambda: len(found := _proved(run)) == slices and min(found.values()) >= rounds)
+
+
+def _proved(run: Path) -> Counter[tuple[str, str]]:
+    path = run / SLICES
+    records = (json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
+    slices = (
+        record for record in records if record["record"] == "slice" and record["round"] and not record["mismatch"]
+    )
+    return Counter((each["workload"], each["answer"]["arm"]) for each in slices if each["answer"]["operations"])
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
