@@ -97,7 +97,7 @@ def wait_for_slices(run: Path, count: int) -> None:
 
 
 def wait_for_rounds(run: Path, rounds: int, slices: int) -> None:
-    """Until each of a round's slices has been measured so often and proved its arm: a busy machine spoils some of them."""
+    """Until each of a round's slices has been measured so often and proved its arm: a busy machine spoils some."""
     eventually("rounds", lambda: len(found := _proved(run)) == slices and min(found.values()) >= rounds)
 
 
