@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_sample import Golden
+
+from tests.report.results import Golden
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import browser, complaints, requested
-from report_sample import drawn
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
-from transport_sample import EVERY_ARM, make_transport
 
 from costof.analysis.index import Index
 from costof.document import format as fmt
 from costof.report.result import Result
 from costof.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
+from tests.report.results import EVERY_TRANSPORT, drawn, transport
+from tests.support.browser import browser, complaints, requested
 
 LOADS = [
     Load(44.648),
@@ -38,7 +37,7 @@ FIELDS = ("round_trip_ms", "operations", "connections_per_second", "price", "ban
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return make_transport(EVERY_ARM)
+    return transport(every=True)
 
 
 @pytest.fixture(scope="module")
@@ -170,11 +169,11 @@ def test_enter_in_a_field_leaves_the_page_where_it_is(page: Chrome, path: Path) 
 
 def test_one_protection_can_be_looked_at_alone(page: Chrome) -> None:
     choice = Select(page.find_element(By.ID, "calculator-protection"))
-    assert [option.get_attribute("value") for option in choice.options] == ["", *EVERY_ARM]
+    assert [option.get_attribute("value") for option in choice.options] == ["", *EVERY_TRANSPORT]
     choice.select_by_value("ssh-aes256-gcm")
     assert list(outputs(page)) == ["ssh-aes256-gcm"]
     choice.select_by_value("")
-    assert list(outputs(page)) == list(EVERY_ARM)
+    assert list(outputs(page)) == list(EVERY_TRANSPORT)
 
 
 @pytest.fixture
@@ -191,7 +190,7 @@ def test_without_a_script_the_page_says_so_and_has_the_table(unscripted: Chrome,
     assert "script, which did not run" in fixed.text
     rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
     wanted = fixed_rows(Index(result), result.sections.cost_model)
-    assert len(rows) == len(wanted) == 3 * len(EVERY_ARM)
+    assert len(rows) == len(wanted) == 3 * len(EVERY_TRANSPORT)
     for row, (where, label, figures) in zip(rows, wanted, strict=True):
         read = " ".join(row.split())
         assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))

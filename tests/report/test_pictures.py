@@ -123,10 +123,10 @@ def test_words_are_escaped_and_each_line_is_its_own() -> None:
 def test_a_report_waits_for_no_library_that_draws_or_does_all_of_statistics(tmp_path: Path) -> None:
     """Their imports alone took longer than the page."""
     code = (
-        "import json, pathlib, sys; from report_sample import make_result; from costof.report import write_reports; "
+        "import json, pathlib, sys; from tests.report.results import mongodb; from costof.report import write_reports; "
         "import costof.analysis, costof.statistics.effects; costof.statistics.effects.estimate([1.0, 2.0, 4.0]); "
-        f"write_reports(make_result(), pathlib.Path({str(tmp_path)!r})); print(json.dumps(list(sys.modules)))"
+        f"write_reports(mongodb(), pathlib.Path({str(tmp_path)!r})); print(json.dumps(list(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
     assert not loaded & {"matplotlib", "pandas", "scipy.stats", "scipy.optimize"}

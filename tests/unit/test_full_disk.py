@@ -15,10 +15,10 @@ from costof.errors import CostofError, Problem
 from costof.files import write_whole
 from costof.lab.lab import is_root
 from costof.ledger.ledger import CautionRecord, Ledger
-
-from .http_ledger import http_ledger, http_plan
+from tests.fake_run import Truth, fake_run, plan_of
 
 KIB = 1024
+PLAN = plan_of("http-tls-termination")
 needs_root = pytest.mark.skipif(not is_root(), reason="a file system of its own needs root")
 
 
@@ -56,7 +56,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return http_ledger(tmp_path_factory.mktemp("measured") / "run", http_plan("quick"), rounds=2).folder
+    return fake_run(tmp_path_factory.mktemp("measured") / "run", PLAN, Truth(), rounds=2).folder
 
 
 @needs_root
@@ -84,7 +84,7 @@ def test_an_earlier_report_stays_whole(disk: Path, measured: Path) -> None:
 
 @needs_root
 def test_what_was_measured_stays_when_the_disk_fills_up_in_a_run(disk: Path) -> None:
-    ledger = http_ledger(disk / "run", http_plan("quick"), rounds=2)
+    ledger = fake_run(disk / "run", PLAN, Truth(), rounds=2)
     measured = len(list(ledger.records()))
     fill(disk, 4 * KIB)
     told = CautionRecord(text="x" * 300)
@@ -108,7 +108,7 @@ def test_what_was_measured_stays_when_the_disk_fills_up_in_a_run(disk: Path) -> 
 def test_a_run_that_cannot_begin_leaves_no_plan(disk: Path) -> None:
     fill(disk, 8 * KIB)
     with pytest.raises(CostofError, match="No space left on device"):
-        Ledger.create(http_plan("quick"), disk / "run")
+        Ledger.create(PLAN, disk / "run")
     assert contents(disk / "run") == {}
 
 

@@ -15,8 +15,8 @@ from costof.run.experiment import run
 from costof.run.schedule import enough, turns_of_round
 from costof.study.library import load_study, study_names
 from costof.study.options import parse_duration, parse_precision
-from costof.study.plan import AS_SERVED, Options, Plan, resolve
-from costof.study.schema import Study
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import AS_SERVED, Study
 from tests.replication_plan import plan_for
 
 

@@ -13,8 +13,8 @@ from costof.errors import CostofError, Problem
 from costof.report.result import Result
 from costof.sections import check, every_section
 from costof.study.library import load_study, study_names
-
-from .http_ledger import http_ledger, http_plan
+from tests.fake_run import fake_run, plan_of
+from tests.truths.http_tls_termination import HttpTruth
 
 TOY = '''
 """A section that counts what was measured."""
@@ -102,7 +102,7 @@ def test_a_new_section_is_one_file(tmp_path: Path) -> None:
     """It is in result.json, in the answer, on a console, in Markdown and on the page, between its neighbours."""
     (tmp_path / "sections").mkdir()
     (tmp_path / "sections" / "toy.py").write_text(TOY)
-    ledger = http_ledger(tmp_path / "run", http_plan("quick"), rounds=2)
+    ledger = fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=2)
     command = [sys.executable, "-c", REPORT, str(tmp_path / "sections"), str(ledger.folder)]
     result, printed, markdown, page = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     slices = result["sections"]["toy"]["slices"]

@@ -20,8 +20,7 @@ from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
 from costof.errors import CostofError, Problem
 from costof.ipc.process import ClassifiedError, SliceAnswer
-
-from .ledgers import phase_of
+from tests.fake_run import phase_of
 
 GOLDEN = Path(__file__).parent / "golden"
 # Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
@@ -286,7 +285,7 @@ def answer(operations: int, errors: list[ClassifiedError] | None = None, **phase
         elapsed_ns=2_000_000_000,
         operations=operations,
         errors=errors or [],
-        phases={name: phase_of(milliseconds, 1) for name, milliseconds in phases.items()},
+        phases={name: phase_of(milliseconds, 20, spread=0.0) for name, milliseconds in phases.items()},
         cpu_ns={},
         peak_memory_bytes=0,
         evidence={},

@@ -1,9 +1,8 @@
-"""The cost model's tables and the calculator's arithmetic."""
+"""The cost model's tables, and what a protection adds for a load: the calculator's arithmetic in Python."""
 
 from __future__ import annotations
 
 import pytest
-from transport_sample import make_transport
 
 from costof.analysis.index import Index
 from costof.analysis.models import Metric
@@ -14,6 +13,7 @@ from costof.sections.cost_model.calculator import HOURS_A_MONTH, Extras, Load, a
 from costof.sections.cost_model.model import ExtraCost
 from costof.sections.cost_model.tables import worst
 from costof.statistics.estimate import Estimate
+from tests.report.results import transport
 
 
 def extra(operation: str, own: tuple[float, float, float], trips: float, cpu: tuple[float, float, float]) -> ExtraCost:
@@ -67,7 +67,7 @@ def phased(result: Result, phase: str) -> Result:
 
 
 def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
-    result = make_transport()
+    result = transport()
     assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
     assert {
         each.inside for each in extras(Index(phased(result, "connect_and_first_operation")), result.sections.cost_model)
@@ -75,13 +75,13 @@ def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
 
 
 def test_the_default_is_the_nearest_distance_that_is_one() -> None:
-    result = make_transport()
+    result = transport()
     assert default_load(Index(result)).round_trip_ms == 44.648
     assert default_load(Index(result.model_copy(update={"distances": {"": 0.05}}))).round_trip_ms == 0.05
 
 
 def test_the_fixed_table_has_every_distance_and_protection() -> None:
-    rows = fixed_rows(Index(make_transport()), make_transport().sections.cost_model)
+    rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(",")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
     ]
@@ -89,7 +89,7 @@ def test_the_fixed_table_has_every_distance_and_protection() -> None:
 
 
 def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
-    result = make_transport()
+    result = transport()
     model = result.sections.cost_model
     text = worst(Index(result), model)
     assert text is not None

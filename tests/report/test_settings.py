@@ -3,67 +3,37 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 import pytest
-from report_sample import Golden, drawn, make_result, with_sections
-from rich.cells import cell_len
-from test_report_html import EVIL, Page, without_pictures
-from test_report_terminal import printed
-from transport_sample import DISTANCES, EVERY_ARM, make_transport
 
 from costof.analysis.index import Index
-from costof.analysis.models import Effect, Sentence
+from costof.analysis.models import Effect
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Table
-from costof.report import answer, render_markdown
+from costof.report import render_markdown
 from costof.report.result import Result
 from costof.sections.break_even import SECTION as BREAK_EVEN
 from costof.sections.costs.tables import table, views
 from costof.statistics.estimate import Verdict
 from costof.study.published import PublishedFigure
+from tests.report.results import (
+    DISTANCES,
+    EVERY_TRANSPORT,
+    EVIL,
+    Page,
+    answered,
+    drawn,
+    mongodb,
+    printed,
+    spaced,
+    told,
+    transport,
+    with_sections,
+)
 
 
-@cache
-def transport(every: bool = False) -> Result:
-    return make_transport(EVERY_ARM) if every else make_transport()
-
-
-@cache
-def page(every: bool = False) -> str:
-    return drawn(transport(every))
-
-
-def answered(result: Result) -> list[Sentence]:
-    return answer(result, result.sections)
-
-
-def told(sentences: list[Sentence], kind: str) -> list[str]:
-    return [each.text.replace(fmt.NBSP, " ") for each in sentences if each.kind == kind]
-
-
-@pytest.mark.parametrize("width", [80, 100, 140])
-def test_terminal_looks_as_agreed(width: int, golden: Golden) -> None:
-    golden(f"transport-terminal-{width}.txt", printed(transport(), width))
-
-
-def test_terminal_of_every_arm_looks_as_agreed(golden: Golden) -> None:
-    golden("transport-terminal-many-100.txt", printed(transport(True), 100))
-
-
-def test_markdown_looks_as_agreed(golden: Golden) -> None:
-    golden("transport.md", render_markdown(transport()))
-
-
-def test_html_looks_as_agreed(golden: Golden) -> None:
-    text = re.sub(r"<style>.*?</style>", "<style></style>", without_pictures(page()), flags=re.DOTALL)
-    golden("transport.html", re.sub(r"<script>.*?</script>", "<script></script>", text, flags=re.DOTALL))
-
-
-@pytest.mark.parametrize("width", [50, 80, 100, 140])
-@pytest.mark.parametrize("every", [False, True])
-def test_no_line_is_wider_than_the_console(width: int, every: bool) -> None:
-    assert max(map(cell_len, printed(transport(every), width).splitlines())) <= width
+def page() -> str:
+    return drawn(transport())
 
 
 def test_terminal_has_all_metrics_near_and_the_headline_ones_far() -> None:
@@ -92,38 +62,22 @@ def test_an_arm_is_compared_with_the_control_of_its_own_distance() -> None:
         assert setting.control is not None
         assert {arm.baseline for arm in setting.arms} == {setting.control.name}
         assert all(arm.context == setting.context for arm in setting.shown_arms)
-    assert [setting.context for setting in index.settings] == list(DISTANCES)
+    assert [setting.context for setting in index.settings] == [*DISTANCES]
 
 
 def test_settings_stand_from_near_to_far_whatever_the_order_of_the_arms() -> None:
     result = transport()
     turned = result.model_copy(update={"arms": result.arms[::-1]})
-    assert [setting.context for setting in Index(turned).settings] == list(DISTANCES)
+    assert [setting.context for setting in Index(turned).settings] == [*DISTANCES]
     unknown = result.model_copy(update={"distances": {}})
-    assert [setting.title for setting in Index(unknown).settings] == list(DISTANCES)
+    assert [setting.title for setting in Index(unknown).settings] == [f"at {where}" for where in DISTANCES]
 
 
 def test_a_protection_has_one_colour_at_every_distance() -> None:
-    index = Index(transport(True))
+    index = Index(transport(every=True))
     colours = {arm.protection: {index.colour(a) for a in index.arms if a.label == arm.label} for arm in index.arms}
     assert all(len(each) == 1 for each in colours.values())
-    assert len(set.union(*colours.values())) == len(EVERY_ARM)
-
-
-def test_the_page_is_well_formed_and_fetches_nothing() -> None:
-    read = Page(page(True))
-    assert not read.wrong
-    assert not read.open
-    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    wanted = {attributes.get("for") for tag, attributes in read.tags if tag == "label"}
-    wanted |= {name for _, a in read.tags for name in (a.get("aria-describedby") or "").split()}
-    assert wanted <= set(ids)
-    inputs = {attributes["id"] for tag, attributes in read.tags if tag in {"input", "select"}}
-    assert inputs <= wanted, "a field without a label"
-    for tag, attributes in read.tags:
-        assert tag not in {"link", "img", "iframe", "object", "embed", "base"}
-        assert "src" not in attributes
+    assert len(set.union(*colours.values())) == len(EVERY_TRANSPORT)
 
 
 def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
@@ -146,7 +100,7 @@ def test_published_figures_go_by_levels_and_series() -> None:
         "published, Percona Server 5.6.13",
         "published, Percona Server 5.6.13, static",
     ]
-    assert [row.cells[4].text.replace(fmt.NBSP, " ") for row in far] == ["−45.1 %", "−38.3 %", "−35.4 %"]
+    assert [spaced(row.cells[4].text) for row in far] == ["−45.1 %", "−38.3 %", "−35.4 %"]
     assert {cell.text for row in far for cell in row.cells[1:4]} == {""}
     rows = [(row.cells[0].text, row.kind) for row in table(index, views(index)[1], FILES).rows]
     assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
@@ -174,15 +128,17 @@ def test_a_rate_that_falls_is_a_loss_in_every_report() -> None:
 
 def test_the_answer_has_three_headlines_and_details() -> None:
     for every in (False, True):
-        sentences = transport(every).answer
+        sentences = transport(every=every).answer
         assert len(told(sentences, "answer")) == 3
     details = told(transport().answer, "detail")
     assert len(details) == 4
     assert all(text.count("'") == 2 for text in details), "the metric is named once in a sentence"
-    assert told(transport(True).answer, "answer")[0].startswith(
+    assert told(transport(every=True).answer, "answer")[0].startswith(
         "Of 5 protections TLS, modern suite, rsa-2048 costs most"
     )
-    assert "is among the cheapest" in told(transport(True).answer, "answer")[1], "the tunnels cannot be told apart"
+    assert "is among the cheapest" in told(transport(every=True).answer, "answer")[1], (
+        "the tunnels cannot be told apart"
+    )
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
@@ -196,19 +152,19 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
 
 def test_the_third_headline_follows_the_verdicts() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
-    none = told(answered(with_effects({"verdict": Verdict.NO_COST}, others)), "answer")[2]
+    none = answered(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
     assert none == "No cost was found in 'query, 1 connection' and 'queries a second, 32 connections'."
-    unknown = told(answered(with_effects({"verdict": Verdict.UNRESOLVED}, others)), "answer")[2]
+    unknown = answered(with_effects({"verdict": Verdict.UNRESOLVED}, others), "answer")[2]
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
 def test_one_setting_and_few_arms_are_told_as_ever() -> None:
-    result = make_result()
+    result = mongodb()
     assert not told(result.answer, "detail")
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]
     alone = transport().model_copy(update={"arms": near, "effects": effects})
-    headlines = told(answered(alone), "answer")
+    headlines = answered(alone, "answer")
     assert len(headlines) == 1
     assert headlines[0].startswith("On the wire, TLS, modern suite, rsa-2048 loses ")
 
@@ -221,7 +177,7 @@ def test_an_arm_in_error_at_one_distance_says_where() -> None:
 
 
 def test_the_links_are_evidence() -> None:
-    for text in (render_markdown(transport()), page().replace(fmt.NBSP, " ")):
+    for text in (render_markdown(transport()), spaced(page())):
         assert "TCP_INFO" in text
         assert "44.679 ms" in text
         assert "channels" in text
@@ -241,7 +197,7 @@ def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
     free = with_sections(result, break_even=points)
     (found,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
     assert {cell.text for row in found.rows for cell in row.cells[1:]} == {"always"}
-    assert "from the first query on at lan" in told(answered(free), "break_even")[0]
+    assert "from the first query on at lan" in answered(free, "break_even")[0]
 
 
 def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
@@ -250,7 +206,7 @@ def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
     said = "costs under 5 % from 844 queries a connection at the earliest, or never (this run cannot tell which) at lan"
-    assert said in told(answered(unsure), "break_even")[0]
+    assert said in answered(unsure, "break_even")[0]
 
 
 def test_a_run_without_a_cost_model_has_no_calculator() -> None:

@@ -8,18 +8,22 @@ import pytest
 
 from costof.analysis.index import SAME_SET_UP, Index
 from costof.document.blocks import Table
-from costof.ledger.ledger import Ledger
+from costof.ledger.ledger import Ledger, LostRecord
 from costof.report import analyse
 from costof.report.result import Result
 from costof.sections.recommendations import SECTION as RECOMMENDATIONS
 from costof.sections.sync_tree import Tree, followers_of, initials, places, shape
 from costof.statistics.estimate import Verdict
+from tests.fake_run import fake_run, plan_of
+from tests.truths.mongodb_chained_replication import CHANGED, ReplicationTruth, members
 
-from .replication_ledger import CHANGED, members, replication_ledger, replication_plan
+
+def ledger_of(folder: Path, profile: str = "quick", target: str | None = None) -> Ledger:
+    return fake_run(folder / "run", plan_of("mongodb-chained-replication", profile, target=target), ReplicationTruth())
 
 
 def result_of(folder: Path, profile: str, target: str | None = None) -> Result:
-    return analyse(replication_ledger(folder / "run", replication_plan(profile, target=target)))
+    return analyse(ledger_of(folder, profile, target))
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +107,7 @@ def test_a_target_is_told_what_its_write_concerns_cost(tmp_path: Path) -> None:
 
 
 def test_an_arm_that_is_lost_is_said_and_the_others_are_answered(tmp_path: Path) -> None:
-    from costof.ledger.ledger import LostRecord
-
-    ledger: Ledger = replication_ledger(tmp_path / "run", replication_plan("quick"))
+    ledger = ledger_of(tmp_path)
     ledger.append(LostRecord(arm="chain@nodes-7", detail="secondary-2 died"))
     result = analyse(ledger)
     assert next(arm.error for arm in result.arms if arm.name == "chain@nodes-7") == "secondary-2 died"

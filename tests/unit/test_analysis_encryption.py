@@ -10,6 +10,7 @@ import pytest
 from costof.analysis.index import Index
 from costof.document import format as fmt
 from costof.document.blocks import Paragraph, Table
+from costof.ledger.ledger import Ledger, SliceRecord
 from costof.report import analyse
 from costof.report.result import Result
 from costof.sections.breakdown import SECTION as BREAKDOWN
@@ -17,25 +18,31 @@ from costof.sections.breakdown import Step
 from costof.sections.sweep import SECTION as SWEEP
 from costof.statistics.estimate import Estimate
 from costof.study.plan import Plan
+from tests.fake_run import Noise, fake_run, plan_of
+from tests.truths.mysql_column_encryption import BYTES, ENCRYPTED, STATEMENTS, EncryptionTruth, Taken
 
-from .tpcc_ledger import BYTES, CORES, STATEMENTS, VALUES, Truth, tpcc_ledger, tpcc_plan
-
+STUDY = "mysql-column-encryption"
 ROUNDS = 8
 CPU = {"cpu.client": "client", "cpu.gateway": "gateway", "cpu.server": "server"}
 
 
 @cache
 def plan() -> Plan:
-    return tpcc_plan("quick", "terminals=8,16")
+    return plan_of(STUDY, "quick", "terminals=8,16")
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return analyse(tpcc_ledger(tmp_path_factory.mktemp("tpcc") / "run", plan(), rounds=ROUNDS))
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return fake_run(tmp_path_factory.mktemp("tpcc") / "run", plan(), EncryptionTruth(), rounds=ROUNDS)
 
 
-def truth(arm: str) -> Truth:
-    return Truth.of(plan().arm(arm))
+@pytest.fixture(scope="module")
+def result(ledger: Ledger) -> Result:
+    return analyse(ledger)
+
+
+def truth(arm: str) -> Taken:
+    return EncryptionTruth().taken(plan().arm(arm))
 
 
 def near(estimate: Estimate, wanted: float) -> bool:
@@ -51,7 +58,7 @@ def mean(result: Result, metric: str, arm: str) -> Estimate:
 @pytest.mark.parametrize("arm", ["0", "direct", "20", "100"])
 def test_figures_of_slices_are_what_they_truly_are(result: Result, arm: str) -> None:
     for metric, role in CPU.items():
-        assert near(mean(result, metric, arm), truth(arm).cpu[role]), metric
+        assert near(mean(result, metric, arm), truth(arm).cpu_ms[role]), metric
     # Rolled back New-Orders are operations and no committed transactions: one of 200 here.
     assert near(mean(result, "wire.transactions_per_second", arm), truth(arm).per_second * 0.995)
     assert near(mean(result, "wire.queries_per_second", arm), truth(arm).per_second * STATEMENTS)
@@ -80,11 +87,11 @@ def test_each_step_adds_what_it_truly_adds(result: Result) -> None:
         ]
         for step in found.values():
             before, after = truth(step.start), truth(step.end)
-            total = sum(after.cpu.values()) - sum(before.cpu.values())
+            total = sum(after.cpu_ms.values()) - sum(before.cpu_ms.values())
             assert near(step.ratio, after.per_second / before.per_second)
             assert near(step.total, total)
             for part in step.parts:
-                added = after.cpu[CPU[part.metric]] - before.cpu[CPU[part.metric]]
+                added = after.cpu_ms[CPU[part.metric]] - before.cpu_ms[CPU[part.metric]]
                 assert near(part.added, added), part
                 assert part.share is not None
                 assert near(part.share, added / total), part
@@ -100,11 +107,9 @@ def test_the_presence_is_from_the_arm_without_the_gateway(result: Result) -> Non
     assert step.ratio.value < 1
 
 
-def test_a_step_that_adds_nothing_has_no_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from . import tpcc_ledger as made
-
-    monkeypatch.setattr(made, "ENCRYPTED", dict.fromkeys(made.ENCRYPTED, 0.0))
-    free = analyse(tpcc_ledger(tmp_path / "run", tpcc_plan(), rounds=ROUNDS, noise=0.03))
+def test_a_step_that_adds_nothing_has_no_shares(tmp_path: Path) -> None:
+    free_of_cost = EncryptionTruth(dict.fromkeys(ENCRYPTED, 0.0))
+    free = analyse(fake_run(tmp_path / "run", plan_of(STUDY), free_of_cost, rounds=ROUNDS, noise=Noise(0.03)))
     step = steps(free)["encrypting 20 % of the columns"]
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
@@ -142,16 +147,16 @@ def test_published_figures_stand_in_a_table_of_each_share(result: Result) -> Non
     assert ["Published" in table.note for table in tables.values()] == [False, False, True]
 
 
-def test_counts_of_the_servers_are_added_up_in_the_evidence(result: Result) -> None:
+def test_counts_of_the_servers_are_added_up_in_the_evidence_with_those_of_the_warm_up(
+    result: Result, ledger: Ledger
+) -> None:
     arm = next(arm for arm in result.arms if arm.name == "100")
     facts = {name: fact for evidence in arm.evidence for name, fact in evidence.facts.items()}
-    done = sum(value.operations for value in result.values if (value.metric, value.arm) == ("wire.transaction", "100"))
-    assert facts["values encrypted by the gateway"] == f"{VALUES * done:,}"
-    assert facts["values decrypted by the driver"] == f"{VALUES * done:,}"
+    slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and record.answer.arm == "100"]
+    assert any(piece.warm_up for piece in slices)
+    done = sum(truth("100").values(piece.answer.operations) for piece in slices)
+    assert facts["values encrypted by the gateway"] == f"{done:,}"
+    assert facts["values decrypted by the driver"] == f"{done:,}"
     # What was proved before and after the run stands together.
     assert facts["columns encrypted"] == "100%"
     assert facts["consistency"] == "conditions 1 to 12 held"
-
-
-def test_the_truth_is_of_busy_cores() -> None:
-    assert truth("direct").per_second == pytest.approx(CORES * 1e3 / 6.0)

@@ -15,26 +15,25 @@ from costof.sections.mitigations import Mitigation
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.fieller import share_of
 from costof.study.plan import Plan
+from tests.fake_run import fake_run, plan_of
+from tests.truths.http_tls_termination import HANDSHAKE_MS, IN_FLIGHT, OPERATIONS, HttpTruth, Taken
 
-from . import http_ledger as made
-from .http_ledger import IN_FLIGHT, Truth, http_ledger, http_plan
-
-NOISE = 0.01
+STUDY = "http-tls-termination"
 ROUNDS = 8
 
 
 @cache
 def plan() -> Plan:
-    return http_plan("default")
+    return plan_of(STUDY, "default")
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return analyse(http_ledger(tmp_path_factory.mktemp("http") / "run", plan(), rounds=ROUNDS, noise=NOISE))
+    return analyse(fake_run(tmp_path_factory.mktemp("http") / "run", plan(), HttpTruth(), rounds=ROUNDS))
 
 
-def truth(arm: str) -> Truth:
-    return Truth.of(plan().arm(arm))
+def truth(arm: str) -> Taken:
+    return HttpTruth().taken(plan().arm(arm))
 
 
 def mitigations(result: Result) -> list[Mitigation]:
@@ -51,7 +50,7 @@ def near(estimate: Estimate, wanted: float) -> bool:
 def test_a_metric_of_whole_slices_is_operations_over_time(result: Result) -> None:
     value = next(v for v in result.values if (v.metric, v.arm) == ("wire.requests_per_second", "balancer"))
     assert near(value.mean, truth("balancer").per_second)
-    assert value.operations == ROUNDS * made.OPERATIONS
+    assert value.operations == ROUNDS * OPERATIONS
     # A rate falls towards the slow end, as every other rate does.
     assert value.percentiles["p50"] >= value.percentiles["p99"] >= value.percentiles["max"]
     burst = next(v for v in result.values if (v.metric, v.arm) == ("wire.burst", "balancer"))
@@ -88,9 +87,9 @@ def test_mitigations_are_ranked_by_what_they_gain(result: Result) -> None:
     assert mitigations(result)[-1].label == "TLS on both sides"
 
 
-def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made, "HANDSHAKE_MS", dict.fromkeys(made.HANDSHAKE_MS, 0.0))
-    free = analyse(http_ledger(tmp_path / "run", http_plan("quick"), rounds=8, noise=NOISE))
+def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path) -> None:
+    truth = HttpTruth(dict.fromkeys(HANDSHAKE_MS, 0.0))
+    free = analyse(fake_run(tmp_path / "run", plan_of(STUDY), truth))
     each = next(each for each in mitigations(free))
     assert each.recovered is None
     # The balancer's own connections still cost it, so keep-alive gains all the same.
@@ -137,13 +136,13 @@ def test_bursts_are_predicted_on_cores_that_the_parameters_are_not_from(result: 
     for name, check in checks.items():
         assert (check.clients, check.cores) == (IN_FLIGHT, truth(name).cores)
         assert near(check.measured_seconds, truth(name).burst_ms / 1e3)
-        assert check.predicted_seconds.value == pytest.approx(truth(name).burst_ms / 1e3, rel=2 * NOISE)
+        assert check.predicted_seconds.value == pytest.approx(truth(name).burst_ms / 1e3, rel=0.02)
 
 
 def test_a_role_that_waited_for_its_share_is_told(result: Result) -> None:
     cpu = next(each for each in result.cpu if (each.workload, each.arm) == ("request", "balancer"))
     assert cpu.throttled["balancer"] == pytest.approx(0.8 - truth("balancer").cores, abs=0.02)
-    elapsed = made.OPERATIONS / truth("balancer").per_second
+    elapsed = OPERATIONS / truth("balancer").per_second
     assert cpu.steal == pytest.approx(0.02 / (elapsed * 2), rel=0.05)
 
 
@@ -174,8 +173,7 @@ def test_the_answer_says_cost_mitigations_and_cores(result: Result) -> None:
 
 
 def test_unverified_certificates_are_a_caution(tmp_path: Path) -> None:
-    bare = http_plan("quick", "verify=none")
-    told = analyse(http_ledger(tmp_path / "run", bare, rounds=2, noise=NOISE)).answer
+    told = analyse(fake_run(tmp_path / "run", plan_of(STUDY, "quick", "verify=none"), HttpTruth(), rounds=2)).answer
     cautions = [each.text for each in told if each.kind == "caution"]
     assert len(cautions) == 1
     assert cautions[0].startswith("no certificate was verified with TLS at the balancer")
@@ -185,7 +183,7 @@ def test_ab_counts_a_reused_connection_as_a_connect_of_nothing(result: Result) -
     figures = {each.arm: each for each in result.sections.ab}
     assert not any("twin" in name for name in figures)
     kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
-    assert closed.complete == kept.complete == ROUNDS * made.OPERATIONS
+    assert closed.complete == kept.complete == ROUNDS * OPERATIONS
     assert closed.keep_alive == 0
     assert kept.keep_alive > 0
     assert kept.times["connect"].min == kept.times["connect"].median == 0

@@ -1,0 +1,313 @@
+"""Runs that were never measured: a real ledger of any study, by the ledger's own classes, whose truth is known.
+
+A `Truth` says what each slice of an arm takes; `Noise` is what makes slices differ all the same. Nothing hangs on the
+machine or the hour: one seed, one ledger, byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from costof.ipc.process import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer, TpccCounts
+from costof.lab.round_trips import LinkEvidence
+from costof.ledger.ledger import (
+    EndRecord,
+    EnvironmentRecord,
+    Ledger,
+    LinksRecord,
+    ProofRecord,
+    ReadyRecord,
+    SliceRecord,
+)
+from costof.statistics.histogram import new_histogram
+from costof.study.arms import PlannedArm
+from costof.study.library import load_study
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import WHOLE_SLICE
+
+NS_PER_MS = 1e6
+STARTED = "2026-01-01T00:00:00+00:00"
+#: A warm-up slice takes so many times as long: whoever counts one of them is found out.
+COLD = 3.0
+#: Of the logarithm of an operation's time within a slice, and in how many steps the times are recorded.
+SPREAD = 0.15
+STEPS = 21
+
+
+@cache
+def _shape(steps: int) -> list[float]:
+    return [NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]
+
+
+def plan_of(study: str, profile: str = "quick", *settings: str, target: str | None = None, seed: int = 1) -> Plan:
+    return resolve(load_study(study), Options(profile=profile, settings=settings, target=target, seed=seed))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of logarithms of what multiplies a slice's own times.
+
+    `drift`: of each step of a walk that all arms share from round to round. `luck`: of what one arm keeps for the whole
+    run. `correlation`: of a slice's part with that of the arm's slice before. `stalls`: the share of slices that take
+    `stalled` times as long.
+    """
+
+    slice: float = 0.01
+    drift: float = 0.0
+    luck: float = 0.0
+    correlation: float = 0.0
+    stalls: float = 0.0
+    stalled: float = 2.0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A slice's own: what its times are multiplied by, and more numbers where it needs them."""
+
+    times: float
+    source: np.random.Generator
+
+    def more(self, deviation: float) -> float:
+        """Another factor around 1."""
+        return float(np.exp(self.source.normal(0, deviation)))
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one slice was, as its instrument (`cpu_seconds['client']` among it) and the servers tell it."""
+
+    operations: int
+    seconds: float
+    phases: dict[str, Phase]
+    cpu_seconds: dict[str, float]
+    evidence: dict[str, Any]
+    tls: dict[str, int] | None = field(default_factory=dict)
+    held_back_seconds: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    steal_seconds: float = 0.0
+    errors: list[ClassifiedError] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+    """Of the answer: `http`, `tpcc`, `decrypted`."""
+
+
+def phase_of(
+    milliseconds: float,
+    count: int = 1,
+    round_trips: int | None = None,
+    sent: float | None = None,
+    received: float | None = None,
+    *,
+    link_ms: float = 0.0,
+    spread: float = SPREAD,
+) -> Phase:
+    """`count` operations around a mean, which is met: log-normal in a few steps, with the link's time on top.
+
+    Round trips and bytes are those of one operation.
+    """
+    steps = min(STEPS, count)
+    factors = np.exp(spread * np.array(_shape(steps)))
+    each, left = divmod(count, steps)
+    counts = np.full(steps, each)
+    counts[steps // 2] += left
+    values = milliseconds * factors * count / float((factors * counts).sum()) + link_ms
+    nanoseconds = [max(1, round(value * NS_PER_MS)) for value in values]
+    histogram = new_histogram()
+    pairs = list(zip(nanoseconds, map(int, counts), strict=True))
+    for value, number in pairs:
+        histogram.record_value(value, number)
+    return Phase(
+        count=count,
+        sum_ns=sum(value * number for value, number in pairs),
+        sum_squares_ns2=float(sum(value**2 * number for value, number in pairs)),
+        min_ns=nanoseconds[0],
+        max_ns=nanoseconds[-1],
+        round_trips=None if round_trips is None else round_trips * count,
+        bytes_sent=None if sent is None else round(sent * count),
+        bytes_received=None if received is None else round(received * count),
+        histogram=histogram.encode().decode(),
+    )
+
+
+class Truth:
+    """Of any study: an operation of every phase takes a millisecond on the control, of which it loses what is asked.
+
+    `effects` are what an arm's times, CPU and servers' figures are multiplied by, by workload and the arm's protection.
+    A study whose reports need more of its slices has a truth of its own (`tests/truths`).
+    """
+
+    def __init__(self, effects: Mapping[tuple[str, str], float] | None = None) -> None:
+        self.effects = effects or {}
+
+    def environment(self) -> dict[str, Any]:
+        return {"costof": "0.1.0", "cores": 2}
+
+    def proofs(self, arm: PlannedArm) -> list[dict[str, str]]:
+        """What the service proves of an arm, before the run and once it is over."""
+        return []
+
+    def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:
+        """Why the slice of this round is discarded."""
+        return None
+
+    def links(self, plan: Plan) -> list[LinkEvidence]:
+        """Links are a little later than they were asked to be."""
+        late = {"ICMP": (0.031, 0.194), "TCP_INFO": (0.047, 0.22)}
+        distance = plan.study.distance_factor
+        if distance is None or plan.target:
+            return []
+        asked = {control.levels[distance]: plan.study.round_trip_ms(control.levels) for control in plan.controls}
+        return [
+            LinkEvidence(name=name, asked_ms=ms, method=method, median_ms=ms + median, p99_ms=ms + p99, probes=20)
+            for name, ms in asked.items()
+            for method, (median, p99) in late.items()
+        ]
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        times = self.effects.get((workload, arm.protection), 1.0) * chance.times
+        operations, link = 100, plan.study.round_trip_ms(arm.levels)
+        metrics = [metric for metric in plan.study.metrics.values() if metric.workload == workload]
+        named = [metric.phase.partition(".")[::2] for metric in metrics]
+        found = Slice(
+            operations=operations,
+            seconds=operations * (times + link) / plan.workers(workload, arm) / 1e3,
+            phases={
+                name or kind: phase_of(times, operations, 1, 100, 300, link_ms=link)
+                for kind, name in named
+                if kind == "bytes" or (not name and kind != WHOLE_SLICE)
+            },
+            cpu_seconds=dict.fromkeys(("client", "server", *_named(named, "cpu")), operations * times / 4000.0),
+            evidence={"connections": operations, "server": "10.205.0.2:4000"},
+            figures=dict.fromkeys(_named(named, "server"), times),
+        )
+        if _named(named, "tpcc"):
+            counts = {"rolled_back": 0, "deadlocks": 0, "lock_timeouts": 0}
+            found.more["tpcc"] = TpccCounts(committed={"payment": operations}, statements=operations, **counts)
+        return found
+
+
+def _named(phases: list[tuple[str, str]], kind: str) -> list[str]:
+    return [name for of, name in phases if of == kind]
+
+
+def fake_run(
+    folder: Path,
+    plan: Plan,
+    truth: Truth,
+    *,
+    rounds: int = 8,
+    noise: Noise = Noise(),
+    seed: int = 1,
+    refused: Mapping[str, str] | None = None,
+    partial: str | None = None,
+) -> Ledger:
+    """A whole run of so many rounds after one to warm up; the instrument `refused` these arms, with a reason.
+
+    What else befell it is appended by who wants it.
+    """
+    refused = refused or {}
+    source = np.random.default_rng(seed)
+    ledger = Ledger.create(plan, folder)
+    ledger.append(EnvironmentRecord(started=STARTED, facts=truth.environment()))
+    for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
+        ledger.append(ready_record(plan, view, refused))
+    proofs = [(arm.name, facts, index) for arm in plan.arms for index, facts in enumerate(truth.proofs(arm))]
+    for name, facts, _ in (proof for proof in proofs if proof[2] == 0):
+        ledger.append(ProofRecord(arm=name, facts=facts))
+    if links := truth.links(plan):
+        ledger.append(LinksRecord(links=links))
+    arms = [arm for arm in plan.arms if arm.name not in refused]
+    chances = _Chances(noise, source, arms)
+    for number in range(-1, rounds) if rounds else ():
+        chances.next_round()
+        for workload in plan.study.workloads:
+            for arm in arms:
+                chance = chances.of(workload, arm, COLD if number < 0 else 1.0)
+                ledger.append(_record(plan, truth, number, workload, arm, chance))
+    for name, facts, _ in (proof for proof in proofs if proof[2]):
+        ledger.append(ProofRecord(arm=name, facts=facts))
+    ledger.append(EndRecord(partial=partial, steal_share=0.01))
+    return ledger
+
+
+class _Chances:
+    """The walk of a run's noise from slice to slice."""
+
+    def __init__(self, noise: Noise, source: np.random.Generator, arms: list[PlannedArm]) -> None:
+        self._noise, self._source = noise, source
+        self._drift = 0.0
+        self._luck = {arm.name: source.normal(0, noise.luck) for arm in arms}
+        self._last: dict[tuple[str, str], float] = {}
+
+    def next_round(self) -> None:
+        self._drift += self._source.normal(0, self._noise.drift)
+
+    def of(self, workload: str, arm: PlannedArm, times: float) -> Chance:
+        noise = self._noise
+        own = self._source.normal(0, noise.slice * np.sqrt(1 - noise.correlation**2))
+        own += noise.correlation * self._last.get((workload, arm.name), 0.0)
+        self._last[workload, arm.name] = own
+        stalled = noise.stalled if self._source.random() < noise.stalls else 1.0
+        factor = float(np.exp(own + self._drift + self._luck[arm.name]))
+        return Chance(factor * stalled * times, self._source)
+
+
+def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:
+    found = truth.slice(plan, workload, arm, chance)
+    return SliceRecord(
+        round=number,
+        warm_up=number < 0,
+        view=plan.study.workloads[workload].view,
+        workload=workload,
+        answer=answer_of(found, workload, arm.name),
+        server_connections=None if found.tls is None else int(found.evidence.get("connections", 0)),
+        server_tls=found.tls,
+        server_cpu_seconds={role: used for role, used in found.cpu_seconds.items() if role != "client"},
+        server_held_back_seconds=found.held_back_seconds,
+        server_figures=found.figures,
+        server_facts=found.facts,
+        server_counts=found.counts,
+        steal_seconds=found.steal_seconds,
+        mismatch=truth.mismatch(arm, workload, number),
+    )
+
+
+def answer_of(found: Slice, workload: str, arm: str) -> SliceAnswer:
+    """What the instrument would say of a slice."""
+    return SliceAnswer(
+        id=1,
+        arm=arm,
+        workload=workload,
+        started_unix_ns=0,
+        elapsed_ns=round(found.seconds * 1e9),
+        operations=found.operations,
+        errors=found.errors,
+        phases=found.phases,
+        cpu_ns={"client": round(found.cpu_seconds.get("client", 0.0) * 1e9)},
+        peak_memory_bytes=10**7,
+        evidence=found.evidence,
+        **found.more,
+    )
+
+
+def error_of(error_class: str, detail: str, count: int = 1) -> ClassifiedError:
+    return ClassifiedError.model_validate({"class": error_class, "detail": detail, "count": count})
+
+
+def ready_record(plan: Plan, view: str = "wire", refused: Mapping[str, str] | None = None) -> ReadyRecord:
+    told = {name: error_of("tls_refused", detail) for name, detail in (refused or {}).items()}
+    arms = [
+        ReadyArm(name=arm.name, server=None if arm.name in told else "10.0.0.1:3306", error=told.get(arm.name))
+        for arm in plan.arms
+    ]
+    instrument = "costof-engine" if view == "wire" else "driver"
+    ready = Ready(instrument=instrument, versions={}, self_cost_ns={"timer": 21.4}, arms=arms)
+    return ReadyRecord(view=view, ready=ready)

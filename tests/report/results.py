@@ -1,0 +1,166 @@
+"""What the tests of reports look at: results of fake runs, and their renderings."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from costof.analysis.models import Sentence
+from costof.document import format as fmt
+from costof.report import analyse, answer, render_html, render_terminal
+from costof.report.result import Result
+from tests.fake_run import STARTED, Noise, fake_run, plan_of
+from tests.truths import TRUTHS
+
+MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
+REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
+NOISE = Noise(0.01, drift=0.03)
+DISTANCES = ("lan", "us-us", "us-eu")
+TUNNELS = ("ssh-aes256-cbc", "ssh-aes256-ctr", "ssh-chacha20-poly1305", "ssh-aes256-gcm")
+EVERY_TRANSPORT = ("tls", *TUNNELS)
+EVIL = "<script>alert('x')</script>"
+VOID = {"meta", "br", "col", "link", "img", "input", "hr"}
+Golden = Callable[[str, str], None]
+"""What the fixture `golden` is: a file's name and the text it should hold."""
+
+
+@cache
+def result_of(
+    study: str, profile: str = "quick", *settings: str, rounds: int = 6, partial: str | None = None
+) -> Result:
+    """Of a fake run of the study's truth, made once for all tests that look at it."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / f"{STARTED[:10]}-{study}"
+        plan = plan_of(study, profile, *settings)
+        return analyse(fake_run(run, plan, TRUTHS[study], rounds=rounds, noise=NOISE, partial=partial))
+
+
+def mongodb(**changes: Any) -> Result:
+    """One setting, two views, one protected arm; `changes` replace fields of it."""
+    return result_of(MONGODB, rounds=10).model_copy(update=changes)
+
+
+def two_keys() -> Result:
+    return result_of(MONGODB, "quick", "key=ecdsa-p256,rsa-4096", rounds=10)
+
+
+def transport(*, every: bool = False, **changes: Any) -> Result:
+    """Three distances, two or all protected arms at each."""
+    settings = [f"transport=plain,{','.join(EVERY_TRANSPORT)}"] if every else []
+    return result_of(TRANSPORT, "default", *settings, rounds=12).model_copy(update=changes)
+
+
+def empty() -> Result:
+    """Of a run that was stopped before its first round ended."""
+    return result_of(MONGODB, rounds=0, partial="interrupted before the first round")
+
+
+def with_sections(result: Result, **changes: Any) -> Result:
+    """With other numbers of these sections."""
+    return result.model_copy(update={"sections": result.sections.model_copy(update=changes)})
+
+
+def answered(result: Result, kind: str) -> list[str]:
+    """What the sections say of a result that was changed."""
+    return told(answer(result, result.sections), kind)
+
+
+def without_figures(result: Result, arm: str, error: str) -> Result:
+    """As a run leaves an arm that was never measured."""
+    failed = with_error(result, arm, error)
+    arms = [each.model_copy(update={"evidence": []}) if each.name == arm else each for each in failed.arms]
+    values = [value for value in result.values if value.arm != arm]
+    effects = [effect for effect in result.effects if effect.arm != arm]
+    return result.model_copy(update={"arms": arms, "values": values, "effects": effects})
+
+
+def with_error(result: Result, arm: str, error: str) -> Result:
+    arms = [each.model_copy(update={"error": error}) if each.name == arm else each for each in result.arms]
+    return result.model_copy(update={"arms": arms})
+
+
+def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:
+    """What a console of this width shows; without `colour` it is a pipe."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
+    console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    render_terminal(result, console)
+    return raw.getvalue().decode(encoding)
+
+
+_DRAWN: dict[str, str] = {}
+
+
+def drawn(result: Result) -> str:
+    """The page of a result, drawn once for all tests that look at it."""
+    key = result.model_dump_json()
+    if key not in _DRAWN:
+        _DRAWN[key] = render_html(result)
+    return _DRAWN[key]
+
+
+def spaced(text: object) -> str:
+    """Without spaces that hold words together."""
+    return str(text).replace(fmt.NBSP, " ")
+
+
+def told(sentences: list[Sentence], kind: str) -> list[str]:
+    return [spaced(each.text) for each in sentences if each.kind == kind]
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and every tag that was not closed where it should have been.
+
+    `outline` is how the page is laid out: what stands in what, headings in their words, tables by their size. `text` is
+    all words but those of pictures.
+    """
+
+    BOXES = frozenset({"header", "nav", "section", "details", "form", "noscript", "table", "footer"})
+    TITLES = frozenset({"h1", "h2", "h3", "summary", "label", "button"})
+    LONE = frozenset({"svg", "script", "input", "select"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.outline: list[str] = []
+        self.text = ""
+        self._rows: list[int] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("tr", "td", "th") and "table" in self.open:
+            self._rows = [*self._rows, 0] if tag == "tr" else [*self._rows[:-1], self._rows[-1] + 1]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in self.BOXES | self.TITLES | self.LONE and "svg" not in self.open:
+            name = dict(attrs).get("id")
+            depth = sum(each in self.BOXES for each in self.open)
+            self.outline.append("  " * depth + tag + (f" #{name}" if name and tag != "svg" else ""))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data if not {"svg", "style", "script"} & set(self.open) else ""
+        if (self.TITLES | {"caption"}) & set(self.open) and data.strip():
+            self.outline[-1] += " " + " ".join(data.split())
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+        if tag == "table":
+            self.outline[-1] += f": {len(self._rows)} rows of {max(self._rows)}"
+            self._rows = []
+
+    def ids(self) -> list[str | None]:
+        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]

@@ -1,0 +1,48 @@
+"""One URL, told in ab's own layout."""
+
+from __future__ import annotations
+
+from costof.cli.ab_text import Asked, render_ab
+from costof.ipc.process import SliceAnswer
+from costof.sections.ab.figures import ab_figures
+from tests.fake_run import Slice as Told
+from tests.fake_run import answer_of, error_of, phase_of
+from tests.report.results import Golden
+from tests.truths.http_tls_termination import counts_of
+
+
+def answer(operations: int, tls: bool) -> SliceAnswer:
+    times = {"connect": 1.2, "waiting": 201.0, "processing": 202.0, "request": 203.2} | ({"tls": 1.0} if tls else {})
+    opened = max(1, operations // 100)
+    phases = {name: phase_of(ms, opened if name in ("connect", "tls") else operations) for name, ms in times.items()}
+    told = Told(
+        operations, 1.07, phases, {}, {"connections": opened}, more={"http": counts_of(operations, operations - opened)}
+    )
+    return answer_of(told, "request", "url")
+
+
+def test_it_looks_as_agreed(golden: Golden) -> None:
+    found = answer(1000, tls=True)
+    assert found.http is not None
+    http = found.http.model_copy(update={"statuses": {"200": 990, "404": 10}, "other_length": 10})
+    late = [error_of("timeout", "no answer within 10,000 ms", 3)]
+    figures = ab_figures("url", "request", 200, [found.model_copy(update={"http": http, "errors": late})])
+    assert figures is not None
+    asked = Asked(
+        host="shop.example",
+        port=443,
+        path="/?wait=200",
+        keep_alive=True,
+        software="nginx/1.22.1",
+        tls="TLSv1.3,TLS_AES_256_GCM_SHA384,rsa-2048",
+        server_name="shop.example",
+    )
+    golden("ab.txt", render_ab(asked, figures))
+
+
+def test_one_request_has_no_percentiles() -> None:
+    figures = ab_figures("url", "request", 1, [answer(1, tls=False)])
+    assert figures is not None
+    text = render_ab(Asked("h", 80, "/", False, None, None), figures)
+    for word in ("Percentage of the requests", "SSL/TLS", "Keep-Alive"):
+        assert word not in text

@@ -1,0 +1,143 @@
+"""The parts of reports in Markdown and in the terminal, at the widths people have."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from costof.analysis.models import Sentence
+from costof.document import format as fmt
+from costof.document.markdown import escape
+from costof.report import render_markdown
+from costof.report.result import Result
+from costof.statistics.estimate import Verdict
+from tests.report.results import answered, empty, mongodb, printed, spaced, two_keys, with_error, without_figures
+
+INTERVAL = re.compile(r"\[−?[\d.,]+, −?[\d.,]+\]")
+
+
+def costs(markdown: str) -> str:
+    return markdown[markdown.index("## What it costs") : markdown.index("## Why")]
+
+
+@pytest.mark.parametrize("width", [76, 80, 100, 140])
+def test_every_interval_is_whole(width: int) -> None:
+    text = printed(mongodb(), width)
+    intervals = INTERVAL.findall(costs(render_markdown(mongodb())))
+    assert len(intervals) > 15
+    assert not [each for each in intervals if each not in text]
+    assert "…" not in text.replace("mongodb://…", "")
+
+
+def test_a_pipe_gets_neither_colours_nor_trailing_blanks() -> None:
+    text = printed(mongodb())
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+    assert "\x1b[" in printed(mongodb(), colour=True)
+
+
+def test_a_console_without_unicode_gets_ascii() -> None:
+    text = printed(mongodb(), 80, encoding="latin-1")
+    assert text.isascii()
+    assert re.search(r"\[-0\.\d+, 0\.\d+\]", text)
+    assert re.search(r"3\.\d+x", text)
+
+
+def test_answer_comes_before_the_table() -> None:
+    text = " ".join(printed(mongodb()).split())
+    assert text.index("On the wire, TLS 1.3") < text.index("published")
+
+
+def test_the_twin_is_noise_and_never_a_row() -> None:
+    text = printed(mongodb(), 140)
+    assert "plain-twin" not in text
+    assert "Noise floor" in text
+    assert "Noise floor" not in printed(mongodb(noise_floor=[]), 140)
+    markdown = render_markdown(mongodb())
+    assert "plain-twin" not in markdown[: markdown.index("## Evidence")]
+
+
+def test_partial_run_says_so_before_the_answer() -> None:
+    text = printed(mongodb(partial="interrupted (Ctrl-C) in round 7"))
+    assert text.index("PARTIAL RUN: interrupted (Ctrl-C) in round 7") < text.index("adds")
+    assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())
+
+
+def test_runs_without_rounds_or_effects() -> None:
+    assert "This run has no answer" in printed(empty())
+    for text in (printed(empty()), render_markdown(empty())):
+        assert "No round was completed" in text
+    for text in (printed(mongodb(effects=[])), render_markdown(mongodb(effects=[]))):
+        assert "No arm could be compared" in text
+
+
+def test_arm_in_error_is_named_with_its_reason() -> None:
+    reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls-rsa-4096"
+    result = with_error(two_keys(), arm, reason)
+    assert f"TLS 1.3, rsa-4096 was measured in part only: {reason}" in printed(result, 140)
+    nothing = without_figures(result, arm, reason)
+    for text in (printed(nothing, 140), render_markdown(nothing)):
+        assert f"TLS 1.3, rsa-4096 has no figures: {reason}" in text
+
+
+def with_needed(seconds: float) -> Result:
+    """All unresolved."""
+    far = {"verdict": Verdict.UNRESOLVED, "needed_seconds": seconds}
+    return mongodb(effects=[each.model_copy(update=far) for each in mongodb().effects])
+
+
+def test_unresolved_names_the_time_it_needs() -> None:
+    assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
+    (advice,) = answered(with_needed(600.0), "next")
+    assert advice.endswith("would take about 10 min more of measuring (--budget).")
+
+
+def test_where_only_days_of_rounds_would_do_less_noise_is_advised() -> None:
+    noisy = with_needed(36 * 3600.0)
+    assert "unresolved; too noisy" in printed(noisy, 140)
+    assert " h more" not in printed(noisy, 140)
+    (advice,) = answered(noisy, "next")
+    assert "a machine with nothing else running, longer slices (--profile default), or a larger margin" in advice
+    headline = {metric.name for metric in noisy.metrics if metric.headline}
+    worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
+    assert f"a cost of more than {100 * (worst - 1):.1f} % is unlikely" in advice
+
+
+def test_without_published_figures() -> None:
+    for text in (printed(mongodb(published=None)), render_markdown(mongodb(published=None))):
+        assert "ublished" not in text
+
+
+def test_errors_warnings_and_cautions() -> None:
+    cautions = [Sentence(kind="caution", text="The load generator was the limit.")]
+    text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=cautions), 140)
+    assert re.search(r"\d+ × timeout in wire_connect on tls; the first: no answer within 10,000 ms in auth", text)
+    assert "Steal was 4 %." in text
+    assert "[bold red]not[/]" in text, "markup in words is printed as it stands"
+    assert "Caution: The load generator was the limit." in text
+
+
+def test_every_table_in_markdown_has_as_many_cells_in_each_row() -> None:
+    tables = [block.splitlines() for block in render_markdown(two_keys()).split("\n\n") if block.startswith("|")]
+    assert len(tables) >= 5
+    for rows in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a|b", "a\\|b"),
+        ("<script>", "\\<script\\>"),
+        ("two\nlines", "two lines"),
+        ("*x* `y`", "\\*x\\* \\`y\\`"),
+        ("[a](http://b)", "[a\\](http://b)"),
+        ("1.9 ms [1.8, 2.0]", "1.9 ms [1.8, 2.0]"),
+        ("snake_case _x_", "snake_case \\_x\\_"),
+        ("# no heading", "\\# no heading"),
+    ],
+)
+def test_words_of_others_are_no_markup(text: str, escaped: str) -> None:
+    assert escape(text) == escaped
+    assert fmt.NBSP not in render_markdown(mongodb())

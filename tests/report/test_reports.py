@@ -1,0 +1,142 @@
+"""The reports of every study, as somebody last looked at them and agreed: `pytest tests/report --update-golden`.
+
+A golden file each in Markdown and in the terminal; of the page its outline, for what it says is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.cells import cell_len
+
+from costof.document import format as fmt
+from costof.report import render_markdown
+from costof.report.result import Result
+from tests.report.results import (
+    ENCRYPTION,
+    HTTP,
+    MONGODB,
+    REPLICATION,
+    TRANSPORT,
+    Golden,
+    Page,
+    drawn,
+    printed,
+    result_of,
+    spaced,
+    transport,
+    two_keys,
+    with_sections,
+)
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
+#: The smallest runs in which every section of a study has something to say.
+SMALL = {
+    ENCRYPTION: ("encrypted=direct,0,100",),
+    HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
+    MONGODB: (),
+    REPLICATION: (),
+    TRANSPORT: (),
+}
+#: Those with the widest tables.
+WIDE = {
+    "two keys": two_keys,
+    "every transport": lambda: transport(every=True),
+    "published trees": lambda: result_of(REPLICATION, "published"),
+    "published encryption": lambda: result_of(ENCRYPTION, "published"),
+    "every mitigation": lambda: result_of(HTTP, "default"),
+}
+WORDS_OF_DISTANCE = ("farther", "Near and far", "distance", "calculator", "round-trip")
+
+
+def small(study: str) -> Result:
+    return result_of(study, "quick", *SMALL[study])
+
+
+@pytest.mark.parametrize("study", SMALL)
+def test_markdown_looks_as_agreed(study: str, golden: Golden) -> None:
+    golden(f"{study}.md", render_markdown(small(study)))
+
+
+@pytest.mark.parametrize("study", SMALL)
+def test_terminal_looks_as_agreed(study: str, golden: Golden) -> None:
+    golden(f"{study}.txt", printed(small(study), 100))
+
+
+def test_the_page_is_laid_out_as_agreed(golden: Golden) -> None:
+    golden("page.txt", "\n".join(Page(drawn(small(TRANSPORT))).outline) + "\n")
+
+
+@pytest.mark.parametrize("study", SMALL)
+def test_a_result_is_what_its_schema_says(study: str) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
+    jsonschema.validate(json.loads(small(study).model_dump_json()), schema)
+
+
+@pytest.mark.parametrize("width", [50, 80, 100, 140])
+@pytest.mark.parametrize("name", WIDE)
+def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
+    assert max(map(cell_len, printed(WIDE[name](), width).splitlines())) <= width
+
+
+def test_no_figure_of_abs_list_is_broken() -> None:
+    """A console of 80 columns holds every percentile of every arm whole."""
+    result = WIDE["every mitigation"]()
+    text = printed(result, 80)
+    for figures in result.sections.ab:
+        for value in figures.percentiles.values():
+            wanted = fmt.number(value, min(2, fmt.significant_decimals(value)))
+            assert re.search(rf"(?<![\d,.]){re.escape(wanted)}\b", text)
+
+
+def test_sections_of_distance_are_not_in_a_study_without_one() -> None:
+    result = small(HTTP)
+    for text in (printed(result), render_markdown(result), Page(drawn(result)).text):
+        assert not [word for word in WORDS_OF_DISTANCE if word in text]
+
+
+def test_the_page_shows_every_arm_as_ab_prints_it_and_what_each_mitigation_recovers() -> None:
+    result = small(HTTP)
+    page = drawn(result)
+    assert '<section id="mitigations"' in page
+    assert "What each mitigation recovers" in page
+    for figures in result.sections.ab:
+        assert f"({figures.arm})" in page
+    assert page.count(": connection times</caption>") == len(result.sections.ab)
+
+
+def test_markdown_tells_the_effect_beside_abs_figure() -> None:
+    result = small(HTTP)
+    text = render_markdown(result)
+    arm = next(arm for arm in result.arms if not arm.control and not arm.twin)
+    effect = next(e for e in result.effects if (e.metric, e.arm) == ("wire.requests_per_second", arm.name))
+    assert effect.ratio is not None
+    part = text[text.index(f"({arm.name})") :]
+    line = next(line for line in part.splitlines() if line.startswith("| Requests per second"))
+    assert spaced(fmt.relative(effect.ratio)) in line
+
+
+def test_the_page_says_where_the_loss_goes_in_the_study_that_asks() -> None:
+    result = result_of(ENCRYPTION)
+    page = drawn(result)
+    section = re.search(r'<section id="breakdown".*?</section>', page, flags=re.DOTALL)
+    assert section is not None
+    assert "driver (client)" in section[0]
+    assert "the gateway&#39;s presence" in section[0]
+    assert page.count("by terminals</caption>") == 3
+    assert 'id="breakdown"' not in drawn(with_sections(result, breakdown=None))
+
+
+def test_every_tree_is_drawn_once_and_named_by_arm() -> None:
+    result = WIDE["published trees"]()
+    section = drawn(result).split('<section id="sync_tree"')[1].split("</section>")[0]
+    wide, _ = re.findall(r"<svg.*?</svg>", section, flags=re.DOTALL)
+    # Three sizes as a star, three as a chain, and what MongoDB chose at 15 nodes.
+    assert len(re.findall(r">\s*\d+ members: [a-z ]+<", wide)) == 7
+    assert len(re.findall(r">\s*R8\s*<", wide)) == 3
+    assert "as star: no difference: same tree" in section

@@ -1,0 +1,18 @@
+"""What the arms of each study truly take: a module for each whose reports need more than `fake_run.Truth` tells."""
+
+from __future__ import annotations
+
+from tests.fake_run import Truth
+from tests.truths.http_tls_termination import HttpTruth
+from tests.truths.mongodb_chained_replication import ReplicationTruth
+from tests.truths.mongodb_tls import MongodbTruth
+from tests.truths.mysql_column_encryption import EncryptionTruth
+from tests.truths.mysql_transport import TransportTruth
+
+TRUTHS: dict[str, Truth] = {
+    "http-tls-termination": HttpTruth(),
+    "mongodb-chained-replication": ReplicationTruth(),
+    "mongodb-tls": MongodbTruth(),
+    "mysql-column-encryption": EncryptionTruth(),
+    "mysql-transport": TransportTruth(),
+}

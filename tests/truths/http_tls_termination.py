@@ -1,0 +1,106 @@
+"""`http-tls-termination`: a balancer's CPU share decides.
+
+Requests a second are the balancer's cores over the CPU time of one request, at most what 200 in flight get done at
+200 ms each. A burst lasts the origin's 200 ms and the balancer's CPU time on its cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from costof.ipc.process import HttpCounts
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Chance, Slice, Truth, phase_of
+
+WAIT_MS = 200.0
+IN_FLIGHT = 200
+REQUEST_MS = 0.25
+CONNECT_MS = 0.15
+#: CPU of the balancer for a TLS handshake, ms, by where TLS ends and what makes it cheaper.
+HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
+CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
+LEAST_CONNECT_MS = 0.3
+OPERATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an arm really takes: CPU of the balancer for one request, and for one client of a burst."""
+
+    cores: float
+    cpu_ms: float
+    client_ms: float
+
+    @property
+    def per_second(self) -> float:
+        return min(IN_FLIGHT / (WAIT_MS + 1.0) * 1e3, self.cores * 1e3 / self.cpu_ms)
+
+    @property
+    def burst_ms(self) -> float:
+        return WAIT_MS + IN_FLIGHT * self.client_ms / self.cores
+
+
+class HttpTruth(Truth):
+    def __init__(self, handshake_ms: Mapping[str, float] = HANDSHAKE_MS) -> None:
+        super().__init__()
+        self._handshake_ms = handshake_ms
+
+    def taken(self, arm: PlannedArm) -> Taken:
+        levels = arm.levels
+        if levels["termination"] == "direct":
+            return Taken(64.0, 1e-6, 1e-6)
+        handshake = self._handshake_ms[levels["termination"]]
+        for level in (levels.get("key", ""), levels.get("resumption", "")):
+            handshake *= CHEAPER.get(level, 1.0)
+        new = CONNECT_MS + handshake
+        return Taken(float(levels["balancer_cpu"]), REQUEST_MS + new / int(levels["keep_alive"]), REQUEST_MS + new)
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        taken, tls = self.taken(arm), arm.levels["termination"] not in ("none", "direct")
+        burst = workload == "burst"
+        operations = IN_FLIGHT if burst else OPERATIONS
+        elapsed_ms = (taken.burst_ms if burst else operations / taken.per_second * 1e3) * chance.times
+        latency = elapsed_ms if burst else IN_FLIGHT / taken.per_second * 1e3 * chance.times
+        opened = operations if burst else operations // int(arm.levels["keep_alive"])
+        connect = max(LEAST_CONNECT_MS, (latency - WAIT_MS) * 0.5)
+        phases = {"connect": phase_of(connect, opened)}
+        if tls:
+            phases["tls"] = phase_of(connect * 0.8, opened)
+        processing = latency - connect * opened / operations
+        times = {"waiting": processing * 0.98, "processing": processing, "request": latency}
+        times = {"first_operation": processing} if burst else times
+        phases |= {name: phase_of(each, operations) for name, each in times.items()}
+        used = (taken.client_ms if burst else taken.cpu_ms) * operations / 1e3 * chance.more(0.01)
+        return Slice(
+            operations=operations,
+            seconds=elapsed_ms / 1e3,
+            phases=phases,
+            cpu_seconds={
+                "client": operations * (4e-4 if tls else 6e-5),
+                "balancer": used,
+                "origin": operations * 2e-5,
+            },
+            evidence={
+                "connections": opened,
+                "handshakes": opened if tls else 0,
+                "protocol": "TLSv1.3" if tls else None,
+                "server": "10.205.0.6:8443",
+            },
+            held_back_seconds={"balancer": max(0.0, elapsed_ms / 1e3 * 0.8 - used)},
+            steal_seconds=0.02,
+            more={"http": counts_of(operations, operations - opened)},
+        )
+
+
+def counts_of(operations: int, reused: int) -> HttpCounts:
+    return HttpCounts(
+        statuses={"200": operations},
+        reused=reused,
+        response_bytes=140 * operations,
+        body_bytes=2 * operations,
+        body_length=2,
+        other_length=0,
+        software="origin",
+    )

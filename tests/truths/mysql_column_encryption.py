@@ -1,0 +1,95 @@
+"""`mysql-column-encryption`: both cores are busy, so transactions a second are the cores over the CPU time of one
+transaction, whoever uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from costof.ipc.process import Decrypted, TpccCounts
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Chance, Slice, Truth, phase_of
+
+DIRECT = "direct"
+CORES = 2.0
+SECONDS = 3
+STATEMENTS = 28
+#: Of 100 transactions, and of a transaction's time.
+MIX = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
+PARTS = {"new_order": 1.3, "payment": 0.5, "order_status": 0.4, "delivery": 3.0, "stock_level": 0.8}
+#: CPU, ms a transaction: without a gateway; what its presence adds; what all columns encrypted add.
+WITHOUT = {"client": 1.0, "gateway": 0.0, "server": 5.0}
+PRESENCE = {"client": 0.05, "gateway": 0.5, "server": 0.1}
+ENCRYPTED = {"client": 0.6, "gateway": 0.8, "server": 0.0}
+VALUES = 120
+BYTES, ADDED_BYTES = 9_000.0, 4_000.0
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an arm really takes of each role, ms a transaction, and moves, bytes a transaction."""
+
+    cpu_ms: dict[str, float]
+    bytes: float
+    share: float
+
+    @property
+    def per_second(self) -> float:
+        return CORES * 1e3 / sum(self.cpu_ms.values())
+
+    def values(self, operations: int) -> int:
+        """That are encrypted, and so have to be decrypted."""
+        return round(VALUES * self.share) * operations
+
+
+class EncryptionTruth(Truth):
+    def __init__(self, encrypted: Mapping[str, float] = ENCRYPTED) -> None:
+        super().__init__()
+        self._encrypted = encrypted
+
+    def taken(self, arm: PlannedArm) -> Taken:
+        level = arm.levels["encrypted"]
+        if level == DIRECT:
+            return Taken(WITHOUT, BYTES, 0.0)
+        share = int(level) / 100
+        cpu = {role: used + PRESENCE[role] + self._encrypted[role] * share for role, used in WITHOUT.items()}
+        return Taken(cpu, BYTES + ADDED_BYTES * share, share)
+
+    def proofs(self, arm: PlannedArm) -> list[dict[str, str]]:
+        share = f"{self.taken(arm).share:.0%}"
+        return [{"columns encrypted": share}, {"consistency": "conditions 1 to 12 held"}]
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        taken, terminals = self.taken(arm), plan.workers(workload, arm)
+        done = round(taken.per_second * SECONDS / chance.times)
+        counts = {name: done * share // 100 for name, share in MIX.items()}
+        rolled_back = done // 200
+        counts["new_order"] -= rolled_back
+        latency = terminals * SECONDS * 1e3 / done
+        phases = {name: phase_of(latency * part, counts[name], STATEMENTS) for name, part in PARTS.items()}
+        phases["operation"] = phase_of(latency, done, STATEMENTS, taken.bytes / 2, taken.bytes / 2)
+        direct, values, counted = arm.levels["encrypted"] == DIRECT, taken.values(done), chance.more(0.01)
+        told = {"values encrypted by the gateway": values, "values decrypted by the driver": values}
+        return Slice(
+            operations=done,
+            seconds=SECONDS,
+            phases=phases,
+            cpu_seconds={
+                role: used * done / 1e3 * (chance.times if role == "client" else counted)
+                for role, used in taken.cpu_ms.items()
+            },
+            evidence={"connections": 0, "protocol": None, "server": "10.205.0.6:3307"},
+            figures={"bytes": BYTES},
+            counts={} if direct else told,
+            more={
+                "tpcc": TpccCounts(
+                    committed=counts,
+                    rolled_back=rolled_back,
+                    statements=STATEMENTS * done,
+                    deadlocks=3,
+                    lock_timeouts=0,
+                ),
+                "decrypted": None if direct else Decrypted(values=values, bytes=values * 8),
+            },
+        )

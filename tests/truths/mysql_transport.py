@@ -1,0 +1,74 @@
+"""`mysql-transport`: own time and whole round trips; a tunnel answers TCP at its near end, and so saves one of them."""
+
+from __future__ import annotations
+
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Chance, Slice, Truth, phase_of
+
+#: Phase -> own time in ms and round trips over the link.
+PHASES: dict[str, dict[str, tuple[float, int]]] = {
+    "plain": {"tcp": (0.031, 1), "greeting": (0.088, 1), "auth": (0.112, 1)},
+    "tls": {"tcp": (0.031, 1), "greeting": (0.089, 1), "tls": (1.12, 1), "auth": (0.131, 1)},
+    "ssh": {"tcp": (0.034, 0), "greeting": (0.415, 1), "auth": (0.243, 1)},
+}
+OPERATION_MS = {"plain": 0.058, "tls": 0.066, "ssh": 0.171}
+#: How much longer an operation takes while so many others are under way on two cores.
+CROWD = {"query_1": 1.0, "query_8": 3.4, "query_32": 12.6}
+#: A link is a little later than it was asked to be, or every prediction would be right.
+LATE, LATE_MS, JITTER = 1.004, 0.05, 0.0006
+OPERATIONS = 50
+CONNECTION_BYTES = {"plain": 412.0, "tls": 3120.0, "ssh": 780.0}
+OPERATION_BYTES = {"plain": 180.0, "tls": 246.0, "ssh": 292.0}
+CONNECTION_CPU_MS = {
+    "plain": {"client": 0.05, "mariadbd": 0.11},
+    "tls": {"client": 0.31, "mariadbd": 0.88},
+    "ssh": {"client": 0.05, "mariadbd": 0.11, "ssh": 0.12, "sshd": 0.21},
+}
+OPERATION_CPU_MS = {
+    "plain": {"client": 0.012, "mariadbd": 0.031},
+    "tls": {"client": 0.014, "mariadbd": 0.035},
+    "ssh": {"client": 0.012, "mariadbd": 0.031, "ssh": 0.033, "sshd": 0.187},
+}
+EVIDENCE = {
+    "plain": {"protocol": None, "server": "10.205.0.2:3306"},
+    "tls": {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "key": "rsa-2048", "server": "10.205.0.2:3306"},
+    "ssh": {"protocol": None, "server": "127.0.0.1:13306"},
+}
+
+
+def kind(arm: PlannedArm) -> str:
+    return arm.levels["transport"].partition("-")[0]
+
+
+class TransportTruth(Truth):
+    def proofs(self, arm: PlannedArm) -> list[dict[str, str]]:
+        tunnel = {"tunnel": "OpenSSH 9.2", "cipher": arm.levels["transport"].removeprefix("ssh-"), "channels": "1,200"}
+        return [tunnel] if kind(arm) == "ssh" else []
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        of, asked_ms = kind(arm), plan.study.round_trip_ms(arm.levels)
+        link = (asked_ms * LATE + LATE_MS) * chance.more(JITTER) if asked_ms else 0.0
+        connect = workload == "connect"
+        if connect:
+            parts = PHASES[of]
+            parts = {**parts, "connect": (sum(own for own, _ in parts.values()), sum(far for _, far in parts.values()))}
+            moved, cpu = CONNECTION_BYTES[of], CONNECTION_CPU_MS[of]
+        else:
+            parts = {"operation": (OPERATION_MS[of] * CROWD[workload], 1)}
+            moved, cpu = OPERATION_BYTES[of], OPERATION_CPU_MS[of]
+        phases = {}
+        for name, (own, far) in parts.items():
+            # The engine counts the handshake with the tunnel's near end too.
+            trips = far + (of == "ssh" and name in ("tcp", "connect"))
+            phases[name] = phase_of(own * chance.times, OPERATIONS, trips, moved * 0.4, moved * 0.6, link_ms=far * link)
+        whole = phases["connect" if connect else "operation"]
+        opened = OPERATIONS if connect else 0
+        return Slice(
+            operations=OPERATIONS,
+            seconds=whole.sum_ns / 1e9 / plan.workers(workload, arm),
+            phases=phases,
+            cpu_seconds={role: used * OPERATIONS / 1e3 * chance.more(0.02) for role, used in cpu.items()},
+            evidence={"connections": opened, "handshakes": opened * (of == "tls"), **EVIDENCE[of]},
+            tls={"TLSv1.3": opened * (of == "tls")},
+        )
