@@ -7,7 +7,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tests.by_file import OPTION, ByFile
+from tests.support.by_file import OPTION, ByFile
 
 # What lands is decided by the same examples everywhere and on any speed of machine; `pytest --hypothesis-profile
 # explore` looks for new ones.

@@ -14,7 +14,7 @@ from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import USER, MariadbServer
 from tests.gateway.corpus import NAMES, SALARIES
 from tests.gateway.wire import Client
-from tests.lab_programs import check_of
+from tests.support.programs import check_of
 
 SHOP, CATALOGUE = "shop", "catalogue"
 

@@ -27,7 +27,7 @@ from costof.lab.lab import Lab
 from costof.lab.supervisor import parents
 from costof.ledger.ledger import SLICES
 from costof.programs.mongod.binary import find_mongod
-from tests.lab_programs import eventually
+from tests.support.programs import eventually
 
 COSTOF = [sys.executable, "-m", "costof"]
 EXPIRES_SECONDS = 6

@@ -20,7 +20,7 @@ from costof.services import Service
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from tests.lab_programs import ADMIN, eventually, running_mariadb, user_of_many_databases
+from tests.support.programs import ADMIN, eventually, running_mariadb, user_of_many_databases
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
 

@@ -38,8 +38,8 @@ from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
-from tests.engines import Engines
-from tests.lab_programs import ADMIN, HANGS_SECONDS, alive, eventually, running_mariadb, user_of_many_databases
+from tests.support.engines import Engines
+from tests.support.programs import ADMIN, HANGS_SECONDS, alive, eventually, running_mariadb, user_of_many_databases
 
 from .conftest import costof
 

@@ -22,9 +22,9 @@ from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
-from tests.binary_rows import binary_rows
-from tests.engines import patient_plan
-from tests.lab_programs import HANGS_SECONDS, check_of, log_in, running_mariadb
+from tests.support.binary_rows import binary_rows
+from tests.support.engines import patient_plan
+from tests.support.programs import HANGS_SECONDS, check_of, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
 

@@ -25,8 +25,8 @@ from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER, MariadbServer
 from tests.integration.conftest import COSTOF, costof, eventually
-from tests.lab_programs import check_of, running_mariadb
-from tests.taps import Tap
+from tests.support.programs import check_of, running_mariadb
+from tests.support.taps import Tap
 
 pytestmark = pytest.mark.servers
 

@@ -15,7 +15,7 @@ from tests.gateway.canaries import Canaries
 from tests.gateway.corpus import NAMES, ROWS, SALARIES
 from tests.gateway.site import ACCOUNTS, SHOP, Site
 from tests.gateway.wire import INIT_DB, RESET_CONNECTION, Client
-from tests.lab_programs import running_mariadb
+from tests.support.programs import running_mariadb
 
 pytestmark = pytest.mark.servers
 

@@ -25,7 +25,7 @@ from costof.programs.mariadb.server import DATABASE, MariadbServer
 from tests.clients import command_line, database, objects, programs
 from tests.clients.facts import PROTECTED, TABLES, check
 from tests.clients.programs import Absent
-from tests.lab_programs import running_mariadb
+from tests.support.programs import running_mariadb
 
 # The first build of a client fetches its libraries.
 # The first run of a machine fetches and builds the clients.

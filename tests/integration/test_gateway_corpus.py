@@ -13,7 +13,7 @@ from tests.gateway.canaries import Canaries
 from tests.gateway.corpus import CASES, NAMES, OPEN_CASES, SALARIES, STRICT_CASES, Case, Step
 from tests.gateway.site import Site
 from tests.gateway.wire import Answer, Client
-from tests.lab_programs import running_mariadb
+from tests.support.programs import running_mariadb
 
 pytestmark = pytest.mark.servers
 

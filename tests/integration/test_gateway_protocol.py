@@ -15,8 +15,8 @@ from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 from tests.integration.conftest import eventually
-from tests.lab_programs import check_of, running_mariadb
 from tests.raw_mysql import EVERYTHING, NO_SCHEMA, USUAL, RawClient, RefusedError
+from tests.support.programs import check_of, running_mariadb
 
 pytestmark = pytest.mark.servers
 

@@ -12,8 +12,8 @@ import pytest
 from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import Authority
 from costof.programs.origin import Listener, OriginProcess
-from tests.engines import patient_plan
-from tests.lab_programs import HANGS_SECONDS
+from tests.support.engines import patient_plan
+from tests.support.programs import HANGS_SECONDS
 
 pytestmark = pytest.mark.servers
 MANY = 10_000

@@ -32,7 +32,7 @@ from costof.services.http.lab import HttpLab, Route, _Connection, _context
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.lab_programs import HANGS_SECONDS, eventually, get
+from tests.support.programs import HANGS_SECONDS, eventually, get
 
 pytestmark = pytest.mark.servers
 

@@ -22,7 +22,7 @@ from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
 from tests.integration.conftest import costof
-from tests.lab_programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
+from tests.support.programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
 
 pytestmark = pytest.mark.servers
 

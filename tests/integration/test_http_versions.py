@@ -13,7 +13,7 @@ from costof.ledger.ledger import Ledger
 from costof.programs.nginx import Nginx
 from costof.report import analyse
 from tests.integration.test_http_run import ask
-from tests.lab_programs import RunningBalancer, running_balancer
+from tests.support.programs import RunningBalancer, running_balancer
 
 pytestmark = pytest.mark.servers
 

@@ -14,8 +14,8 @@ from costof.services.mongodb.lab import MongodbLab
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.engines import Engines, patient_plan
-from tests.lab_programs import HANGS_SECONDS
+from tests.support.engines import Engines, patient_plan
+from tests.support.programs import HANGS_SECONDS
 
 pytestmark = pytest.mark.servers
 FAR_MS = 40.0

@@ -18,8 +18,8 @@ from costof.study.arms import PlannedArm
 from costof.study.asked import Asked
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.engines import Engines
-from tests.lab_programs import SHORTER_MS, alive, eventually
+from tests.support.engines import Engines
+from tests.support.programs import SHORTER_MS, alive, eventually
 
 pytestmark = pytest.mark.servers
 needs_hosts = pytest.mark.skipif(

@@ -19,8 +19,8 @@ from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.engines import Engines
-from tests.lab_programs import ADMIN, running_mariadb, user_of_many_databases
+from tests.support.engines import Engines
+from tests.support.programs import ADMIN, running_mariadb, user_of_many_databases
 
 from .conftest import costof
 

@@ -20,7 +20,7 @@ from costof.run.experiment import run as carry_out
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from tests.lab_programs import SHORTER_MS
+from tests.support.programs import SHORTER_MS
 
 from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices
 

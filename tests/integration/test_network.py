@@ -25,7 +25,7 @@ from costof.lab.link_process import DirectionCounters
 from costof.lab.namespace import FOLDER
 from costof.lab.network import Network
 from costof.lab.round_trips import SO_TIMESTAMPNS, measure_link
-from tests.lab_programs import HANGS_SECONDS, SHORTER_MS, eventually
+from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
 
 pytestmark = [
     pytest.mark.servers,

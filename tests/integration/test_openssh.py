@@ -21,7 +21,7 @@ from costof.lab.lab import Lab, descendants_of, is_root
 from costof.lab.network import Network
 from costof.programs.mariadb.server import ROLE, MariadbServer, greets
 from costof.programs.openssh import CIPHERS, CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
-from tests.lab_programs import SHORTER_MS, ask, eventually, log_in, query, running_mariadb
+from tests.support.programs import SHORTER_MS, ask, eventually, log_in, query, running_mariadb
 
 pytestmark = pytest.mark.servers
 

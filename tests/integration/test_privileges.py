@@ -22,8 +22,8 @@ from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.engines import Engines
-from tests.lab_programs import running_mariadb
+from tests.support.engines import Engines
+from tests.support.programs import running_mariadb
 
 from .conftest import PASSWORD, Standalone, costof
 

@@ -30,8 +30,8 @@ from costof.services.replication import nodes
 from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.study.arms import PlannedArm
-from tests.lab_programs import HANGS_SECONDS, SHORTER_MS, alive, eventually
-from tests.replication_plan import arms_by_shape, plan_for
+from tests.support.programs import HANGS_SECONDS, SHORTER_MS, alive, eventually
+from tests.support.small_plans import arms_by_shape, plan_for
 
 pytestmark = [
     pytest.mark.servers,
@@ -290,7 +290,8 @@ def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch:
 RUN = """
 import json, sys
 from costof.services.replication.lab import ReplicationLab, Setting
-from tests.replication_plan import plan_for
+from costof.services.replication.lab import ReplicationLab
+from tests.support.small_plans import plan_for
 with ReplicationLab(plan_for("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")) as lab:
     hosts = [lab._network.client, *lab._network.hosts.values()]
     paths = [f"/run/netns/{host.namespace}" for host in hosts] + [str(lab._lab.folder)]

@@ -16,8 +16,8 @@ from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from tests.integration.conftest import PASSWORD
-from tests.lab_programs import eventually
-from tests.replication_plan import plan_for
+from tests.support.programs import eventually
+from tests.support.small_plans import plan_for
 
 pytestmark = pytest.mark.servers
 NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)

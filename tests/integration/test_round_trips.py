@@ -15,8 +15,8 @@ from costof.services.mysql.lab import MysqlLab
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.capture import SYN, Capture, Segment, round_trips
-from tests.engines import Engines
+from tests.support.capture import SYN, Capture, Segment, round_trips
+from tests.support.engines import Engines
 
 pytestmark = [
     pytest.mark.servers,

@@ -22,7 +22,7 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import MariadbServer
 from costof.programs.password import VARIABLE
-from tests.lab_programs import running_mariadb
+from tests.support.programs import running_mariadb
 
 from .conftest import COSTOF, SMALL, Standalone, costof, costof_running, descendants, wait_for_slices
 

@@ -11,8 +11,8 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import MariadbServer
 from costof.report.result import Result
-from tests.lab_programs import ADMIN, user_of_many_databases
-from tests.taps import Tap
+from tests.support.programs import ADMIN, user_of_many_databases
+from tests.support.taps import Tap
 
 from .conftest import PASSWORD, SMALL, Outcome, Standalone, costof
 

@@ -18,8 +18,8 @@ from costof.errors import CostofError
 from costof.ipc.process import Instrument, SliceAnswer, TpccCounts, engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE, MariadbServer
-from tests.engines import patient_plan
-from tests.lab_programs import HANGS_SECONDS, eventually, log_in, running_mariadb
+from tests.support.engines import patient_plan
+from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
 

@@ -19,8 +19,8 @@ from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
 from costof.services.mongodb.lab import MongodbLab
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from tests.engines import patient_plan
-from tests.lab_programs import HANGS_SECONDS, log_in, running_mariadb
+from tests.support.engines import patient_plan
+from tests.support.programs import HANGS_SECONDS, log_in, running_mariadb
 
 pytestmark = pytest.mark.servers
 

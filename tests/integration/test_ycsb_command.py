@@ -12,7 +12,7 @@ import pytest
 from costof.datasets.ycsb import key_name
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE, MariadbServer
-from tests.lab_programs import log_in, running_mariadb
+from tests.support.programs import log_in, running_mariadb
 
 from .conftest import COSTOF, PASSWORD, Outcome, Standalone, costof, descendants
 

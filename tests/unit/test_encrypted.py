@@ -36,7 +36,7 @@ from costof.encrypted.ciphertext import (
     opener,
     session_salt,
 )
-from tests.scripted_mysql import ResultSet, ScriptedMysql
+from tests.support.scripted_mysql import ResultSet, ScriptedMysql
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "column-encryption.json").read_text())
 CASES = {case["name"]: case for case in VECTORS["cases"]}

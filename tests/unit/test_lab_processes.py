@@ -9,7 +9,7 @@ import pytest
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab, descendants_of
-from tests.lab_programs import alive, eventually
+from tests.support.programs import alive, eventually
 
 
 @pytest.fixture

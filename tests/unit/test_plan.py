@@ -17,7 +17,7 @@ from costof.study.library import load_study, study_names
 from costof.study.options import parse_duration, parse_precision
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import AS_SERVED, Study
-from tests.replication_plan import plan_for
+from tests.support.small_plans import plan_for
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The lab's server programs for tests: how each is stood up, and what may be seen of it from outside.
 
-`python -m tests.lab_programs <name>` stands one up in a process of its own, says its pids and folders, and waits to be
-killed.
+`python -m tests.support.programs <name>` stands one up in a process of its own, says its pids and folders, and waits to
+be killed.
 """
 
 from __future__ import annotations

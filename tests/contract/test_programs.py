@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab_programs import PROGRAMS, Standing, alive, eventually, listening_addresses
+from tests.support.programs import PROGRAMS, Standing, alive, eventually, listening_addresses
 
 pytestmark = pytest.mark.servers
 
@@ -74,7 +74,7 @@ def test_nothing_is_left_of_it(program: str) -> None:
 
 def test_nothing_is_left_of_it_when_costof_is_killed(program: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.lab_programs", program],
+        [sys.executable, "-m", "tests.support.programs", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parents[2],

@@ -12,7 +12,7 @@ from costof.run.instruments import LOAD, load_workload
 from costof.services import Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.lab_programs import HANGS_SECONDS
+from tests.support.programs import HANGS_SECONDS
 
 WORKLOADS = (
     {"name": "connect", "kind": "connect", "workers": 1},
