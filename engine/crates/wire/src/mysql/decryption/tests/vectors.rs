@@ -41,14 +41,25 @@ fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
         "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
         "refused": refused(),
     });
-    let text = serde_json::to_string_pretty(&made).unwrap() + "\n";
     if std::env::var_os("COSTOF_UPDATE_VECTORS").is_some() {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&path, one_a_line(&made)).unwrap();
     }
     let kept: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert!(kept == made, "the ciphertext is another than that of {}", path.display());
     kept["cases"].as_array().unwrap().iter().for_each(check_case);
     kept["refused"].as_array().unwrap().iter().for_each(check_refused);
+}
+
+/// A line for each vector.
+fn one_a_line(made: &Json) -> String {
+    let fields = made.as_object().unwrap().iter().map(|(name, value)| match value {
+        Json::Array(vectors) => {
+            let lines: Vec<_> = vectors.iter().map(Json::to_string).collect();
+            format!("\"{name}\":[\n{}\n]", lines.join(",\n"))
+        }
+        _ => format!("\"{name}\":{value}"),
+    });
+    format!("{{\n{}\n}}\n", fields.collect::<Vec<_>>().join(",\n"))
 }
 
 fn check_case(case: &Json) {
