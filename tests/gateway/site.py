@@ -13,8 +13,8 @@ from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import USER, MariadbServer
 from tests.gateway.corpus import NAMES, SALARIES
-from tests.gateway.wire import Client
 from tests.support.programs import check_of
+from tests.support.raw_mysql import Client
 
 SHOP, CATALOGUE = "shop", "catalogue"
 

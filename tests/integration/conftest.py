@@ -27,6 +27,7 @@ from costof.lab.lab import Lab
 from costof.lab.supervisor import parents
 from costof.ledger.ledger import SLICES
 from costof.programs.mongod.binary import find_mongod
+from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
 from tests.support.programs import eventually
 
 COSTOF = [sys.executable, "-m", "costof"]
@@ -161,6 +162,18 @@ class Standalone:
 def lab() -> Iterator[Lab]:
     with Lab() as standing:
         yield standing
+
+
+@pytest.fixture(scope="module")
+def shop(lab: Lab) -> Iterator[Shop]:
+    """One gateway for most tests of it."""
+    with shop_server(lab) as server, before(lab, server, "rules") as shop:
+        yield shop
+
+
+@pytest.fixture
+def usual_rules(shop: Shop) -> None:
+    assert shop.reload(RULES + PEOPLE) is None
 
 
 @pytest.fixture(scope="module")

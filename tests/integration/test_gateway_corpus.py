@@ -12,8 +12,8 @@ from tests.gateway import site as sites
 from tests.gateway.canaries import Canaries
 from tests.gateway.corpus import CASES, NAMES, OPEN_CASES, SALARIES, STRICT_CASES, Case, Step
 from tests.gateway.site import Site
-from tests.gateway.wire import Answer, Client
 from tests.support.programs import running_mariadb
+from tests.support.raw_mysql import Answer, Client
 
 pytestmark = pytest.mark.servers
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,15 +15,17 @@ from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
-from tests.integration.conftest import eventually
-from tests.raw_mysql import EVERYTHING, NO_SCHEMA, USUAL, RawClient, RefusedError
-from tests.support.programs import check_of, running_mariadb
+from tests.gateway.canaries import Canaries
+from tests.support import raw_mysql as mysql
+from tests.support.programs import check_of, eventually, running_mariadb
+from tests.support.raw_mysql import Answer, Client
 
 pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
 SHOP, LONG, CATALOGUE, ELSEWHERE = "shop", "long-" * 16, "catalogue", "elsewhere"
-NAMES = ("Abercrombie", "Zaphod-the-Secret")
+NAMES = (b"Abercrombie", b"Zaphod-the-Secret")
+CANARIES = Canaries(NAMES, ())
 RULES = f"""
 unknown_clients = "ciphertext"
 default_role = "plaintext"
@@ -41,10 +44,19 @@ table = "people"
 column = "name"
 """
 LIMITED = {"connections_an_address": 3, "statement_bytes": 1000, "long_data_bytes": 100, "prepared_statements": 2}
-QUIT, INIT_DB, QUERY, STATISTICS, PING, RESET = b"\x01", b"\x02", b"\x03", b"\x09", b"\x0e", b"\x1f"
-EXECUTE, SEND_LONG_DATA, STMT_RESET = b"\x17", b"\x18", b"\x1a"
+LAST_PREPARED = 0xFFFF_FFFF
+#: INIT_DB, QUERY, STATISTICS, PROCESS_KILL, PING, and those of prepared statements but FETCH; QUIT.
 ALLOWED = {0x01, 0x02, 0x03, 0x09, 0x0C, 0x0E, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1B, 0x1F}
+CUT = (
+    mysql.COMPRESS,
+    mysql.LOCAL_FILES,
+    mysql.MULTI_STATEMENTS,
+    mysql.SESSION_TRACK,
+    mysql.OPTIONAL_METADATA,
+    mysql.QUERY_ATTRIBUTES,
+)
 MEBIBYTE = 1 << 20
+ALL_NAMES = b"SELECT name FROM people"
 
 
 @dataclass
@@ -53,10 +65,25 @@ class Site:
     process: GatewayProcess
     address: str
     limited: str
+    guarded: list[Client] = field(default_factory=list)
 
-    def raw(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> RawClient:
+    @property
+    def direct(self) -> str:
+        return f"{self.server.address}:{self.server.port}"
+
+    def client(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> Client:
+        """Of a name that the rules know; what it received is looked through when its test is over."""
         name = user if isinstance(user, bytes) else user.encode()
-        return RawClient(address or self.address, name, self.server.password, **{"database": DATABASE, **settings})
+        client = Client(address or self.address, name, self.server.password, DATABASE.encode(), **settings)
+        if user != USER and address != self.direct:
+            self.guarded.append(client)
+        return client
+
+    def refusal(self, user: str | bytes = SHOP, **settings: Any) -> tuple[int, str]:
+        """Of a login."""
+        with self.client(user, **settings) as client:
+            assert client.refusal is not None
+            return client.refusal
 
     def decrypting(self) -> encrypted.Connection:
         host, port = self.address.split(":")
@@ -64,11 +91,6 @@ class Site:
             master_keys={"app": KEY}, host=host, port=int(port), user=SHOP, password=self.server.password,
             database=DATABASE, ssl_disabled=True, read_timeout=300,
         )  # fmt: skip
-
-    def refusal(self, user: str | bytes, **settings: Any) -> tuple[int, str]:
-        with pytest.raises(RefusedError) as raised:
-            self.raw(user, **settings)
-        return raised.value.code, raised.value.words
 
 
 @pytest.fixture(scope="module")
@@ -83,19 +105,28 @@ def site(lab: Lab) -> Iterator[Site]:
             server.ask(f"GRANT SELECT ON {database}.* TO {CATALOGUE}")
             server.ask(f"USE {database}")
             for place, name in enumerate(NAMES):
-                shown = name if database == DATABASE else "nobody"
+                shown = name.decode() if database == DATABASE else "nobody"
                 server._query("INSERT INTO people VALUES (%s, %s, DATABASE())", place, shown)
         rules_file = lab.folder / "protocol.toml"
         write_private(rules_file, (RULES + check_of(CATALOGUE, server.password)).encode())
-        endpoint = f"{server.address}:{server.port}"
+        listener = GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}")
+        limited = GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}", limits=LIMITED)
         with GatewayProcess() as process:
-            ready = process.begin(
-                [
-                    GatewayListener("127.0.0.1", 0, rules_file, endpoint),
-                    GatewayListener("127.0.0.1", 0, rules_file, endpoint, limits=LIMITED),
-                ]
-            )
-            yield Site(server, process, *ready.listeners)
+            yield Site(server, process, *process.begin([listener, limited]).listeners)
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks(site: Site) -> Iterator[None]:
+    site.guarded.clear()
+    yield
+    assert not [found for client in site.guarded for found in CANARIES.found(bytes(client.received))]
+
+
+@pytest.fixture
+def client(site: Site) -> Iterator[Client]:
+    with site.client() as client:
+        assert client.refusal is None
+        yield client
 
 
 @pytest.fixture
@@ -111,173 +142,196 @@ def hostile_settings(site: Site) -> Iterator[None]:
     site.server.ask(f"SET GLOBAL sql_mode = '{before}'")
 
 
-def shows(client: RawClient) -> bool:
-    return any(name.encode() in client.received for name in NAMES)
+def refused(answer: Answer, words: str = "the gateway") -> bool:
+    """By the gateway, in these words or by its hanging up."""
+    return not answer.rows and (answer.over or (answer.error is not None and words in answer.error[1]))
 
 
 @pytest.mark.usefixtures("hostile_settings")
 def test_a_session_is_what_it_must_be_whatever_the_server_makes_of_it(site: Site) -> None:
-    with site.raw(USER) as plain:
-        (row,) = plain.rows(QUERY + b"SELECT @@sql_mode")
-        assert "ORACLE".encode("utf-16-be") in row, "a session without a guard is left alone"
-    settings = "SELECT @@sql_mode, @@character_set_results, @@sql_auto_is_null"
-    for first in (b"", RESET):
-        with site.raw() as client:
-            if first:
-                assert client.checked(first)[0] == 0
-            (row,) = client.rows(QUERY + settings.encode())
-            assert row == b"\x27STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER\x07utf8mb4\x010", "ORACLE brings the second"
+    with site.client(USER) as plain:
+        ((mode,),) = plain.query(b"SELECT @@sql_mode").rows
+        assert "ORACLE".encode("utf-16-be") in (mode or b""), "a session without a guard is left alone"
+    with site.client() as client:
+        for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
+            assert client.command(command, body).error is None
+            settings = client.query(b"SELECT @@sql_mode, @@character_set_results, @@sql_auto_is_null").rows
+            # ORACLE brings the second.
+            assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4", b"0")]
+            # A constant, and no name.
+            assert client.query(b'SELECT "name" FROM people').rows == [(b"name",)] * len(NAMES)
+            assert client.query(ALL_NAMES).is_sealed(0)
     with site.decrypting() as connection, connection.cursor() as cursor:
-        # A constant, and no name.
         cursor.execute('SELECT "name" FROM people WHERE id = 0')
         assert cursor.fetchall() == (("name",),)
 
 
-def test_a_session_begins_anew_in_the_database_that_the_server_says(site: Site) -> None:
-    with site.raw() as client:
-        assert client.checked(INIT_DB + ELSEWHERE.encode())[0] == 0
-        client.checked(RESET)
-        assert client.rows(QUERY + b"SELECT DATABASE()") == [b"\x09elsewhere"]
-        with pytest.raises(RefusedError, match="Access denied to this database"):
-            client.checked(INIT_DB + b"nowhere")
-        with pytest.raises(RefusedError, match="name of this form"):
-            client.checked(INIT_DB + b"#mysql50#" + DATABASE.encode())
+def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Client) -> None:
+    number = client.prepare(ALL_NAMES).statement
+    assert number is not None
+    assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None
+    assert client.command(mysql.RESET_CONNECTION).error is None
+    assert client.query(b"SELECT DATABASE()").rows == [(b"elsewhere",)]
+    assert client.execute(number).error is not None, "what was prepared is forgotten"
+    assert refused(client.command(mysql.INIT_DB, b"nowhere"), "Access denied to this database")
+    assert refused(client.command(mysql.INIT_DB, b"#mysql50#" + DATABASE.encode()), "name of this form")
 
 
-def test_names_and_character_sets_that_a_server_would_read_otherwise_are_refused(site: Site) -> None:
-    with site.raw(LONG) as client:
-        client.rows(QUERY + b"SELECT name FROM people")
-        assert not shows(client)
-    for name in (f"{LONG}x".encode(), "m\U0001f600ller".encode(), b"sh\xfcp", b"\xff"):
-        code, words = site.refusal(name)
-        assert (code, "which account" in words) == (1045, True), name
+@pytest.mark.parametrize("name", [f"{LONG}x".encode(), "m\U0001f600ller".encode(), b"sh\xfcp", b"\xff"])
+def test_names_that_a_server_would_read_otherwise_are_refused(site: Site, name: bytes) -> None:
+    code, words = site.refusal(name)
+    assert (code, "the gateway" in words, "which account" in words) == (1045, True, True)
+
+
+@pytest.mark.parametrize("name", [LONG, f"'{SHOP}'", f'"{SHOP}"', f"`{SHOP}`"])
+def test_a_name_is_guarded_as_the_server_reads_it(site: Site, name: str) -> None:
+    """Where accounts that nobody named get plaintext."""
+    with site.client(name) as client:
+        if client.refusal is None:
+            assert client.query(ALL_NAMES).is_sealed(0)
+
+
+def test_logins_with_another_character_set_or_password_are_refused(site: Site) -> None:
     for gbk in (28, 87):
-        code, words = site.refusal(SHOP, collation=gbk)
+        code, words = site.refusal(charset=gbk)
         assert (code, "utf8mb4" in words) == (1045, True)
     # latin1, utf8mb3, binary, and what MySQL 8's clients say.
     for collation in (8, 33, 63, 255):
-        with site.raw(collation=collation) as client:
-            assert client.rows(QUERY + b"SELECT '\xc3\xa9' = CONVERT(0xC3A9 USING utf8mb4)") == [b"\x011"]
-    with site.raw(f"'{SHOP}'") as quoted:
-        quoted.rows(QUERY + b"SELECT name FROM people")
-        assert not shows(quoted)
+        with site.client(charset=collation) as client:
+            assert client.query(b"SELECT '\xc3\xa9' = CONVERT(0xC3A9 USING utf8mb4)").rows == [(b"1",)]
     # Which of them depends on the plugin that the server pretends an unknown account to have.
     assert site.refusal("nobody")[0] in (1045, 1698)
-    with pytest.raises(RefusedError) as raised:
-        RawClient(site.address, SHOP.encode(), "wrong")
-    assert raised.value == RefusedError(1045, "Access denied for this account")
+    with Client(site.address, SHOP.encode(), "wrong") as wrong:
+        assert wrong.refusal == (1045, "Access denied for this account")
 
 
-def test_what_a_client_claims_changes_no_statement(site: Site) -> None:
+@pytest.mark.parametrize("claims", [*CUT, mysql.EVERYTHING], ids=hex)
+def test_what_a_client_claims_changes_no_statement(site: Site, claims: int) -> None:
+    """Whoever claims what is not offered either is turned away or is answered as if it had not."""
     elsewhere = b"SELECT city FROM elsewhere.people WHERE id = 0"
-    direct = f"{site.server.address}:{site.server.port}"
-    with site.raw(address=direct, capabilities=USUAL | NO_SCHEMA) as client:
-        assert client.rows(QUERY + elsewhere) == [b"\x06costof"], "so the server reads it under this flag"
-    with site.raw(capabilities=EVERYTHING) as client:
-        assert client.rows(QUERY + elsewhere) == [b"\x09elsewhere"]
-        assert len(client.checked(INIT_DB + ELSEWHERE.encode())) == 7, "no session's state behind the OK"
-        with pytest.raises(RefusedError):
-            client.checked(QUERY + b"SELECT 1; SELECT name FROM people")
-        client.rows(QUERY + b"SELECT name FROM costof.people")
-        assert not shows(client)
+    with site.client(USER, site.direct, claims=mysql.NO_SCHEMA) as direct:
+        assert direct.query(elsewhere).rows == [(b"costof",)], "so the server reads it under this flag"
+    with site.client(claims=claims) as client:
+        if claims in CUT and claims != mysql.MULTI_STATEMENTS:
+            assert not client.offered & claims
+        if client.refusal is None:
+            assert refused(client.query(b"SELECT 1; SELECT name FROM people"), "")
+            assert refused(client.query(b"SELECT 1; SELECT CONCAT(name) FROM people"), "")
+            answer = client.query(ALL_NAMES)
+            assert answer.over or answer.error or answer.is_sealed(0)
+    if claims == mysql.EVERYTHING:
+        with site.client(claims=claims) as client:
+            assert client.query(elsewhere).rows == [(b"elsewhere",)]
+            client.send(mysql.INIT_DB, ELSEWHERE.encode())
+            assert len(client.packet()) == 7, "no session's state behind the OK"
 
 
-def test_commands_without_a_place_in_the_list_are_refused(site: Site) -> None:
-    with site.raw() as client:
-        for command in set(range(256)) - ALLOWED:
-            with pytest.raises(RefusedError):
-                client.checked(bytes([command, 0, 0, 0, 0]))
-        with pytest.raises(RefusedError, match="second statement"):
-            client.checked(b"\x1b\0\0")
-        assert client.checked(b"\x1b\x01\0")[0] in (0, 0xFE)
-        with pytest.raises(RefusedError):
-            client.checked(QUERY + b"SELECT 1; SELECT name FROM people")
-        client.send(STATISTICS)
-        assert client.packet().endswith(b"no statistics")
-        assert client.checked(PING)[0] == 0
+def test_commands_without_a_place_in_the_list_are_refused(site: Site, client: Client) -> None:
+    bodies = {
+        mysql.FIELD_LIST: b"people\0",
+        mysql.CHANGE_USER: USER.encode() + b"\0\0" + DATABASE.encode() + b"\0-\0mysql_native_password\0",
+    }
+    for command in sorted(set(range(256)) - ALLOWED):
+        for body in {b"", bytes(4), bodies.get(command, b"")}:
+            assert refused(client.command(command, body)), hex(command)
+    assert refused(client.command(mysql.SET_OPTION, bytes(2)), "second statement")
+    client.send(mysql.SET_OPTION, b"\x01\0")
+    assert client.packet()[0] in (mysql.OK, mysql.END)
+    assert refused(client.query(b"SELECT 1; SELECT name FROM people"))
+    client.send(mysql.STATISTICS)
+    assert client.packet().endswith(b"no statistics")
+    assert client.command(mysql.PING).error is None
 
 
-def test_prepared_statements_are_sealed_by_either_of_their_numbers(site: Site) -> None:
-    with site.raw() as client:
-        number = client.prepare("SELECT name FROM people")
-        for asked in (number, 0xFFFFFFFF):
-            rows = client.rows(EXECUTE + asked.to_bytes(4, "little") + b"\0\x01\0\0\0")
-            assert [len(row) for row in rows] == [2 + 1 + 29 + len(name) for name in NAMES]
-        with pytest.raises(RefusedError, match="cursor"):
-            client.checked(EXECUTE + number.to_bytes(4, "little") + b"\x01\x01\0\0\0")
-        assert not shows(client)
+def test_prepared_statements_are_sealed_by_either_of_their_numbers_each_time(client: Client) -> None:
+    number = client.prepare(ALL_NAMES).statement
+    assert number is not None
+    for asked in (number, number, LAST_PREPARED):
+        answer = client.execute(asked)
+        assert answer.is_sealed(0)
+        assert [len(row[0] or b"") for row in answer.rows] == [29 + len(name) for name in NAMES]
+    assert refused(client.command(mysql.EXECUTE, struct.pack("<IBI", number, 1, 1), is_binary=True), "cursor")
+    assert client.execute(number + 1).error is not None, "none of this number"
 
 
 def test_new_types_of_parameters_are_refused_however_they_are_announced(site: Site) -> None:
     """MariaDB knows 1 alone, MySQL takes any byte but 0. A name that is compared with a number tells how it begins."""
-    statement, no_nulls = "SELECT id FROM people WHERE name = ?", b"\0"
+    statement, no_nulls = b"SELECT id FROM people WHERE name = ?", b"\0"
     text, number = b"\xfe\0\x0bAbercrombie", b"\x08\0" + bytes(8)
-
-    def execution(prepared: int, types: bytes) -> bytes:
-        return EXECUTE + prepared.to_bytes(4, "little") + b"\0\x01\0\0\0" + no_nulls + types
-
-    with site.raw(USER, f"{site.server.address}:{site.server.port}") as direct:
-        prepared = direct.prepare(statement)
-        assert len(direct.rows(execution(prepared, b"\x01" + text))) == 1
-        assert len(direct.rows(execution(prepared, b"\x01" + number))) == len(NAMES)
-    with site.raw() as client:
-        prepared = client.prepare(statement)
-        assert len(client.rows(execution(prepared, b"\x01" + text))) == 1
+    with site.client(USER, site.direct) as direct:
+        prepared = direct.prepare(statement).statement
+        assert prepared is not None
+        assert len(direct.execute(prepared, no_nulls + b"\x01" + text).rows) == 1
+        assert len(direct.execute(prepared, no_nulls + b"\x01" + number).rows) == len(NAMES)
+    with site.client() as client:
+        prepared = client.prepare(statement).statement
+        assert prepared is not None
+        assert len(client.execute(prepared, no_nulls + b"\x01" + text).rows) == 1
         for announced in (b"\x01", b"\x02", b"\xff"):
-            with pytest.raises(RefusedError, match="parameter of another type"):
-                client.rows(execution(prepared, announced + number))
-        assert not shows(client)
+            assert refused(client.execute(prepared, no_nulls + announced + number), "parameter of another type")
 
 
-def test_what_is_too_large_is_refused_and_the_session_goes_on(site: Site) -> None:
-    with site.raw() as client:
-        for statement in (b"(" * 100_000, b"SELECT " + b"NOT " * 100_000 + b"1"):
-            with pytest.raises(RefusedError):
-                client.checked(QUERY + statement)
-        with pytest.raises(RefusedError, match="at most 1048576 bytes"):
-            client.checked(QUERY + b"SELECT id FROM people WHERE id IN (" + b"1," * 1_000_000 + b"1)")
-        # Its first thousands byte by byte; what is too long is not kept, however it comes.
-        whole = b"\xff\xff\xff\0" + QUERY + b"SELECT " + b" " * (16 * MEBIBYTE - 9) + b"\x01\0\0\x01" + b"1"
-        for at in range(2000):
-            client.send_bytes(whole[at : at + 1])
-        client.send_bytes(whole[2000:])
-        assert client.packet()[1:3] == (1153).to_bytes(2, "little")
-        for _ in range(1024):
-            client.prepare("SELECT 1")
-        with pytest.raises(RefusedError, match="1024 prepared statements"):
-            client.prepare("SELECT 1")
-        assert client.checked(PING)[0] == 0
+@pytest.mark.parametrize(
+    "statement",
+    [
+        b"(" * 100_000,
+        b"SELECT " + b"(" * 100_000 + b"1" + b")" * 100_000,
+        b"SELECT " + b"NOT " * 100_000 + b"1",
+        b"SELECT " + b"-" * 100_000 + b"1",
+        b"SELECT id FROM people WHERE id IN (" + b"1," * 1_000_000 + b"1)",
+        b"SELECT " + b"(SELECT " * 10_000 + b"1" + b")" * 10_000,
+        b"SELECT 1" + b"+1" * 200_000,
+        b"SELECT 1" + b" UNION ALL SELECT 1" * 50_000,
+    ],
+    ids=["open", "parentheses", "nots", "minuses", "items", "subqueries", "sums", "unions"],
+)
+@pytest.mark.parametrize("prepared", [False, True], ids=["text", "prepared"])
+def test_what_is_too_deep_or_too_long_is_refused_and_the_session_goes_on(
+    client: Client, statement: bytes, prepared: bool
+) -> None:
+    words = "at most 1048576 bytes" if len(statement) > MEBIBYTE else "the gateway"
+    assert refused(client.prepared(statement) if prepared else client.query(statement), words)
+    assert client.query(b"SELECT 1").rows == [(b"1",)]
+
+
+def test_what_is_too_long_for_a_packet_is_not_kept_however_it_comes(client: Client) -> None:
+    whole = b"\xff\xff\xff\0" + bytes([mysql.QUERY]) + b"SELECT " + b" " * (16 * MEBIBYTE - 9) + b"\x01\0\0\x01" + b"1"
+    for at in range(2000):
+        client.send_raw(whole[at : at + 1])
+    client.send_raw(whole[2000:])
+    assert client.packet()[1:3] == (1153).to_bytes(2, "little")
+    assert client.command(mysql.PING).error is None
+
+
+def test_a_thousand_prepared_statements_are_enough(client: Client) -> None:
+    assert {client.prepare(b"SELECT 1").error for _ in range(1024)} == {None}
+    assert refused(client.prepare(b"SELECT 1"), "1024 prepared statements")
+    assert client.command(mysql.PING).error is None
 
 
 def test_limits_are_the_plans(site: Site) -> None:
     before = site.process.counters().listeners[site.limited].errors
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(site.raw(user, site.limited)) for user in (SHOP, SHOP, USER)]
-        code, words = site.refusal(SHOP, address=site.limited)
+        guarded, _, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))
+        code, words = site.refusal(address=site.limited)
         assert (code, "3 connections of one address" in words) == (1040, True)
-        with site.raw(address=site.limited, source="127.0.0.2") as other:
-            assert other.checked(PING)[0] == 0
-        guarded, _, plain = clients
-        long = QUERY + b"SELECT '" + b"x" * 1000 + b"'"
-        assert len(plain.rows(long)) == 1
-        with pytest.raises(RefusedError, match="at most 1000 bytes"):
-            guarded.checked(long)
-        number = guarded.prepare("UPDATE people SET city = ? WHERE id = 0").to_bytes(4, "little")
+        with site.client(address=site.limited, source="127.0.0.2") as other:
+            assert other.command(mysql.PING).error is None
+        long = b"SELECT '" + b"x" * 1000 + b"'"
+        assert len(plain.query(long).rows) == 1
+        assert refused(guarded.query(long), "at most 1000 bytes")
+        number = guarded.prepare(b"UPDATE people SET city = ? WHERE id = 0").statement
+        assert number is not None
         for _ in range(2):
-            guarded.send(SEND_LONG_DATA + number + b"\0\0" + b"x" * 60)
-        with pytest.raises(RefusedError, match="at most 100 bytes"):
-            guarded.checked(EXECUTE + number + b"\0\x01\0\0\0\0\x01\xfe\0")
-        assert guarded.checked(STMT_RESET + number)[0] == 0
-        guarded.prepare("SELECT 1")
-        with pytest.raises(RefusedError, match="2 prepared statements"):
-            guarded.prepare("SELECT 1")
+            guarded.send(mysql.SEND_LONG_DATA, struct.pack("<IH", number, 0) + b"x" * 60)
+        assert refused(guarded.execute(number, b"\0\x01\xfe\0"), "at most 100 bytes")
+        assert guarded.command(mysql.STMT_RESET, struct.pack("<I", number)).error is None
+        guarded.prepare(b"SELECT 1")
+        assert refused(guarded.prepare(b"SELECT 1"), "2 prepared statements")
     assert site.process.counters().listeners[site.limited].errors == before + 1
 
     def free() -> bool:
-        try:
-            with site.raw(address=site.limited):
-                return True
-        except RefusedError:
-            return False
+        with site.client(address=site.limited) as client:
+            return client.refusal is None
 
     eventually("a place", free)

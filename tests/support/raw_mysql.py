@@ -1,4 +1,4 @@
-"""A MySQL client for attacks: it sends any bytes, and keeps every byte that it receives.
+"""A MySQL client that says what no driver says: any name, any flag, any command; and keeps every byte that it receives.
 
 Drivers repair, refuse or hide what a test of the gateway wants to send and see. This one has the protocol's words and
 no more (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, text, and prepared statements without
@@ -15,7 +15,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import Self
 
-QUIT, INIT_DB, QUERY, PREPARE, EXECUTE, RESET_CONNECTION = 0x01, 0x02, 0x03, 0x16, 0x17, 0x1F
+QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS, PING, CHANGE_USER = 0x01, 0x02, 0x03, 0x04, 0x09, 0x0E, 0x11
+PREPARE, EXECUTE, SEND_LONG_DATA, STMT_RESET, SET_OPTION, RESET_CONNECTION = 0x16, 0x17, 0x18, 0x1A, 0x1B, 0x1F
+OK, END, ERROR = 0x00, 0xFE, 0xFF
 UTF8MB4 = 45
 BLOB, BINARY_CHARSET = 0xFC, 63
 # An algorithm's number, a nonce and a tag: the least that a ciphertext of AES-128-GCM has.
@@ -26,6 +28,10 @@ SECONDS = 300.0
 CONNECT_WITH_DB, SSL, MORE_RESULTS, CONNECT_ATTRIBUTES = 0x8, 0x800, 0x8, 0x10_0000
 # LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH
 USUAL = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000
+NO_SCHEMA, COMPRESS, LOCAL_FILES, MULTI_STATEMENTS, SESSION_TRACK = 0x10, 0x20, 0x80, 0x1_0000, 0x80_0000
+DEPRECATE_EOF, OPTIONAL_METADATA, QUERY_ATTRIBUTES = 0x100_0000, 0x200_0000, 0x800_0000
+#: All that can be claimed, but TLS, and a schema, lengths and attributes that come only with what is sent.
+EVERYTHING = 0xFFFF_FFFF & ~(CONNECT_WITH_DB | SSL | CONNECT_ATTRIBUTES | 0x20_0000)
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ class Client:
         charset: int = UTF8MB4,
         claims: int = 0,
         attributes: dict[bytes, bytes] | None = None,
+        source: str | None = None,
     ) -> None:
         host, port = address.rsplit(":", 1)
         self.received = bytearray()
@@ -78,7 +85,9 @@ class Client:
         self.offered = 0
         self._sequence = 0
         self._buffer = bytearray()
-        self._socket: socket.socket = socket.create_connection((host, int(port)), timeout=SECONDS)
+        self._ends_lists = True
+        here = (source, 0) if source else None
+        self._socket: socket.socket = socket.create_connection((host, int(port)), SECONDS, here)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._log_in(user, password, database, tls, charset, claims, attributes or {})
@@ -116,7 +125,7 @@ class Client:
             if not self._is_error(first, answer):
                 answer.statement, columns, parameters = struct.unpack_from("<IHH", first, 1)
                 for count in (parameters, columns):
-                    for _ in range(count + (count > 0)):
+                    for _ in range(count + (count > 0 and self._ends_lists)):
                         self._packet()
         return answer
 
@@ -165,17 +174,18 @@ class Client:
         count, _ = _length(first, 0)
         columns = [_definition(self._packet()) for _ in range(count)]
         answer.columns += columns
-        self._packet()
+        if self._ends_lists:
+            self._packet()
         while True:
             packet = self._packet()
             if self._is_error(packet, answer):
                 return 0
-            if packet[0] == 0xFE and len(packet) < 9:
+            if packet[0] == END and len(packet) < 9:
                 return int.from_bytes(packet[3:5], "little")
             answer.rows.append(_binary_row(packet, columns) if is_binary else _text_row(packet))
 
     def _is_error(self, packet: bytes, answer: Answer) -> bool:
-        if packet[0] != 0xFF:
+        if packet[0] != ERROR:
             return False
         answer.error = _error(packet)
         return True
@@ -191,7 +201,7 @@ class Client:
         attributes: dict[bytes, bytes],
     ) -> None:
         greeting = self._packet()
-        if greeting[0] == 0xFF:
+        if greeting[0] == ERROR:
             self.refusal = _error(greeting)
             return
         end = greeting.index(0, 1)
@@ -205,6 +215,7 @@ class Client:
             | (CONNECT_WITH_DB if database is not None else 0)
             | (CONNECT_ATTRIBUTES if attributes else 0)
         )
+        self._ends_lists = not said & self.offered & DEPRECATE_EOF
         head = struct.pack("<IIB23x", said | (SSL if tls else 0), 1 << 24, charset)
         if tls is not None:
             self._write(head)
@@ -218,10 +229,10 @@ class Client:
             body += _text(pairs)
         self._write(body)
         answer = self._packet()
-        if answer[0] == 0xFE:
+        if answer[0] == END:
             self._write(_proof(password, answer[answer.index(0) + 1 :].rstrip(b"\0")))
             answer = self._packet()
-        if answer[0] == 0xFF:
+        if answer[0] == ERROR:
             self.refusal = _error(answer)
 
     def _write(self, payload: bytes) -> None:

@@ -1,0 +1,176 @@
+"""A shop's tables in a MariaDB, and a gateway before it, as applications with ordinary drivers meet it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from costof import encrypted
+from costof.lab.certificates import write_private
+from costof.lab.lab import Lab
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from tests.support.programs import check_of, running_mariadb
+from tests.support.taps import Tap
+
+KEY = "00112233445566778899aabbccddeeff"
+SHOP, ANALYST, STRANGER, CATALOGUE = "shop", "analyst", "stranger", "catalogue"
+NAMES = ("Abercrombie", "O'Brien-Secret", "Zaphod-the-Secret")
+
+TABLES = """
+CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(40) UNIQUE, price DECIMAL(12,2), city VARCHAR(40), visits INT);
+CREATE TABLE other (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), city VARCHAR(40));
+CREATE TABLE numbers (id INT AUTO_INCREMENT PRIMARY KEY, price INT);
+CREATE VIEW names AS SELECT id, name AS city FROM people;
+CREATE TABLE every_type (
+  id INT PRIMARY KEY, c_tiny TINYINT, c_small SMALLINT UNSIGNED, c_medium MEDIUMINT, c_int INT, c_big BIGINT UNSIGNED,
+  c_decimal DECIMAL(20,5), c_float FLOAT, c_double DOUBLE, c_bit BIT(13), c_year YEAR, c_date DATE,
+  c_datetime DATETIME(6),
+  c_timestamp TIMESTAMP(3) NULL, c_time TIME(6), c_char CHAR(10), c_varchar VARCHAR(50), c_binary BINARY(5),
+  c_varbinary VARBINARY(20), c_tinyblob TINYBLOB, c_blob BLOB, c_text TEXT, c_longtext LONGTEXT, c_enum ENUM('a','b'),
+  c_set SET('x','y'), c_json JSON, c_point POINT, c_uuid UUID, c_inet INET6)
+"""
+EVERY_TYPE = """
+INSERT INTO every_type VALUES
+(1, -7, 65535, -8388608, 2147483647, 18446744073709551615, -12345.67891, 1.5, -2.25e300, b'1010', 2024, '2024-02-29',
+ '2024-02-29 12:34:56.789012', '2024-02-29 12:34:56.789', '-12:34:56.000001', 'char', 'varchar é', 'bin', x'00ff',
+ x'01', x'02', 'text', REPEAT('long', 20000), 'b', 'x,y', '{"a": 1}',
+ POINT(1, 2), '123e4567-e89b-12d3-a456-426655440000', '::1'),
+(2, 0, 0, 0, 0, 0, 0, 0, 0, b'0', 1901, '0000-00-00', '0000-00-00 00:00:00', '1970-01-02 00:00:00', '00:00:00',
+ '', '', '', '', '', '', '', '', 'a', '', '[]', POINT(0, 0), '00000000-0000-0000-0000-000000000000', '::')
+"""
+RULES = f"""
+unknown_clients = "ciphertext"
+[master_keys]
+app = "{KEY}"
+[[accounts]]
+name = "{USER}"
+role = "plaintext"
+[[accounts]]
+name = "{SHOP}"
+role = "ciphertext"
+master_key = "app"
+"""
+#: All that the rules' columns may be used for.
+ALLOWING = 'predicates = "allow"\nexpressions = "encrypt"\n'
+
+
+#: Under rules that allow them.
+STATEMENTS_OF_ALLOWING_RULES = [
+    "SELECT name FROM other UNION SELECT name FROM people",
+    "(SELECT name AS city FROM people) ORDER BY 1",
+    "SELECT DISTINCT name FROM people GROUP BY name WITH ROLLUP",
+    "SELECT CONCAT(name, '!'), UPPER(name), MAX(name), COUNT(*) FROM people",
+    "SELECT GROUP_CONCAT(name) FROM people",
+    "SELECT MAX(name), COUNT(*) FROM people",
+    "SELECT CASE WHEN 1 THEN name END, IFNULL(name, 1), name COLLATE latin1_bin FROM people",
+    "SELECT name, LAG(name) OVER (ORDER BY id) FROM people",
+    "SELECT id FROM people WHERE name < 'B' ORDER BY name",
+]
+
+
+def column(table: str, name: str, algorithm: str | None = None) -> str:
+    chosen = f'algorithm = "{algorithm}"\n' if algorithm else ""
+    return f'[[columns]]\ndatabase = "{DATABASE}"\ntable = "{table}"\ncolumn = "{name}"\n{chosen}'
+
+
+PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
+EVERY = column("every_type", "c_*")
+
+
+@dataclass
+class Shop:
+    """A gateway before the server, and the accounts' ways through it."""
+
+    server: MariadbServer
+    process: GatewayProcess
+    rules_file: Path
+    address: str
+
+    def login(self, user: str = SHOP, port: int | None = None) -> dict[str, Any]:
+        host, own = self.address.split(":")
+        login = {"host": host, "port": port or int(own), "user": user, "password": self.server.password}
+        return {**login, "database": DATABASE, "autocommit": True, "ssl_disabled": True, "read_timeout": 300}
+
+    def connect(self, user: str = SHOP, port: int | None = None, **settings: Any) -> pymysql.Connection:
+        """A stock driver, which knows nothing of a gateway."""
+        return pymysql.connect(**{**self.login(user, port), **settings})
+
+    def decrypting(self, user: str = SHOP, **settings: Any) -> encrypted.Connection:
+        return encrypted.connect(master_keys={"app": KEY}, **{**self.login(user), **settings})
+
+    def write(self, rules: str) -> None:
+        write_rules(self.rules_file, rules, self.server)
+
+    def reload(self, rules: str) -> str | None:
+        """Why the rules before stay."""
+        self.write(rules)
+        return self.process.reload()[self.address]
+
+    def counters(self) -> Any:
+        return self.process.counters().listeners[self.address]
+
+
+def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
+    check = "" if "[check]" in rules else check_of(CATALOGUE, server.password)
+    write_private(rules_file, (rules + check).encode())
+
+
+@contextlib.contextmanager
+def shop_server(lab: Lab) -> Iterator[MariadbServer]:
+    with running_mariadb(lab) as server:
+        for user in (SHOP, ANALYST, STRANGER, CATALOGUE):
+            server._query(f"CREATE USER {user} IDENTIFIED BY %s", server.password)
+            server._query(f"GRANT ALL ON {DATABASE}.* TO {user}")
+        server._query(f"USE {DATABASE}")
+        for statement in TABLES.split(";"):
+            server._query(statement)
+        server._query("SET sql_mode = ''")
+        server._query(EVERY_TYPE)
+        server._query("INSERT INTO every_type (id) VALUES (3)")
+        for place, name in enumerate(NAMES):
+            city = f"city-{place}"
+            server._query("INSERT INTO people VALUES (%s, %s, %s, %s, %s)", place, name, f"{place}.25", city, place)
+        server._query("INSERT INTO other VALUES (1, 'plain-one', 'here'), (2, 'plain-two', 'there')")
+        yield server
+
+
+@contextlib.contextmanager
+def before(lab: Lab, server: MariadbServer, name: str, **more: Any) -> Iterator[Shop]:
+    """A gateway of its own before the server, with the usual rules."""
+    rules_file = lab.folder / f"{name}.toml"
+    write_rules(rules_file, RULES + PEOPLE, server)
+    with GatewayProcess() as process:
+        listener = GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}", **more)
+        ready = process.begin([listener])
+        assert ready.warnings == []
+        yield Shop(server, process, rules_file, ready.listeners[0])
+
+
+def rows(connection: Any, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    with connection, connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+        return list(cursor.fetchall())
+
+
+def refusal(connection: Any, statement: str) -> tuple[int, str]:
+    with pytest.raises(pymysql.MySQLError) as raised, connection.cursor() as cursor:
+        cursor.execute(statement)
+    return raised.value.args
+
+
+def shows(data: bytes) -> bool:
+    """Whether a value of a protected column is in it."""
+    return any(word in data for word in (b"Abercrombie", b"Secret"))
+
+
+@contextlib.contextmanager
+def tapped(shop: Shop) -> Iterator[tuple[Callable[..., pymysql.Connection], Tap]]:
+    with Tap(shop.address) as tap:
+        yield (lambda user=SHOP, **settings: shop.connect(user, tap.port, **settings)), tap

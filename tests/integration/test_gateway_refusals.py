@@ -1,0 +1,146 @@
+"""What the gateway before a real MariaDB lets nobody do, and what its refusals and errors tell."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+from pymysql.constants import COMMAND
+
+from costof.ipc.process import border_plan, engine
+from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER
+from tests.gateway.shop import (
+    ANALYST,
+    NAMES,
+    PEOPLE,
+    RULES,
+    SHOP,
+    STATEMENTS_OF_ALLOWING_RULES,
+    Shop,
+    refusal,
+    rows,
+    shows,
+    tapped,
+)
+
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS_OF_ALLOWING_RULES)
+def test_what_tells_more_than_equality_needs_rules_that_allow_it(shop: Shop, statement: str) -> None:
+    with shop.connect() as connection:
+        assert refusal(connection, statement)[0] == 1227
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("encrypt", bytes), ("refuse", None)])
+def test_what_becomes_of_computed_columns(shop: Shop, policy: str, expected: type | None) -> None:
+    assert shop.reload(f'predicates = "allow"\nexpressions = "{policy}"\n' + RULES + PEOPLE) is None
+    with shop.connect() as connection:
+        statement = "SELECT CONCAT('a', name) FROM people"
+        if expected is None:
+            code, words = refusal(connection, statement)
+            assert (code, "computed from a protected one" in words) == (1227, True)
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                assert {type(row[0]) for row in cursor.fetchall()} == {expected}
+        # The connection goes on, and what is made of nothing protected is as it was.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT CONCAT('a', city) FROM people")
+            assert {type(row[0]) for row in cursor.fetchall()} == {str}
+            cursor.execute("SELECT 1, @@autocommit, DATABASE()")
+            assert cursor.fetchall() == ((1, 1, DATABASE),)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT name INTO OUTFILE '/tmp/costof-never' FROM people",
+        "SELECT name INTO @x FROM people",
+        "SELECT @x := name FROM people",
+        "INSERT INTO other (name) SELECT name FROM people",
+        "UPDATE people SET city = name",
+        "UPDATE other o JOIN people p ON p.id = o.id SET o.city = p.name",
+        "CREATE TABLE copy AS SELECT * FROM people",
+        "CREATE VIEW v AS SELECT name AS x FROM people",
+        "ALTER TABLE people RENAME COLUMN name TO city2",
+        "CALL anything()",
+        "BEGIN NOT ATOMIC SELECT 1; END",
+        "SELECT 1; SELECT 2",
+        "/*!50000 SELECT name INTO @x FROM people */",
+        "UPDATE people SET visits = LAST_INSERT_ID(visits)",
+        "SELECT SLEEP(1)",
+        "SELECT LOAD_FILE('/etc/passwd')",
+        "SHOW PROCESSLIST",
+        "SELECT 1e1FROM people",
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        "SET NAMES gbk",
+        "PREPARE s FROM 'SELECT 1'",
+        "EXPLAIN SELECT * FROM people WHERE id = 1",
+    ],
+)
+def test_what_is_not_allowed_is_refused_by_one_clear_error(shop: Shop, statement: str) -> None:
+    with shop.connect() as connection:
+        code, words = refusal(connection, statement)
+        assert (code, words.startswith("the gateway lets no ")) == (1227, True)
+        assert not shows(words.encode())
+        connection.ping(reconnect=False)
+
+
+def test_the_servers_own_tables_that_quote_statements_are_there_for_nobody(shop: Shop) -> None:
+    with shop.connect() as connection:
+        for table in ("information_schema.processlist", "performance_schema.threads", "mysql.general_log"):
+            assert refusal(connection, f"SELECT * FROM {table}")[0] == 1146  # noqa: S608  # our own names
+
+
+def test_who_gets_plaintext_is_refused_by_the_server_alone(shop: Shop) -> None:
+    with shop.connect(USER) as connection:
+        code, words = refusal(connection, "SELECT name INTO OUTFILE '/no/such/folder' FROM people")
+        assert (code, "FILE privilege" in words) == (1227, True), "the server's own refusal"
+
+
+def test_what_runs_is_what_was_read(shop: Shop) -> None:
+    statement = "SELECT 'a\\' INTO OUTFILE ', 'b' /*! , name */ FROM people -- '"
+    with shop.connect() as connection, connection.cursor() as cursor:
+        assert refusal(connection, statement)[0] == 1227
+        cursor.execute(statement.replace("/*! , name */", "/* , name */") + "\nWHERE id = 1 # '")
+        assert cursor.fetchall() == (("a' INTO OUTFILE ", "b"),)
+
+
+def test_errors_and_warnings_tell_no_value(shop: Shop) -> None:
+    with tapped(shop) as (connect, tap), connect() as connection, connection.cursor() as cursor:
+        code, words = refusal(connection, "INSERT INTO people (id, name) VALUES (99, 'Abercrombie')")
+        assert (code, words) == (1062, "Duplicate entry for a key")
+        assert refusal(connection, "SELECT nothing FROM people") == (1054, "Unknown column 'nothing'")
+        refusal(connection, "SELECT EXP(id + 1000) FROM people WHERE name = 'Abercrombie'")
+        cursor.execute("SHOW WARNINGS")
+        assert cursor.fetchall() == ()
+        assert not shows(tap.received())
+
+
+def test_a_client_that_does_not_decrypt_is_refused_unless_the_rules_allow_it(shop: Shop) -> None:
+    assert shop.reload(RULES.replace('"ciphertext"\n[master', '"refuse"\n[master') + PEOPLE) is None
+    for user in (SHOP, ANALYST):
+        with pytest.raises(pymysql.MySQLError, match="does not say that it decrypts"):
+            shop.connect(user)
+    assert rows(shop.decrypting(), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
+    assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
+
+
+def test_logins_pass_through_end_to_end(shop: Shop) -> None:
+    wrong = {**shop.login(), "password": "wrong"}
+    with pytest.raises(pymysql.MySQLError, match="Access denied"):
+        pymysql.connect(**wrong)
+    # A proof that the server asks for after the first.
+    if shop.server.has_ed25519:
+        endpoint = {**shop.server.endpoint(), "addresses": [shop.address], "username": ED25519_USER}
+        arm = {"name": "gateway", "service": endpoint, "transport": {"kind": "plain"}}
+        assert shop.reload(RULES.replace(USER, ED25519_USER) + PEOPLE) is None
+        with engine() as instrument:
+            ready = instrument.plan(border_plan([arm], [{"name": "connect", "kind": "connect", "workers": 1}]))
+            assert [arm.error for arm in ready.arms] == [None]
+    with pytest.raises(pymysql.MySQLError, match="character set"):
+        shop.connect(charset="gbk")
+    with shop.connect() as connection:
+        connection._execute_command(COMMAND.COM_CHANGE_USER, b"shop\0")
+        with pytest.raises(pymysql.MySQLError, match="account of a session"):
+            connection._read_ok_packet()

@@ -1,0 +1,227 @@
+"""The gateway as a service before a real MariaDB: its rules anew, its catalogue, TLS, the server's end, its command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.constants import COMMAND
+
+from costof.errors import CostofError
+from costof.lab.certificates import write_private
+from costof.lab.lab import Lab
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, USER
+from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, Shop, before, column, refusal, rows
+from tests.integration.conftest import COSTOF, costof
+from tests.support.programs import check_of, eventually
+
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
+
+
+def test_a_table_is_known_once_the_server_was_asked_for_it(shop: Shop) -> None:
+    shop.server.ask(f"CREATE TABLE {DATABASE}.later (id INT PRIMARY KEY, name VARCHAR(40))")
+    try:
+        with shop.connect() as connection:
+            code, words = refusal(connection, "SELECT id FROM later")
+            assert (code, "the gateway has not seen it yet" in words) == (1146, True)
+            assert shop.reload(RULES + PEOPLE + column("later", "name")) is None
+            with connection.cursor() as cursor:
+                assert cursor.execute("SELECT id, name FROM later") == 0
+    finally:
+        shop.server.ask(f"DROP TABLE {DATABASE}.later")
+
+
+def test_a_table_is_known_after_a_while(shop: Shop, lab: Lab) -> None:
+    """The server is asked again and again; a view that an account makes is read by then, too."""
+    watched = before(lab, shop.server, "watching", limits={"catalogue_seconds": 1})
+    with watched as watching, watching.connect() as connection, connection.cursor() as cursor:
+        assert refusal(connection, "SELECT town FROM late")[0] == 1146
+        shop.server.ask(f"CREATE VIEW {DATABASE}.late AS SELECT name AS town FROM people")  # noqa: S608  # our own
+        try:
+
+            def is_known() -> bool:
+                with contextlib.suppress(pymysql.MySQLError):
+                    return bool(cursor.execute("SELECT town FROM late"))
+                return False
+
+            eventually("the view", is_known)
+            assert {type(row[0]) for row in cursor.fetchall()} == {bytes}
+        finally:
+            shop.server.ask(f"DROP VIEW {DATABASE}.late")
+
+
+def test_a_prepared_statement_that_new_rules_make_another_is_prepared_again(shop: Shop) -> None:
+    with shop.connect() as connection:
+        number = prepare(connection, "SELECT city FROM people")
+        assert execute(connection, number)[0] == 1
+        assert shop.reload(RULES + PEOPLE) is None
+        assert execute(connection, number)[0] == 1
+        assert shop.reload(RULES + PEOPLE + column("people", "city")) is None
+        with pytest.raises(pymysql.MySQLError, match="prepare the statement again") as refused:
+            execute(connection, number)
+        assert refused.value.args[0] == 1615
+        connection.ping(reconnect=False)
+
+
+def prepare(connection: Any, statement: str) -> int:
+    connection._execute_command(COMMAND.COM_STMT_PREPARE, statement)
+    told = connection._read_packet().get_all_data()
+    columns, parameters = (int.from_bytes(told[at : at + 2], "little") for at in (5, 7))
+    for count in (parameters, columns):
+        # An EOF behind each list: PyMySQL does not do without.
+        for _ in range(count + 1 if count else 0):
+            connection._read_packet()
+    return int.from_bytes(told[1:5], "little")
+
+
+def execute(connection: Any, number: int) -> bytes:
+    """The first packet of its answer."""
+    connection._execute_command(COMMAND.COM_STMT_EXECUTE, number.to_bytes(4, "little") + b"\0\1\0\0\0")
+    first = connection._read_packet().get_all_data()
+    for _ in range(2):
+        while not connection._read_packet().is_eof_packet():
+            pass
+    return first
+
+
+def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop) -> None:
+    statement = "SELECT name, city FROM people WHERE id = 1"
+    with shop.connect() as connection, connection.cursor() as cursor:
+
+        def types() -> list[type]:
+            cursor.execute(statement)
+            return [type(value) for value in cursor.fetchall()[0]]
+
+        assert types() == [bytes, str]
+        assert shop.reload(RULES + PEOPLE + column("people", "city")) is None
+        assert types() == [bytes, bytes]
+        for wrong, words in [
+            ("colour = 1\n" + RULES, "line 1: unknown field `colour`"),
+            (RULES.replace(KEY, "0011"), "master key 'app' is not 16 bytes in hexadecimal"),
+            (RULES.replace('"app"', '"none"'), "there is no master key 'none'"),
+            (RULES + PEOPLE.replace("sm4-cbc", "rot13"), "unknown variant `rot13`"),
+            (RULES + column("people", "nome"), "unknown rule column: costof.people.nome"),
+            (RULES + check_of("nobody", "never-said") + PEOPLE, "[check]: cannot ask"),
+            ('expressions = "plain"\n' + RULES + PEOPLE, "line 1: unknown variant `plain`"),
+        ]:
+            told = shop.reload(wrong) or ""
+            assert words in told
+            assert "never-said" not in told
+            assert KEY not in told
+            assert "\n" not in told
+            assert types() == [bytes, bytes], "the rules before stay"
+        shop.rules_file.chmod(0o640)
+        assert "chmod 600" in (shop.process.reload()[shop.address] or "")
+    with shop.connect(USER) as connection:
+        assert shop.reload(RULES.replace('role = "plaintext"', 'role = "opaque"') + PEOPLE) is None
+        assert "connect again" in refusal(connection, statement)[1]
+
+
+def test_a_hangup_reloads_too(shop: Shop) -> None:
+    shop.write(RULES + column("people", "city"))
+    os.kill(shop.process.pid, signal.SIGHUP)
+    answer = shop.process._answer(10.0)
+    assert answer == {"reloaded": {shop.address: None}}
+    assert type(rows(shop.connect(), "SELECT city FROM people")[0][0]) is bytes
+
+
+def test_rules_that_are_wrong_at_the_start_are_fatal(lab: Lab, shop: Shop) -> None:
+    rules_file = lab.folder / "wrong.toml"
+    write_private(rules_file, b"algorithm = 'des'")
+    listener = GatewayListener("127.0.0.1", 0, rules_file, f"{shop.server.address}:{shop.server.port}")
+    with GatewayProcess() as process, pytest.raises(CostofError, match=r"plan: .*wrong.toml: line 1: unknown variant"):
+        process.begin([listener])
+
+
+def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:
+    server = shop.server
+    certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
+    transport = {"kind": "tls", "ca_file": str(server.ca_file), "verify": "full", "resumption": False}
+    trusted = {"ssl_disabled": False, "ssl": ssl.create_default_context(cafile=server.ca_file)}
+    with before(lab, server, "tls-rules", certificate=certificate, transport=transport) as secured:
+        assert rows(secured.decrypting(**trusted), "SELECT name FROM people WHERE id = 1") == [(NAMES[1],)]
+        told = rows(secured.connect(USER, **trusted), "SHOW STATUS LIKE 'Ssl_version'")
+        assert told == [("Ssl_version", "TLSv1.3")]
+        with pytest.raises(pymysql.MySQLError, match="under TLS only"):
+            secured.connect()
+        assert secured.counters().tls == {"TLSv1.3": 2}
+    with pytest.raises(CostofError, match="go together"), before(lab, server, "half", certificate=certificate):
+        pass
+
+
+def test_a_server_that_is_not_there_or_ends_a_session(shop: Shop, lab: Lab) -> None:
+    rules_file = lab.folder / "nowhere.toml"
+    write_private(rules_file, b"")
+    with GatewayProcess() as process:
+        ready = process.begin([GatewayListener("127.0.0.1", 0, rules_file, f"{lab.address(9)}:1")])
+        host, port = ready.listeners[0].split(":")
+        with pytest.raises(pymysql.MySQLError, match="cannot be reached"):
+            pymysql.connect(host=host, port=int(port), user=USER)
+    with shop.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET wait_timeout = 1")
+        # The server ends the idle connection, and so the gateway the client's.
+        connection._sock.settimeout(300)
+        assert connection._rfile.read(1) == b""
+        connection._force_close()
+    before = int(shop.server.status("Threads_connected")["Threads_connected"])
+    gone = shop.connect()
+    gone._force_close()
+    eventually("the session's end", lambda: int(shop.server.status("Threads_connected")["Threads_connected"]) <= before)
+
+
+def test_the_command(shop: Shop, tmp_path: Path) -> None:
+    server = shop.server
+    rules_file = tmp_path / "rules.toml"
+    endpoint = f"{server.address}:{server.port}"
+
+    def check() -> Any:
+        return costof("gateway", "--rules", str(rules_file), "--server", endpoint, "--check", cwd=tmp_path)
+
+    write_private(rules_file, (RULES + PEOPLE).encode())
+    unchecked = check()
+    assert (unchecked.status, len(unchecked.told)) == (2, 1)
+    assert "need [check]" in unchecked.told[0]
+    write_private(rules_file, (RULES + PEOPLE + check_of(CATALOGUE, server.password)).encode())
+    checked = check()
+    assert (checked.status, checked.err) == (0, "")
+    # What cannot be followed is said.
+    server.ask(f"CREATE VIEW {DATABASE}.odd AS SELECT SLEEP(0) AS x")
+    try:
+        (warning,) = check().told
+        assert f"view {DATABASE}.odd is refused: the gateway cannot follow its definition" in warning
+    finally:
+        server.ask(f"DROP VIEW {DATABASE}.odd")
+    argv = [*COSTOF, "gateway", "--rules", str(rules_file), "--server", endpoint, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        host, port = line.split()[-3].split(":")
+        login = {"host": host, "port": int(port), "user": USER, "password": server.password, "ssl_disabled": True}
+        assert rows(pymysql.connect(**login), "SELECT 1") == [(1,)]
+        write_private(rules_file, b"colour = 1")
+        process.send_signal(signal.SIGHUP)
+        assert "unknown field `colour`" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
+        assert (process.returncode, out, err) == (0, "", "")
+    finally:
+        process.kill()
+        process.communicate()
+    usual = ("gateway", "--rules", str(rules_file), "--server", endpoint)
+    limit = costof(*usual, "--limit", "connections", "5", "--limit", "colours", "7", cwd=tmp_path)
+    assert limit.status == 2
+    assert "unknown field `colours`, expected one of `connections`" in limit.told[0]
+    wrong = costof(*usual, cwd=tmp_path)
+    assert wrong.status == 2
+    assert len(wrong.told) == 1
+    assert "line 1: unknown field" in wrong.told[0]
