@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import PROGRAMS, Standing, alive, eventually, listening_addresses
+from tests.support.kill_9 import left_by_kill_9
+from tests.support.programs import PROGRAMS, Standing, alive, listening_addresses
 
 pytestmark = pytest.mark.servers
 
@@ -73,18 +71,7 @@ def test_nothing_is_left_of_it(program: str) -> None:
 
 
 def test_nothing_is_left_of_it_when_costof_is_killed(program: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.programs", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    ) as costof:
-        assert costof.stdout is not None
-        told = json.loads(costof.stdout.readline())
-        assert all(alive(pid) for pid in told["pids"])
-        costof.kill()
-    eventually("the end of its processes", lambda: not any(map(alive, told["pids"])))
-    eventually("the end of its folders", lambda: not any(Path(folder).exists() for folder in told["folders"]))
+    left_by_kill_9("-m", "tests.support.programs", program)
 
 
 def test_two_labs_at_once_do_not_collide(program: str) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,9 +36,10 @@ from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
 from tests.support.engines import Engines
+from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import ADMIN, HANGS_SECONDS, alive, eventually, running_mariadb, user_of_many_databases
 
-from .conftest import costof
+from .conftest import Silent, costof
 
 pytestmark = pytest.mark.servers
 
@@ -55,14 +53,6 @@ def small(*settings: str, target: str | None = None) -> Plan:
     sizes = {"slices": SMALL, "fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
     options = Options(profile="quick", settings=settings, target=target)
     return resolve(load_study(STUDY), options).model_copy(update=sizes)
-
-
-class Silent:
-    """Nobody watches."""
-
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
 def facts_of(result: Result, arm: str) -> dict[str, str]:
@@ -298,16 +288,7 @@ with GatewayLab(plan) as lab:
 
 
 def test_nothing_is_left_after_kill_9() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
-    ) as process:
-        assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        assert len(told["pids"]) == 2
-        assert all(map(alive, told["pids"]))
-        process.kill()
-    eventually("the end of its processes", lambda: not any(map(alive, told["pids"])))
-    eventually("the end of its hosts and folders", lambda: not any(Path(path).exists() for path in told["paths"]))
+    assert len(left_by_kill_9("-c", RUN)["pids"]) == 2
 
 
 @pytest.fixture(scope="module")

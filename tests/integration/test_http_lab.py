@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import resource
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -32,6 +28,7 @@ from costof.services.http.lab import HttpLab, Route, _Connection, _context
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
+from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import HANGS_SECONDS, eventually, get
 
 pytestmark = pytest.mark.servers
@@ -362,19 +359,11 @@ with HttpLab(plan) as lab:
     hosts = [lab._site.client, lab._site.origin, *lab._site.balancers.values()]
     paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
     paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
-    paths += [str(lab._lab.folder), *(f"/proc/{pid}/exe" for pid in lab.process_ids.values())]
-    print(json.dumps(paths), flush=True)
+    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
+    print(json.dumps(told), flush=True)
     sys.stdin.read()
 """
 
 
 def test_nothing_is_left_after_kill_9() -> None:
-    run = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert run.stdin is not None
-    assert run.stdout is not None
-    with run.stdin, run.stdout:
-        left: list[str] = json.loads(run.stdout.readline())
-        assert all(Path(path).exists() for path in left)
-        run.kill()
-        run.wait()
-    eventually("the end of it all", lambda: not [path for path in left if Path(path).exists()])
+    left_by_kill_9("-c", RUN)

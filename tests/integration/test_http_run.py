@@ -21,7 +21,7 @@ from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
-from tests.integration.conftest import costof
+from tests.integration.conftest import Silent, costof
 from tests.support.programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
 
 pytestmark = pytest.mark.servers
@@ -38,13 +38,7 @@ def small(*settings: str, **target: str) -> Plan:
     return resolve(load_study(STUDY), options).model_copy(update=sizes)
 
 
-class Watcher:
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
-
-
-class Killer(Watcher):
+class Killer(Silent):
     """Ends a balancer after the first round of a run."""
 
     def __init__(self, lab: HttpLab, name: str) -> None:
@@ -83,7 +77,7 @@ def ask(balancer: RunningBalancer, ledger_at: Path, ca_file: Path | None, *setti
     plan = small(*settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))
     service = open_service(plan, Access(balancer.url("tls"), ca_file, balancer.url("plain")), "run")
     ledger = Ledger.create(plan, ledger_at)
-    run(plan, service, ledger, Watcher())
+    run(plan, service, ledger, Silent())
     return read_run(ledger)
 
 

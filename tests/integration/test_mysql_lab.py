@@ -19,7 +19,8 @@ from costof.study.asked import Asked
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import Engines
-from tests.support.programs import SHORTER_MS, alive, eventually
+from tests.support.kill_9 import left_by_kill_9
+from tests.support.programs import SHORTER_MS, eventually
 
 pytestmark = pytest.mark.servers
 needs_hosts = pytest.mark.skipif(
@@ -253,19 +254,10 @@ with MysqlLab(plan) as lab:
 
 @needs_hosts
 def test_nothing_is_left_after_kill_9() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
-    ) as run:
-        assert run.stdout is not None
-        told = json.loads(run.stdout.readline())
-        # A server, sshd and its sessions, two tunnels, and what carries the far link.
-        assert len(told["pids"]) >= 7
-        # The TUN devices are in the namespaces and go with them and with the process that carries them.
-        assert sum(path.startswith(str(FOLDER)) for path in told["paths"]) == 3
-        assert all(map(alive, told["pids"]))
-        run.kill()
-    eventually("the end of its processes", lambda: not any(map(alive, told["pids"])))
-    eventually("the end of its hosts and folders", lambda: not any(Path(path).exists() for path in told["paths"]))
+    told = left_by_kill_9("-c", RUN)
+    # A server, sshd and its sessions, two tunnels, and what carries the far link.
+    assert len(told["pids"]) >= 7
+    assert sum(path.startswith(str(FOLDER)) for path in told["paths"]) == 3
 
 
 def as_nobody(*settings: str) -> subprocess.CompletedProcess[str]:

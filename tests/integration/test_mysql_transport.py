@@ -22,7 +22,7 @@ from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from tests.support.programs import SHORTER_MS
 
-from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices
+from .conftest import Silent, alive, costof, costof_running, descendants, eventually, wait_for_slices
 
 pytestmark = [
     pytest.mark.servers,
@@ -31,14 +31,6 @@ pytestmark = [
 STUDY = "mysql-transport"
 SMALL = ["--profile", "quick", "--set", "records=500"]
 FAR_MS = 20.0
-
-
-class Silent:
-    """Nobody watches."""
-
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +27,8 @@ from costof.services.replication import nodes
 from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.study.arms import PlannedArm
-from tests.support.programs import HANGS_SECONDS, SHORTER_MS, alive, eventually
+from tests.support.kill_9 import left_by_kill_9
+from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
 from tests.support.small_plans import arms_by_shape, plan_for
 
 pytestmark = [
@@ -303,18 +301,7 @@ with ReplicationLab(plan_for("nodes=3", "sync=star", "node_cpu=1", "round_trip_m
 
 
 def test_nothing_is_left_after_kill_9() -> None:
-    run = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert run.stdin is not None
-    assert run.stdout is not None
-    with run.stdin, run.stdout:
-        left = json.loads(run.stdout.readline())
-        assert len(left["pids"]) == 4
-        assert all(Path(path).exists() for path in left["paths"])
-        run.kill()
-        run.wait()
-        eventually("cleaning up", lambda: not any(Path(path).exists() for path in left["paths"]))
-        # What carries the links is the run's own child and ends with its input.
-        eventually("the processes' end", lambda: not [pid for pid in left["pids"] if alive(pid)])
+    assert len(left_by_kill_9("-c", RUN)["pids"]) == 4
 
 
 def test_a_set_of_fifteen_forms() -> None:

@@ -253,7 +253,7 @@ def listening_addresses(pids: list[int]) -> set[str]:
 
 def main() -> None:
     with PROGRAMS[sys.argv[1]]() as standing:
-        told = {"pids": standing.pids, "folders": [str(folder) for folder in standing.folders]}
+        told = {"pids": standing.pids, "paths": [str(folder) for folder in standing.folders]}
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
