@@ -31,8 +31,10 @@ from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import WHOLE_SLICE
+from tests.noise import Chance, Chances, Noise
 
 NS_PER_MS = 1e6
+USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
 #: A warm-up slice takes so many times as long: whoever counts one of them is found out.
 COLD = 3.0
@@ -48,35 +50,6 @@ def _shape(steps: int) -> list[float]:
 
 def plan_of(study: str, profile: str = "quick", *settings: str, target: str | None = None, seed: int = 1) -> Plan:
     return resolve(load_study(study), Options(profile=profile, settings=settings, target=target, seed=seed))
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Standard deviations of logarithms of what multiplies a slice's own times.
-
-    `drift`: of each step of a walk that all arms share from round to round. `luck`: of what one arm keeps for the whole
-    run. `correlation`: of a slice's part with that of the arm's slice before. `stalls`: the share of slices that take
-    `stalled` times as long.
-    """
-
-    slice: float = 0.01
-    drift: float = 0.0
-    luck: float = 0.0
-    correlation: float = 0.0
-    stalls: float = 0.0
-    stalled: float = 2.0
-
-
-@dataclass(frozen=True)
-class Chance:
-    """A slice's own: what its times are multiplied by, and more numbers where it needs them."""
-
-    times: float
-    source: np.random.Generator
-
-    def more(self, deviation: float) -> float:
-        """Another factor around 1."""
-        return float(np.exp(self.source.normal(0, deviation)))
 
 
 @dataclass(frozen=True)
@@ -150,9 +123,13 @@ class Truth:
     def environment(self) -> dict[str, Any]:
         return {"costof": "0.1.0", "cores": 2}
 
-    def proofs(self, arm: PlannedArm) -> list[dict[str, str]]:
-        """What the service proves of an arm, before the run and once it is over."""
-        return []
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What the service proves of an arm beforehand."""
+        return {}
+
+    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """And once the run is over."""
+        return {}
 
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:
         """Why the slice of this round is discarded."""
@@ -204,60 +181,38 @@ def fake_run(
     truth: Truth,
     *,
     rounds: int = 8,
-    noise: Noise = Noise(),
+    noise: Noise = USUAL,
     seed: int = 1,
-    refused: Mapping[str, str] | None = None,
+    refused: Mapping[str, str] = {},  # which nobody changes
     partial: str | None = None,
 ) -> Ledger:
     """A whole run of so many rounds after one to warm up; the instrument `refused` these arms, with a reason.
 
     What else befell it is appended by who wants it.
     """
-    refused = refused or {}
     source = np.random.default_rng(seed)
     ledger = Ledger.create(plan, folder)
     ledger.append(EnvironmentRecord(started=STARTED, facts=truth.environment()))
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
-        ledger.append(ready_record(plan, view, refused))
-    proofs = [(arm.name, facts, index) for arm in plan.arms for index, facts in enumerate(truth.proofs(arm))]
-    for name, facts, _ in (proof for proof in proofs if proof[2] == 0):
-        ledger.append(ProofRecord(arm=name, facts=facts))
+        ledger.append(_ready(plan, view, refused))
+    for arm in plan.arms:
+        if facts := truth.proofs(arm):
+            ledger.append(ProofRecord(arm=arm.name, facts=facts))
     if links := truth.links(plan):
         ledger.append(LinksRecord(links=links))
     arms = [arm for arm in plan.arms if arm.name not in refused]
-    chances = _Chances(noise, source, arms)
+    chances = Chances(noise, source, arms)
     for number in range(-1, rounds) if rounds else ():
         chances.next_round()
         for workload in plan.study.workloads:
             for arm in arms:
                 chance = chances.of(workload, arm, COLD if number < 0 else 1.0)
                 ledger.append(_record(plan, truth, number, workload, arm, chance))
-    for name, facts, _ in (proof for proof in proofs if proof[2]):
-        ledger.append(ProofRecord(arm=name, facts=facts))
+    for arm in plan.arms:
+        if facts := truth.last_proofs(arm):
+            ledger.append(ProofRecord(arm=arm.name, facts=facts))
     ledger.append(EndRecord(partial=partial, steal_share=0.01))
     return ledger
-
-
-class _Chances:
-    """The walk of a run's noise from slice to slice."""
-
-    def __init__(self, noise: Noise, source: np.random.Generator, arms: list[PlannedArm]) -> None:
-        self._noise, self._source = noise, source
-        self._drift = 0.0
-        self._luck = {arm.name: source.normal(0, noise.luck) for arm in arms}
-        self._last: dict[tuple[str, str], float] = {}
-
-    def next_round(self) -> None:
-        self._drift += self._source.normal(0, self._noise.drift)
-
-    def of(self, workload: str, arm: PlannedArm, times: float) -> Chance:
-        noise = self._noise
-        own = self._source.normal(0, noise.slice * np.sqrt(1 - noise.correlation**2))
-        own += noise.correlation * self._last.get((workload, arm.name), 0.0)
-        self._last[workload, arm.name] = own
-        stalled = noise.stalled if self._source.random() < noise.stalls else 1.0
-        factor = float(np.exp(own + self._drift + self._luck[arm.name]))
-        return Chance(factor * stalled * times, self._source)
 
 
 def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:
@@ -302,8 +257,8 @@ def error_of(error_class: str, detail: str, count: int = 1) -> ClassifiedError:
     return ClassifiedError.model_validate({"class": error_class, "detail": detail, "count": count})
 
 
-def ready_record(plan: Plan, view: str = "wire", refused: Mapping[str, str] | None = None) -> ReadyRecord:
-    told = {name: error_of("tls_refused", detail) for name, detail in (refused or {}).items()}
+def _ready(plan: Plan, view: str, refused: Mapping[str, str]) -> ReadyRecord:
+    told = {name: error_of("tls_refused", detail) for name, detail in refused.items()}
     arms = [
         ReadyArm(name=arm.name, server=None if arm.name in told else "10.0.0.1:3306", error=told.get(arm.name))
         for arm in plan.arms

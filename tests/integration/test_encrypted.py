@@ -16,15 +16,15 @@ from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
 from costof.datasets.sysbench import TABLE, create_table
-from costof.encrypted.ciphertext import Algorithm, RowFormat
+from costof.encrypted.ciphertext import Algorithm, Envelope, KeyRing, RowFormat, session_salt
 from costof.ipc.process import engine
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
-from tests.support.binary_rows import binary_rows
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, check_of, log_in, running_mariadb
+from tests.support.raw_mysql import Client
 
 pytestmark = pytest.mark.servers
 
@@ -103,6 +103,10 @@ class Site:
 
     def reader(self, port: int, key: str = KEY) -> encrypted.Connection:
         return encrypted.connect(master_keys={"app": key}, **self.settings(port))
+
+    def raw(self, port: int, **more: Any) -> Client:
+        address, user = f"{self.server.address}:{port}", USER.encode()
+        return Client(address, user, self.server.password, DATABASE.encode(), **more)
 
 
 def rules(folder: Path, name: str, algorithm: str, account: str, check: str) -> Path:
@@ -207,20 +211,22 @@ def test_who_has_no_key_there_reads_ciphertext(site: Site) -> None:
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, number: int) -> None:
     """Byte by byte, as the binary protocol writes numbers and times: no driver's reading of them lies between."""
-    statement = "SELECT * FROM every_type ORDER BY whole IS NULL"
-    with site.reader(site.server.port) as connection:
-        direct_fields, direct = binary_rows(connection, statement)
-    opened = []
-    with site.reader(PORT + number) as connection:
-        fields, (sealed, nulls) = binary_rows(connection, statement)
-        keys = connection._session_keys
-        assert keys is not None
-        for field, value in zip(fields, sealed, strict=True):
-            associated = field.envelope.associated_data(RowFormat.BINARY, field.names)
-            opened.append(keys.opener(field.envelope).open(associated, value))
-    assert direct[1] == nulls == [None] * len(TYPES)
-    assert opened == direct[0]
-    assert [field.type_code for field in fields] == [field.type_code for field in direct_fields]
+    statement, nonce = b"SELECT * FROM every_type ORDER BY whole IS NULL", bytes(range(32))
+    attributes = {b"costof_encrypted": b"1", b"costof_nonce": nonce.hex().encode()}
+    with site.raw(site.server.port) as direct, site.raw(PORT + number, attributes=attributes) as client:
+        expected, answer = direct.prepared(statement), client.prepared(statement)
+        keys = KeyRing({"app": KEY}).session(session_salt(client.scramble, nonce))
+    opened, kinds = [], []
+    sealed, nulls = answer.rows
+    for column, value in zip(answer.columns, sealed, strict=True):
+        envelope = Envelope.parse(column.tail)
+        assert envelope is not None
+        assert value is not None
+        opened.append(keys.opener(envelope).open(envelope.associated_data(RowFormat.BINARY, column.names), value))
+        kinds.append(envelope.original.kind)
+    assert expected.rows[1] == nulls == (None,) * len(TYPES)
+    assert tuple(opened) == expected.rows[0]
+    assert kinds == [column.type for column in expected.columns]
 
 
 @pytest.mark.parametrize("statement", ["SELECT name FROM every_type", "SELECT name AS n FROM every_type AS t"])

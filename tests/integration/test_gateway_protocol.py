@@ -17,6 +17,7 @@ from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 from tests.gateway.canaries import Canaries
 from tests.support import raw_mysql as mysql
+from tests.support.mysql_packets import END, OK
 from tests.support.programs import check_of, eventually, running_mariadb
 from tests.support.raw_mysql import Answer, Client
 
@@ -236,7 +237,7 @@ def test_commands_without_a_place_in_the_list_are_refused(site: Site, client: Cl
             assert refused(client.command(command, body)), hex(command)
     assert refused(client.command(mysql.SET_OPTION, bytes(2)), "second statement")
     client.send(mysql.SET_OPTION, b"\x01\0")
-    assert client.packet()[0] in (mysql.OK, mysql.END)
+    assert client.packet()[0] in (OK, END)
     assert refused(client.query(b"SELECT 1; SELECT name FROM people"))
     client.send(mysql.STATISTICS)
     assert client.packet().endswith(b"no statistics")

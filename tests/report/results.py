@@ -16,7 +16,8 @@ from costof.analysis.models import Sentence
 from costof.document import format as fmt
 from costof.report import analyse, answer, render_html, render_terminal
 from costof.report.result import Result
-from tests.fake_run import STARTED, Noise, fake_run, plan_of
+from tests.fake_run import STARTED, fake_run, plan_of
+from tests.noise import Noise
 from tests.truths import TRUTHS
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"

@@ -8,20 +8,32 @@ parameters.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import socket
 import ssl
 import struct
 from dataclasses import dataclass, field
 from typing import Self
 
+from tests.support.mysql_packets import (
+    BINARY_CHARSET,
+    BLOB,
+    END,
+    ERROR,
+    LEAST_CIPHERTEXT,
+    Column,
+    Row,
+    as_text,
+    binary_row,
+    definition,
+    error,
+    length,
+    proof,
+    text_row,
+)
+
 QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS, PING, CHANGE_USER = 0x01, 0x02, 0x03, 0x04, 0x09, 0x0E, 0x11
 PREPARE, EXECUTE, SEND_LONG_DATA, STMT_RESET, SET_OPTION, RESET_CONNECTION = 0x16, 0x17, 0x18, 0x1A, 0x1B, 0x1F
-OK, END, ERROR = 0x00, 0xFE, 0xFF
 UTF8MB4 = 45
-BLOB, BINARY_CHARSET = 0xFC, 63
-# An algorithm's number, a nonce and a tag: the least that a ciphertext of AES-128-GCM has.
-LEAST_CIPHERTEXT = 29
 # What hangs ends; a slow machine does not.
 SECONDS = 300.0
 
@@ -34,19 +46,12 @@ DEPRECATE_EOF, OPTIONAL_METADATA, QUERY_ATTRIBUTES = 0x100_0000, 0x200_0000, 0x8
 EVERYTHING = 0xFFFF_FFFF & ~(CONNECT_WITH_DB | SSL | CONNECT_ATTRIBUTES | 0x20_0000)
 
 
-@dataclass(frozen=True)
-class Column:
-    name: bytes
-    type: int
-    charset: int
-
-
 @dataclass
 class Answer:
     """Of one command. `error` (number, words) may follow rows; `over`: the other end hung up."""
 
     columns: list[Column] = field(default_factory=list)
-    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     error: tuple[int, str] | None = None
     statement: int | None = None
     over: bool = False
@@ -83,6 +88,7 @@ class Client:
         self.received = bytearray()
         self.refusal: tuple[int, str] | None = None
         self.offered = 0
+        self.scramble = b""
         self._sequence = 0
         self._buffer = bytearray()
         self._ends_lists = True
@@ -122,7 +128,7 @@ class Client:
         with self._until_over(answer):
             self.send(PREPARE, statement)
             first = self._packet()
-            if not self._is_error(first, answer):
+            if not self._iserror(first, answer):
                 answer.statement, columns, parameters = struct.unpack_from("<IHH", first, 1)
                 for count in (parameters, columns):
                     for _ in range(count + (count > 0 and self._ends_lists)):
@@ -165,29 +171,29 @@ class Client:
     def _result(self, answer: Answer, is_binary: bool) -> int:
         """One result; the server's status."""
         first = self._packet()
-        if self._is_error(first, answer):
+        if self._iserror(first, answer):
             return 0
         if first[0] == 0:
-            _, at = _length(first, 1)
-            _, at = _length(first, at)
+            _, at = length(first, 1)
+            _, at = length(first, at)
             return int.from_bytes(first[at : at + 2], "little")
-        count, _ = _length(first, 0)
-        columns = [_definition(self._packet()) for _ in range(count)]
+        count, _ = length(first, 0)
+        columns = [definition(self._packet()) for _ in range(count)]
         answer.columns += columns
         if self._ends_lists:
             self._packet()
         while True:
             packet = self._packet()
-            if self._is_error(packet, answer):
+            if self._iserror(packet, answer):
                 return 0
             if packet[0] == END and len(packet) < 9:
                 return int.from_bytes(packet[3:5], "little")
-            answer.rows.append(_binary_row(packet, columns) if is_binary else _text_row(packet))
+            answer.rows.append(binary_row(packet, columns) if is_binary else text_row(packet))
 
-    def _is_error(self, packet: bytes, answer: Answer) -> bool:
+    def _iserror(self, packet: bytes, answer: Answer) -> bool:
         if packet[0] != ERROR:
             return False
-        answer.error = _error(packet)
+        answer.error = error(packet)
         return True
 
     def _log_in(
@@ -202,13 +208,13 @@ class Client:
     ) -> None:
         greeting = self._packet()
         if greeting[0] == ERROR:
-            self.refusal = _error(greeting)
+            self.refusal = error(greeting)
             return
         end = greeting.index(0, 1)
         self.offered = int.from_bytes(greeting[end + 14 : end + 16], "little") | (
             int.from_bytes(greeting[end + 19 : end + 21], "little") << 16
         )
-        salt = greeting[end + 5 : end + 13] + greeting[end + 32 : end + 44]
+        self.scramble = greeting[end + 5 : end + 13] + greeting[end + 32 : end + 44]
         said = (
             USUAL
             | claims
@@ -220,20 +226,20 @@ class Client:
         if tls is not None:
             self._write(head)
             self._socket = tls.wrap_socket(self._socket, server_hostname="127.0.0.1")
-        proof = _proof(password, salt)
-        body = head + user + b"\0" + bytes([len(proof)]) + proof
+        told = proof(password, self.scramble)
+        body = head + user + b"\0" + bytes([len(told)]) + told
         body += database + b"\0" if database is not None else b""
         body += b"mysql_native_password\0"
         if attributes:
-            pairs = b"".join(_text(word) for pair in attributes.items() for word in pair)
-            body += _text(pairs)
+            pairs = b"".join(as_text(word) for pair in attributes.items() for word in pair)
+            body += as_text(pairs)
         self._write(body)
         answer = self._packet()
         if answer[0] == END:
-            self._write(_proof(password, answer[answer.index(0) + 1 :].rstrip(b"\0")))
+            self._write(proof(password, answer[answer.index(0) + 1 :].rstrip(b"\0")))
             answer = self._packet()
         if answer[0] == ERROR:
-            self.refusal = _error(answer)
+            self.refusal = error(answer)
 
     def _write(self, payload: bytes) -> None:
         with contextlib.suppress(ConnectionError):
@@ -258,76 +264,3 @@ class Client:
         taken = bytes(self._buffer[:count])
         del self._buffer[:count]
         return taken
-
-
-def _proof(password: str, salt: bytes) -> bytes:
-    """mysql_native_password: SHA1(password) XOR SHA1(salt + SHA1(SHA1(password)))."""
-    if not password:
-        return b""
-    once = hashlib.sha1(password.encode(), usedforsecurity=False).digest()
-    twice = hashlib.sha1(once, usedforsecurity=False).digest()
-    mask = hashlib.sha1(salt[:20] + twice, usedforsecurity=False).digest()
-    return bytes(left ^ right for left, right in zip(once, mask, strict=True))
-
-
-def _error(packet: bytes) -> tuple[int, str]:
-    words = packet[3:]
-    return int.from_bytes(packet[1:3], "little"), (words[6:] if words[:1] == b"#" else words).decode(errors="replace")
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer, and where it ends."""
-    more = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
-    return (int.from_bytes(data[at + 1 : at + 1 + more], "little"), at + 1 + more) if more else (data[at], at + 1)
-
-
-def _text(word: bytes) -> bytes:
-    assert len(word) < 251
-    return bytes([len(word)]) + word
-
-
-def _definition(packet: bytes) -> Column:
-    texts, at = [], 0
-    for _ in range(6):
-        size, at = _length(packet, at)
-        texts.append(packet[at : at + size])
-        at += size
-    return Column(texts[4], packet[at + 7], int.from_bytes(packet[at + 1 : at + 3], "little"))
-
-
-def _text_row(packet: bytes) -> tuple[bytes | None, ...]:
-    values: list[bytes | None] = []
-    at = 0
-    while at < len(packet):
-        if packet[at] == 0xFB:
-            values.append(None)
-            at += 1
-            continue
-        size, at = _length(packet, at)
-        values.append(packet[at : at + size])
-        at += size
-    return tuple(values)
-
-
-# Of types that binary rows hold without a length: tiny, short, long, float, double, longlong, int24, year.
-_FIXED = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
-# Of those after a byte of length: timestamp, date, time, datetime.
-_TIMES = (7, 10, 11, 12)
-
-
-def _binary_row(packet: bytes, columns: list[Column]) -> tuple[bytes | None, ...]:
-    values: list[bytes | None] = []
-    nulls, at = packet[1:], 1 + (len(columns) + 9) // 8
-    for place, column in enumerate(columns):
-        if nulls[(place + 2) // 8] >> ((place + 2) % 8) & 1 or column.type == 6:
-            values.append(None)
-            continue
-        if column.type in _FIXED:
-            size = _FIXED[column.type]
-        elif column.type in _TIMES:
-            size, at = packet[at], at + 1
-        else:
-            size, at = _length(packet, at)
-        values.append(packet[at : at + size])
-        at += size
-    return tuple(values)

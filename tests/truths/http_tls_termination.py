@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from costof.ipc.process import HttpCounts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Chance, Slice, Truth, phase_of
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
 
 WAIT_MS = 200.0
 IN_FLIGHT = 200

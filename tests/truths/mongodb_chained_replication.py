@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Chance, Slice, Truth, phase_of
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
 
 CHANGED = "the tree changed"
 

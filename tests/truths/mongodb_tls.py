@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Chance, Slice, Truth, error_of, phase_of
+from tests.fake_run import Slice, Truth, error_of, phase_of
+from tests.noise import Chance
 
 
 class Spent(NamedTuple):

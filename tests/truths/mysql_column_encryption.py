@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from costof.ipc.process import Decrypted, TpccCounts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Chance, Slice, Truth, phase_of
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
 
 DIRECT = "direct"
 CORES = 2.0
@@ -56,9 +57,11 @@ class EncryptionTruth(Truth):
         cpu = {role: used + PRESENCE[role] + self._encrypted[role] * share for role, used in WITHOUT.items()}
         return Taken(cpu, BYTES + ADDED_BYTES * share, share)
 
-    def proofs(self, arm: PlannedArm) -> list[dict[str, str]]:
-        share = f"{self.taken(arm).share:.0%}"
-        return [{"columns encrypted": share}, {"consistency": "conditions 1 to 12 held"}]
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        return {"columns encrypted": f"{self.taken(arm).share:.0%}"}
+
+    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+        return {"consistency": "conditions 1 to 12 held"}
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         taken, terminals = self.taken(arm), plan.workers(workload, arm)

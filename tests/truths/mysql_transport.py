@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Chance, Slice, Truth, phase_of
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
 
 #: Phase -> own time in ms and round trips over the link.
 PHASES: dict[str, dict[str, tuple[float, int]]] = {
@@ -42,9 +43,9 @@ def kind(arm: PlannedArm) -> str:
 
 
 class TransportTruth(Truth):
-    def proofs(self, arm: PlannedArm) -> list[dict[str, str]]:
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
         tunnel = {"tunnel": "OpenSSH 9.2", "cipher": arm.levels["transport"].removeprefix("ssh-"), "channels": "1,200"}
-        return [tunnel] if kind(arm) == "ssh" else []
+        return tunnel if kind(arm) == "ssh" else {}
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         of, asked_ms = kind(arm), plan.study.round_trip_ms(arm.levels)

@@ -10,7 +10,8 @@ from costof.ledger.ledger import SLICES
 from costof.report import analyse, render_markdown
 from costof.statistics.estimate import Verdict
 from costof.study.library import study_names
-from tests.fake_run import Noise, Truth, fake_run, plan_of
+from tests.fake_run import Truth, fake_run, plan_of
+from tests.noise import Noise
 from tests.truths import TRUTHS
 
 

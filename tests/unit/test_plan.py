@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +11,6 @@ import pytest
 from costof.errors import EXIT_USAGE, CostofError, Problem
 from costof.ledger.samples import in_unit
 from costof.run.experiment import run
-from costof.run.schedule import enough, turns_of_round
 from costof.study.library import load_study, study_names
 from costof.study.options import parse_duration, parse_precision
 from costof.study.plan import Options, Plan, resolve
@@ -137,42 +135,6 @@ def test_durations_and_precisions() -> None:
     assert parse_precision("2%") == pytest.approx(0.02)
 
 
-def test_a_round_has_one_slice_of_every_arm_and_its_order_is_the_seeds(study: Study) -> None:
-    plan = resolve(study, Options(seed=5))
-    arms = [arm.name for arm in plan.arms]
-    workloads = dict.fromkeys(study.workloads, arms)
-    first, again, second = (turns_of_round(plan, number, workloads) for number in (0, 0, 1))
-    assert first == again
-    assert first != second
-    assert sorted(first) == sorted((workload, arm) for workload in workloads for arm in arms)
-    # The arms of a workload follow each other: a pair is as close in time as it can be.
-    assert [turn.workload for turn in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in arms]
-    orders = {tuple(t.arm for t in turns_of_round(plan, n, workloads) if t.workload == "app_query") for n in range(60)}
-    assert len(orders) == 6
-
-
-def test_the_stop_rule(study: Study) -> None:
-    plan = resolve(study, Options(profile="quick", budget="50s", precision="5%"))
-    good, bad = [0.05] * 3, [0.01, 0.06, 0.01]
-    assert not enough(plan, 9, 10.0, good, 1.0), "the fewest rounds are not there yet"
-    assert enough(plan, 10, 10.0, good, 1.0), "precise enough"
-    assert not enough(plan, 10, 10.0, bad, 1.0), "one lucky round is not enough"
-    assert not enough(plan, 10, 10.0, [None] * 3, 1.0)
-    assert not enough(plan, 10, 10.0, good[:2], 1.0)
-    assert enough(plan, 10, 49.5, bad, 1.0), "the next round would end after the budget"
-    assert enough(plan, plan.most_rounds, 10.0, bad, 1.0)
-    assert not enough(plan, 1, 49.5, bad, 49.5), "one round alone would be a run that tells nothing"
-    assert enough(plan, 2, 49.5, bad, 1.0)
-
-
-def test_rounds_alone_end_a_run_that_has_a_number_of_them(study: Study) -> None:
-    plan = resolve(study, Options(profile="quick", rounds="4"))
-    assert (plan.budget_seconds, plan.precision) == (None, None)
-    assert Plan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
-    certain, hours = [0.0] * 4, 1e6
-    assert [enough(plan, done, hours, certain[:done], hours) for done in range(1, 5)] == [False, False, False, True]
-
-
 @pytest.fixture
 def transport() -> Study:
     return load_study("mysql-transport")
@@ -225,13 +187,6 @@ def test_a_target_is_as_far_as_it_is(transport: Study) -> None:
     plan = resolve(transport, Options(target="mysql://h"))
     assert {arm.context for arm in plan.arms} == {""}
     assert plan.study.round_trip_ms(plan.controls[0].levels) == 0.0
-
-
-def test_the_arms_of_a_distance_follow_each_other(transport: Study) -> None:
-    plan = resolve(transport, Options(settings=["distance=lan,us-us"], seed=3))
-    turns = turns_of_round(plan, 0, {"connect": [arm.name for arm in plan.arms]})
-    contexts = [plan.arm(turn.arm).context for turn in turns]
-    assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
 def test_a_rate_is_what_one_worker_or_all_of_them_get_done(transport: Study) -> None:
@@ -288,17 +243,6 @@ def test_a_target_is_taken_as_served_unless_a_suite_is_asked_for(termination: St
     assert suites("suite=aes256-sha,as served") == {"aes256-sha", AS_SERVED}
     assert suites(profile="published") == {"dhe-rsa-aes256-sha", "aes256-sha", "rc4-sha"}
     assert suites(target=None) == {"tls1.3"}
-
-
-def test_a_slow_factor_changes_once_in_a_round() -> None:
-    plan = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", seed=5))
-    for number in range(4):
-        turns = turns_of_round(plan, number, {"write": [arm.name for arm in plan.arms]})
-        shapes = [plan.arm(turn.arm).levels["sync"] for turn in turns]
-        assert len(turns) == len(plan.arms)
-        assert sum(a != b for a, b in pairwise(shapes)) == 1
-        contexts = [plan.arm(turn.arm).context for turn in turns if plan.arm(turn.arm).levels["sync"] == "star"]
-        assert sum(a != b for a, b in pairwise(contexts)) == len(plan.controls) - 1
 
 
 ENCRYPTION = "mysql-column-encryption"

@@ -20,7 +20,7 @@ from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
 from costof.errors import CostofError, Problem
 from costof.ipc.process import ClassifiedError, SliceAnswer
-from tests.fake_run import phase_of
+from tests.fake_run import Slice, answer_of, phase_of
 
 GOLDEN = Path(__file__).parent / "golden"
 # Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
@@ -276,20 +276,9 @@ def test_a_table_that_cannot_be_named_is_refused(url: str, table: str) -> None:
         MysqlDatabase({"db.url": url}, table)
 
 
-def answer(operations: int, errors: list[ClassifiedError] | None = None, **phases: float) -> SliceAnswer:
-    return SliceAnswer(
-        id=1,
-        arm="ycsb",
-        workload="run",
-        started_unix_ns=0,
-        elapsed_ns=2_000_000_000,
-        operations=operations,
-        errors=errors or [],
-        phases={name: phase_of(milliseconds, 20, spread=0.0) for name, milliseconds in phases.items()},
-        cpu_ns={},
-        peak_memory_bytes=0,
-        evidence={},
-    )
+def answer(operations: int, *errors: ClassifiedError, **phases: float) -> SliceAnswer:
+    told = {name: phase_of(milliseconds, 20, spread=0.0) for name, milliseconds in phases.items()}
+    return answer_of(Slice(operations, 2.0, told, {}, {}, errors=list(errors)), "run", "ycsb")
 
 
 def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
@@ -299,7 +288,7 @@ def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
     first = Tally()
     late = {"class": "timeout", "detail": "10 s"}
     timeouts = [{**late, "count": 3, "phase": "insert"}, {**late, "count": 2, "phase": "scan"}]
-    first.add(answer(20, [ClassifiedError.model_validate(each) for each in timeouts], insert=0.8))
+    first.add(answer(20, *(ClassifiedError.model_validate(each) for each in timeouts), insert=0.8))
     now = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
     status = status_line(asked("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
     text = "\n".join([*results(tally), "", *results(first), "", status, ""])

@@ -1,0 +1,60 @@
+"""What makes the slices of a fake run differ though the truth does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from costof.study.arms import PlannedArm
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of logarithms of what multiplies a slice's own times.
+
+    `drift`: of each step of a walk that all arms share from round to round. `luck`: of what one arm keeps for the whole
+    run. `correlation`: of a slice's part with that of the arm's slice before. `stalls`: the share of slices that take
+    `stalled` times as long.
+    """
+
+    slice: float = 0.01
+    drift: float = 0.0
+    luck: float = 0.0
+    correlation: float = 0.0
+    stalls: float = 0.0
+    stalled: float = 2.0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A slice's own: what its times are multiplied by, and more numbers where it needs them."""
+
+    times: float
+    source: np.random.Generator
+
+    def more(self, deviation: float) -> float:
+        """Another factor around 1."""
+        return float(np.exp(self.source.normal(0, deviation)))
+
+
+class Chances:
+    """The walk of a run's noise from slice to slice."""
+
+    def __init__(self, noise: Noise, source: np.random.Generator, arms: list[PlannedArm]) -> None:
+        self._noise, self._source = noise, source
+        self._drift = 0.0
+        self._luck = {arm.name: source.normal(0, noise.luck) for arm in arms}
+        self._last: dict[tuple[str, str], float] = {}
+
+    def next_round(self) -> None:
+        self._drift += self._source.normal(0, self._noise.drift)
+
+    def of(self, workload: str, arm: PlannedArm, times: float) -> Chance:
+        noise = self._noise
+        own = self._source.normal(0, noise.slice * np.sqrt(1 - noise.correlation**2))
+        own += noise.correlation * self._last.get((workload, arm.name), 0.0)
+        self._last[workload, arm.name] = own
+        stalled = noise.stalled if self._source.random() < noise.stalls else 1.0
+        factor = float(np.exp(own + self._drift + self._luck[arm.name]))
+        return Chance(factor * stalled * times, self._source)
