@@ -28,8 +28,7 @@ from costof.ledger.ledger import (
 )
 from costof.statistics.histogram import new_histogram
 from costof.study.arms import PlannedArm
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Plan
 from costof.study.schema import WHOLE_SLICE
 from tests.noise import Chance, Chances, Noise
 
@@ -46,10 +45,6 @@ STEPS = 21
 @cache
 def _shape(steps: int) -> list[float]:
     return [NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]
-
-
-def plan_of(study: str, profile: str = "quick", *settings: str, target: str | None = None, seed: int = 1) -> Plan:
-    return resolve(load_study(study), Options(profile=profile, settings=settings, target=target, seed=seed))
 
 
 @dataclass(frozen=True)

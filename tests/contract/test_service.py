@@ -26,8 +26,8 @@ from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, Engines
-from tests.support.programs import ADMIN, running_balancer, running_mariadb, user_of_many_databases
-from tests.support.small_plans import plan_for as small_replication_plan
+from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
+from tests.support.small_plans import replication_plan
 
 pytestmark = pytest.mark.servers
 RECORDS = 300
@@ -137,7 +137,7 @@ def mongodb_target() -> Iterator[Standing]:
 
 @contextlib.contextmanager
 def replication_target() -> Iterator[Standing]:
-    plan = small_replication_plan(records=RECORDS, target="mongodb://a-user")
+    plan = replication_plan(records=RECORDS, target="mongodb://a-user")
     with user_of_a_set() as (url, _), opened(REPLICATION, plan, Access(url)) as standing:
         yield standing
 
@@ -146,9 +146,8 @@ def replication_target() -> Iterator[Standing]:
 def mysql_target(kind: Kind) -> Iterator[Standing]:
     with Lab() as playing, running_mariadb(playing) as server:
         user_of_many_databases(server, may=kind.privileges)
-        url = f"mysql://{ADMIN}:{server.password}@{server.address}:{server.port}/"
         # With a CA at hand an account of the other study speaks TLS on both sides of the gateway.
-        access = Access(url, None if kind.encrypts else server.ca_file, allow_plain=True)
+        access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
         with opened(kind, plan_for(kind, "mysql://a-user"), access) as standing:
             yield standing
 
@@ -163,7 +162,7 @@ def http_target() -> Iterator[Standing]:
 
 def replication_lab() -> contextlib.AbstractContextManager[Standing]:
     settings = ("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1")
-    return opened(REPLICATION, small_replication_plan(*settings, records=RECORDS))
+    return opened(REPLICATION, replication_plan(*settings, records=RECORDS))
 
 
 SERVICES = {

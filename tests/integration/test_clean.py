@@ -20,7 +20,8 @@ from costof.services import Service
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from tests.support.programs import ADMIN, eventually, running_mariadb, user_of_many_databases
+from tests.support.programs import eventually, running_mariadb, url_of, user_of_many_databases
+from tests.support.small_plans import plan_of
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
 
@@ -78,7 +79,7 @@ def mysql(lab: Lab, authority: Authority) -> Iterator[Theirs]:
             server._query(f"INSERT INTO {name}.costof VALUES ({values})")  # noqa: S608  # names of our own
 
         yield Theirs(
-            f"mysql://{ADMIN}:{server.password}@{server.address}:{server.port}/",
+            url_of(server),
             [
                 *("mysql-transport", "--profile", "quick", "--set", "records=200", "--set", "transport=plain,tls"),
                 *("--tls-ca", str(server.ca_file), "--allow-plain"),
@@ -184,7 +185,7 @@ def test_a_maker_is_known_by_its_number_and_its_start() -> None:
 
 
 def test_of_two_runs_with_one_database_the_second_is_refused(mysql: Theirs, tmp_path: Path) -> None:
-    plan = resolve(load_study("mysql-transport"), Options("quick", ["transport=plain,tls"], target="shown"))
+    plan = plan_of("mysql-transport", "quick", "transport=plain,tls", target="shown")
     with open_service(plan, Access(mysql.url, database="costof_shared"), "a-run"):
         done = costof("run", *mysql.study, "--target", mysql.url, "--database", "costof_shared", cwd=tmp_path)
     assert done.status == 1

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -15,67 +10,17 @@ import pytest
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.datasets.sysbench import TABLE, create_table
+from costof.datasets.sysbench import TABLE
 from costof.encrypted.ciphertext import Algorithm, Envelope, KeyRing, RowFormat, session_salt
 from costof.ipc.process import engine
-from costof.lab.certificates import write_private
-from costof.lab.lab import Lab
-from costof.programs.gateway import GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from costof.programs.mariadb.server import DATABASE, USER
+from tests.gateway.every_type import KEY, OPAQUE_PORT, PORT, ROWS, TYPES, Site, every_type
 from tests.support.engines import patient_plan
-from tests.support.programs import HANGS_SECONDS, check_of, log_in, running_mariadb
-from tests.support.raw_mysql import Client
+from tests.support.programs import HANGS_SECONDS, log_in
+from tests.support.taps import Tap
 
 pytestmark = pytest.mark.servers
 
-KEY = "00112233445566778899aabbccddeeff"
-PORT = 3310
-OPAQUE_PORT = PORT + len(Algorithm)
-ROWS = 40
-
-# A column of each type that MariaDB 10.11 sends, with a value; a second row holds nothing but NULLs.
-TYPES = {
-    "tiny TINYINT": "-128",
-    "tiny_unsigned TINYINT UNSIGNED": "255",
-    "yes BOOLEAN": "TRUE",
-    "small SMALLINT": "-32768",
-    "medium MEDIUMINT": "8388607",
-    "whole INT": "-2147483648",
-    "padded INT(8) UNSIGNED ZEROFILL": "42",
-    "big BIGINT": "-9223372036854775808",
-    "big_unsigned BIGINT UNSIGNED": "18446744073709551615",
-    "price DECIMAL(12,2)": "-1234567890.12",
-    "single FLOAT": "1.5",
-    "twice DOUBLE": "-2.225e-308",
-    "bits BIT(12)": "b'101010101010'",
-    "day DATE": "'2026-11-22'",
-    "no_day DATE": "'0000-00-00'",
-    "moment DATETIME": "'2026-11-22 02:36:45'",
-    "moment_micro DATETIME(6)": "'2026-11-22 02:36:45.123456'",
-    "stamp TIMESTAMP NULL": "'2026-11-22 02:36:45'",
-    "duration TIME": "'-838:59:59'",
-    "duration_micro TIME(6)": "'12:00:00.000001'",
-    "year YEAR": "2026",
-    "letters CHAR(10)": "'Ångström'",
-    "latin CHAR(10) CHARACTER SET latin1": "'Ångström'",
-    "name VARCHAR(40)": "'Łódź 🏙'",
-    "nothing VARCHAR(40)": "''",
-    "length_250 VARCHAR(500)": "REPEAT('x', 250)",
-    "length_251 VARCHAR(500)": "REPEAT('x', 251)",
-    "bytes BINARY(4)": "x'00ff0a27'",
-    "more_bytes VARBINARY(40)": "x'00ff0a27'",
-    "tiny_blob TINYBLOB": "x'fb'",
-    "blob_ BLOB": "REPEAT(x'00ff', 200)",
-    "long_blob LONGBLOB": "REPEAT(x'fe', 70000)",
-    "tiny_text TINYTEXT": "'ä'",
-    "text_ TEXT": "REPEAT('ä', 40000)",
-    "one_of ENUM('a','b')": "'b'",
-    "some_of SET('a','b','c')": "'a,c'",
-    "document JSON": """'{"a": [1, "ä"]}'""",
-    "point POINT": "POINT(1, 2)",
-    "address INET6": "'2001:db8::1'",
-    "id_ UUID": "'123e4567-e89b-12d3-a456-426655440000'",
-}
 STATEMENTS = [
     "SELECT * FROM every_type ORDER BY whole",
     "SELECT name AS n, t.price, whole + 1, COUNT(*), NOW() > moment FROM every_type t GROUP BY 1, 2, 3, 5 ORDER BY 3",
@@ -85,59 +30,10 @@ STATEMENTS = [
 ]
 
 
-@dataclass
-class Site:
-    server: MariadbServer
-    gateway: GatewayProcess
-
-    def settings(self, port: int) -> dict[str, Any]:
-        return {
-            "host": self.server.address,
-            "port": port,
-            "user": USER,
-            "password": self.server.password,
-            "database": DATABASE,
-            "ssl_disabled": True,
-            "read_timeout": HANGS_SECONDS,
-        }
-
-    def reader(self, port: int, key: str = KEY) -> encrypted.Connection:
-        return encrypted.connect(master_keys={"app": key}, **self.settings(port))
-
-    def raw(self, port: int, **more: Any) -> Client:
-        address, user = f"{self.server.address}:{port}", USER.encode()
-        return Client(address, user, self.server.password, DATABASE.encode(), **more)
-
-
-def rules(folder: Path, name: str, algorithm: str, account: str, check: str) -> Path:
-    path = folder / f"{name}.toml"
-    text = f'algorithm = "{algorithm}"\npredicates = "allow"\nexpressions = "encrypt"\n'
-    text += f'[master_keys]\napp = "{KEY}"\n{account}\n[[columns]]\ndatabase = "*"\ntable = "*"\ncolumn = "*"\n'
-    write_private(path, (text + check).encode())
-    return path
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("rules")
-    account = f'[[accounts]]\nname = "{USER}"\nrole = "ciphertext"\nmaster_key = "app"'
-    with Lab() as lab, running_mariadb(lab) as server, GatewayProcess() as gateway:
-        with log_in(server) as connection, connection.cursor() as cursor:
-            cursor.execute("SET sql_mode = ''")
-            cursor.execute(f"CREATE TABLE every_type ({', '.join(TYPES)})")
-            cursor.execute(f"INSERT INTO every_type VALUES ({', '.join(TYPES.values())})")  # noqa: S608
-            cursor.execute("INSERT INTO every_type () VALUES ()")
-            cursor.execute(create_table(DATABASE))
-            connection.commit()
-        check = check_of(USER, server.password)
-        files = {
-            PORT + number: rules(folder, kind.label, kind.label, account, check)
-            for number, kind in enumerate(Algorithm)
-        }
-        files[OPAQUE_PORT] = rules(folder, "opaque", "aes-128-gcm", "", check)
-        back = f"{server.address}:{server.port}"
-        gateway.begin([GatewayListener(server.address, port, file, back) for port, file in files.items()])
-        yield Site(server, gateway)
+    with every_type(tmp_path_factory.mktemp("rules")) as site:
+        yield site
 
 
 def read(cursor: Cursor, statement: str) -> tuple[Any, list[Any]]:
@@ -276,42 +172,18 @@ def test_keys_go_on_in_number_when_rules_are_read_again(site: Site) -> None:
     assert numbers == [0, 1, 2]
 
 
-class Recording:
-    """Between a client and the gateway: takes what the gateway sends, and in its stead sends what it was given."""
-
-    def __init__(self, back: tuple[str, int], swap: Callable[[bytes], bytes]) -> None:
-        self._back, self._swap = back, swap
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with self._listener:
-            client, _ = self._listener.accept()
-        with client, socket.create_connection(self._back) as server:
-            up = threading.Thread(target=self._copy, args=(client, server, bytes), daemon=True)
-            up.start()
-            self._copy(server, client, self._swap)
-            up.join()
-
-    @staticmethod
-    def _copy(source: socket.socket, target: socket.socket, swap: Callable[[bytes], bytes]) -> None:
-        with suppress(OSError):
-            while piece := source.recv(1 << 20):
-                target.sendall(swap(piece))
-        with suppress(OSError):
-            target.shutdown(socket.SHUT_WR)
-
-
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, number: int) -> None:
     """The same statement's, in the same place of the conversation, by the same gateway and for the same account."""
     recorded: list[bytes] = []
 
     def read_through(swap: Callable[[bytes], bytes]) -> Any:
-        between = Recording((site.server.address, PORT + number), swap)
-        settings = {**site.settings(between.port), "host": "127.0.0.1"}
-        with encrypted.connect(master_keys={"app": KEY}, **settings) as connection:
+        with (
+            Tap(f"{site.server.address}:{PORT + number}", swap) as between,
+            encrypted.connect(
+                master_keys={"app": KEY}, **{**site.settings(between.port), "host": "127.0.0.1"}
+            ) as connection,
+        ):
             return read(connection.cursor(), "SELECT name FROM every_type WHERE whole IS NOT NULL")[1]
 
     def record(piece: bytes) -> bytes:

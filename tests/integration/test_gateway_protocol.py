@@ -1,4 +1,7 @@
-"""What a client may say to the gateway before a real MariaDB, whatever drivers say: logins, flags, commands, sizes."""
+"""What a client may say to the gateway before a real MariaDB, whatever drivers say: logins, flags, commands, sizes.
+
+In one file, however long: whatever any of its clients has received is looked through for the protected values.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from costof.lab import network
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, is_root
@@ -23,13 +22,11 @@ from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
 from costof.programs.nginx import Nginx
 from costof.programs.origin import Listener, OriginProcess
-from costof.services.http import site
 from costof.services.http.lab import HttpLab, Route, _Connection, _context
 from costof.study.arms import PlannedArm
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
-from tests.support.kill_9 import left_by_kill_9
-from tests.support.programs import HANGS_SECONDS, eventually, get
+from costof.study.plan import Plan
+from tests.support.programs import HANGS_SECONDS, get
+from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 
@@ -38,14 +35,10 @@ EVERYWHERE = "termination=none,balancer,reencrypt,backend,direct"
 IDLE_CONNECTIONS = 10_000
 
 
-def plan_of(*settings: str) -> Plan:
-    return resolve(load_study("http-tls-termination"), Options(profile="quick", settings=settings))
-
-
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     keys, suites = "key=rsa-2048,ecdsa-p256", "suite=tls1.3,dhe-rsa-aes256-sha,aes256-sha,rc4-sha"
-    return plan_of(EVERYWHERE, BOTH, keys, suites, "balancer_cpu=0.25,1")
+    return plan_of("http-tls-termination", "quick", EVERYWHERE, BOTH, keys, suites, "balancer_cpu=0.25,1")
 
 
 @pytest.fixture(scope="module")
@@ -299,71 +292,3 @@ def test_ten_thousand_connections_stand_at_a_balancer(lab: HttpLab, arms: list[P
 def sockets_of(host: Host, count: int) -> Iterator[socket.socket]:
     for _ in range(count):
         yield host.socket()
-
-
-def test_a_balancer_that_dies_costs_its_arms_and_the_origin_the_run() -> None:
-    plan = plan_of("termination=none,balancer,direct", BOTH)
-    with HttpLab(plan) as lab:
-        lab._lab.kill("haproxy")
-        eventually("the notice", lambda: lab._lab.dead() != [])
-        for arm in plan.arms:
-            died = arm.levels["balancer"] == "haproxy" and arm.levels["termination"] != "direct"
-            reason = lab.lost_arm(arm)
-            assert (reason is not None) == died
-            assert reason is None or "the balancer haproxy ended" in reason
-            moved = counted(lab, arm)
-            assert (moved == Counters()) == died
-        assert lab.lost() is None
-        lab._origin._process.kill()
-        eventually("the notice", lambda: lab.lost() is not None)
-        assert "origin ended" in (lab.lost() or "")
-        direct = next(arm for arm in plan.arms if arm.levels["termination"] == "direct")
-        assert counted(lab, direct) == Counters()
-
-
-def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "is_root", lambda: False)
-    monkeypatch.setattr(site, "is_root", lambda: False)
-    plan = plan_of(EVERYWHERE, BOTH, "balancer_cpu=0.25,1")
-    with HttpLab(plan) as lab:
-        for arm in plan.arms:
-            lab.arrange(arm)
-            assert lab.prefix(arm) == []
-            assert lab.proofs(arm)
-            assert lab.lost_arm(arm) is None
-        assert lab.held_back_seconds() == {}
-        (caution,) = lab.cautions()
-        assert "haproxy and nginx had no CPU share" in caution
-        assert "loopback" in lab.describe().topology
-
-
-def test_two_labs_at_once_do_not_meet() -> None:
-    plan = plan_of("termination=none,balancer")
-    with HttpLab(plan) as one, HttpLab(plan) as other:
-        for lab in (one, other):
-            before = [counted(each, plan.arms[2]) for each in (one, other)]
-            assert lab.proofs(plan.arms[2])["TLS at the balancer"].startswith("TLSv1.3")
-            after = [counted(each, plan.arms[2]) for each in (one, other)]
-            moved = [now.since(then).connections for now, then in zip(after, before, strict=True)]
-            assert moved == [2 * (each is lab) for each in (one, other)]
-        assert not set(one.process_ids.values()) & set(other.process_ids.values())
-
-
-RUN = """
-import json, sys
-from costof.services.http.lab import HttpLab
-from costof.study.plan import Options, resolve
-from costof.study.library import load_study
-plan = resolve(load_study("http-tls-termination"), Options(settings=["termination=none", "balancer=haproxy,nginx"]))
-with HttpLab(plan) as lab:
-    hosts = [lab._site.client, lab._site.origin, *lab._site.balancers.values()]
-    paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
-    paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
-    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
-    print(json.dumps(told), flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_nothing_is_left_after_kill_9() -> None:
-    left_by_kill_9("-c", RUN)

@@ -20,22 +20,20 @@ from costof.services.http.lab import HttpLab
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import SliceSize
 from tests.integration.conftest import Silent, costof
-from tests.support.programs import HANGS_SECONDS, RunningBalancer, eventually, running_balancer
+from tests.support.programs import RunningBalancer, eventually, running_balancer
+from tests.support.small_plans import two_rounds
 
 pytestmark = pytest.mark.servers
 
 STUDY = "http-tls-termination"
 TERMINATIONS = ["--set", "termination=none,balancer"]
-SMALL = {name: SliceSize(operations=20, seconds=HANGS_SECONDS) for name in ("request", "burst")}
 
 
-def small(*settings: str, **target: str) -> Plan:
-    """Two short rounds at one number of requests a connection."""
-    options = Options(profile="quick", settings=["keep_alive=1", *settings], **target)
-    sizes = {"slices": SMALL, "fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
-    return resolve(load_study(STUDY), options).model_copy(update=sizes)
+def small(*settings: str, target: str | None = None, plain_target: str | None = None) -> Plan:
+    """At one number of requests a connection."""
+    options = Options("quick", ["keep_alive=1", *settings], target=target, plain_target=plain_target)
+    return two_rounds(resolve(load_study(STUDY), options), request=20, burst=20)
 
 
 class Killer(Silent):

@@ -12,17 +12,17 @@ from costof.ipc.process import application
 from costof.lab.lab import is_root
 from costof.services.mongodb.lab import MongodbLab
 from costof.study.arms import PlannedArm
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Plan
 from tests.support.engines import Engines, patient_plan
 from tests.support.programs import HANGS_SECONDS
+from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 FAR_MS = 40.0
 
 
 def plan_for(*settings: str) -> Plan:
-    return resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["records=100", *settings]))
+    return plan_of("mongodb-tls", "quick", "records=100", *settings)
 
 
 def hosts(lab: MongodbLab, arm: PlannedArm) -> list[str]:

@@ -21,6 +21,7 @@ from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import Engines
 from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import SHORTER_MS, eventually
+from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 needs_hosts = pytest.mark.skipif(
@@ -148,7 +149,7 @@ def test_the_first_key_is_one_that_every_client_takes(asked: list[str], first: s
 
 @needs_hosts
 def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
-    plan = resolve(load_study("mysql-transport"), Options(profile="quick"))
+    plan = plan_of("mysql-transport")
     with MysqlLab(plan) as lab:
         links = lab.links()
         for arm in plan.arms:

@@ -17,10 +17,10 @@ from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import MARKER_NAME
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Plan
 from tests.support.engines import Engines
-from tests.support.programs import ADMIN, running_mariadb, user_of_many_databases
+from tests.support.programs import databases, somebodys_mariadb, url_of, user_of_many_databases
+from tests.support.small_plans import plan_of
 
 from .conftest import costof
 
@@ -29,44 +29,26 @@ RECORDS = 200
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab() as lab:
-        yield lab
-
-
-@pytest.fixture(scope="module")
 def server(lab: Lab) -> Iterator[MariadbServer]:
-    with running_mariadb(lab) as server:
-        user_of_many_databases(server)
-        server._query("CREATE DATABASE theirs")
-        server._query("CREATE TABLE theirs.data (id INT PRIMARY KEY)")
-        server._query("INSERT INTO theirs.data VALUES (1)")
+    with somebodys_mariadb(lab) as server:
         yield server
 
 
-def plan_of(*settings: str) -> Plan:
+def small(*settings: str) -> Plan:
     chosen = [f"records={RECORDS}", *(settings or ("transport=plain,tls",))]
-    return resolve(load_study("mysql-transport"), Options(profile="quick", settings=chosen, target="mysql://shown"))
-
-
-def url_of(server: MariadbServer, user: str = ADMIN, password: str | None = None) -> str:
-    return f"mysql://{user}:{password or server.password}@{server.address}:{server.port}/"
+    return plan_of("mysql-transport", "quick", *chosen, target="mysql://shown")
 
 
 def target(server: MariadbServer, url: str | None = None, ca_file: Path | None = None) -> MysqlTarget:
     access = Access(url or url_of(server), ca_file or server.ca_file, allow_plain=True)
-    service = open_service(plan_of(), access, "a-run")
+    service = open_service(small(), access, "a-run")
     assert isinstance(service, MysqlTarget)
     return service
 
 
-def databases(server: MariadbServer) -> set[str]:
-    return {row[0] for row in server._query("SHOW DATABASES")}
-
-
 def test_a_target_is_measured_and_left_as_it_was(server: MariadbServer) -> None:
     before = databases(server)
-    plan = plan_of()
+    plan = small()
     with target(server) as service:
         assert databases(server) - before == {service.database}
         with Engines(plan, service) as engines:
@@ -121,7 +103,7 @@ def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
     other.start()
     user_of_many_databases(other, requires="SSL")
     # No CA at hand means plain first, which this user may not.
-    plan = plan_of()
+    plan = small()
     with target(other) as service, Engines(plan, service) as engines:
         errors = {name: ready.error for name, ready in engines.ready.items()}
         assert errors["tls"] is None
@@ -210,7 +192,7 @@ def test_pymysql_is_given_the_password_as_it_is(server: MariadbServer) -> None:
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
         pymysql.connect(host=server.address, user="unicode", password=password.encode("utf-16"), ssl_disabled=True)
     server._query("GRANT ALL ON `costof\\_%%`.* TO unicode".replace("%%", "%"))
-    plan = plan_of()
+    plan = small()
     url = url_of(server, "unicode", "p%C3%A4ssw%C3%B6rd-%E5%AF%86")
     with target(server, url) as service, Engines(plan, service) as engines:
         assert all(ready.error is None for ready in engines.ready.values())

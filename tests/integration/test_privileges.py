@@ -20,10 +20,10 @@ from costof.programs.mariadb.server import MariadbServer
 from costof.services.gateway.own import GatewayTarget
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Plan
 from tests.support.engines import Engines
-from tests.support.programs import running_mariadb
+from tests.support.programs import databases, running_mariadb, url_of
+from tests.support.small_plans import plan_of
 
 from .conftest import PASSWORD, Standalone, costof
 
@@ -46,18 +46,14 @@ def user(server: MariadbServer, *grants: str) -> Iterator[str]:
     try:
         for grant in grants:
             server._query(grant.format(user=f"'{USER}'"))
-        yield f"mysql://{USER}:{server.password}@{server.address}:{server.port}/"
+        yield url_of(server, USER)
     finally:
         server._query(f"DROP USER '{USER}'")
 
 
-def plan_of(study: str) -> Plan:
+def small(study: str) -> Plan:
     settings = ["transport=plain,tls"] if study == "mysql-transport" else ["encrypted=direct,0"]
-    return resolve(load_study(study), Options("quick", settings, target="shown"))
-
-
-def databases(server: MariadbServer) -> set[str]:
-    return {row[0] for row in server._query("SHOW DATABASES")}
+    return plan_of(study, "quick", *settings, target="shown")
 
 
 @pytest.mark.parametrize(("study", "lacking"), LACKING)
@@ -67,7 +63,7 @@ def test_a_privilege_that_is_missing_is_told_before_anything_is_written(
     before = databases(server)
     rest = ", ".join(name for name in STUDIES[study].PRIVILEGES if name != lacking)
     with user(server, f"GRANT {rest} ON `costof\\_%`.* TO {{user}}") as url:
-        with pytest.raises(CostofError) as refused, open_service(plan_of(study), Access(url), "a-run"):
+        with pytest.raises(CostofError) as refused, open_service(small(study), Access(url), "a-run"):
             pass
         assert refused.value.problem is Problem.PRIVILEGES_MISSING
         assert f"{USER}@% may not {lacking} in costof_" in str(refused.value)
@@ -75,7 +71,7 @@ def test_a_privilege_that_is_missing_is_told_before_anything_is_written(
         # What it says is ready to be pasted.
         (grant,) = re.findall(r"GRANT .*;", str(refused.value))
         server._query(grant)
-        with open_service(plan_of(study), Access(url), "a-run"):
+        with open_service(small(study), Access(url), "a-run"):
             assert databases(server) != before
     assert databases(server) == before
 
@@ -84,7 +80,7 @@ def test_privileges_may_come_by_a_role(server: MariadbServer) -> None:
     server._query("CREATE ROLE bench")
     server._query(f"GRANT {', '.join(MysqlTarget.PRIVILEGES)} ON `costof\\_%`.* TO bench")
     role = ("GRANT bench TO {user}", "SET DEFAULT ROLE bench FOR {user}")
-    with user(server, *role) as url, open_service(plan_of("mysql-transport"), Access(url), "a-run"):
+    with user(server, *role) as url, open_service(small("mysql-transport"), Access(url), "a-run"):
         pass
     server._query("DROP ROLE bench")
 
@@ -105,7 +101,7 @@ def refused(plan: Plan, access: Access) -> CostofError:
 
 def test_one_database_is_enough_and_stays_where_it_was_there(server: MariadbServer) -> None:
     grant = f"GRANT {', '.join(MysqlTarget.PRIVILEGES)} ON `shop\\_bench`.* TO {{user}}"
-    plan = plan_of("mysql-transport")
+    plan = small("mysql-transport")
     with user(server, grant) as url:
         access = Access(url, server.ca_file, database="shop_bench", allow_plain=True)
         assert "which --database names" in str(refused(plan, replace(access, database=None)))
@@ -152,7 +148,7 @@ def test_a_dry_run_names_the_database_that_a_run_will_use_and_the_grant(capsys: 
 @pytest.mark.parametrize("name", ["", "mysql", "Admin", "a b", "a`b", "1st", "a" * 64, "costof-run", "näme"])
 def test_a_name_that_cannot_be_is_refused(name: str) -> None:
     for study, url in (("mysql-transport", "mysql://u@h/"), ("mongodb-tls", "mongodb://u@h/")):
-        plan = resolve(load_study(study), Options("quick", ["transport=plain,tls"], target="shown"))
+        plan = plan_of(study, "quick", "transport=plain,tls", target="shown")
         with pytest.raises(CostofError) as refused:
             open_service(plan, Access(url, database=name), "a-run")
         assert refused.value.problem is Problem.BAD_DATABASE
@@ -173,7 +169,7 @@ def mongodb_user(server: Standalone, *roles: dict[str, str]) -> Iterator[str]:
 
 def mongodb_plan() -> Plan:
     settings = ["transport=plain,tls", "records=50"]
-    return resolve(load_study("mongodb-tls"), Options("quick", settings, target="shown"))
+    return plan_of("mongodb-tls", "quick", *settings, target="shown")
 
 
 def test_read_write_on_one_mongodb_database_is_enough(mongod: Standalone, tmp_path: Path) -> None:
@@ -219,7 +215,7 @@ def test_a_mongodb_action_granted_on_other_collections_is_not_ours(mongod: Stand
             listing = {"resource": {"db": "shop_bench", "collection": ""}, "actions": ["listCollections"]}
             client.admin.command("createRole", "bench", privileges=[privilege, listing], roles=[])
             with mongodb_user(mongod, {"role": "bench", "db": "admin"}) as url:
-                plan = resolve(load_study("mongodb-tls"), Options("quick", ["transport=plain,tls"], target="shown"))
+                plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="shown")
                 service = open_service(plan, Access(url, database="shop_bench"), "a-run")
                 if enough:
                     with service:
@@ -241,7 +237,7 @@ def test_a_server_that_asks_nobody_who_he_is_lets_everybody(lab: Lab) -> None:
     client: pymongo.MongoClient[dict[str, object]]
     with pymongo.MongoClient(host, directConnection=True) as client:
         client.admin.command("ping")
-        plan = resolve(load_study("mongodb-tls"), Options("quick", ["transport=plain,tls"], target="shown"))
+        plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="shown")
         with open_service(plan, Access(f"mongodb://{host}/"), "a-run") as service:
             service.prepare(plan.arms[0], lambda arm: None)
             assert service.needs() == []

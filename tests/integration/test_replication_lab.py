@@ -16,20 +16,15 @@ import pymongo
 import pytest
 from pymongo.errors import PyMongoError
 
-from costof.errors import CostofError, Problem
 from costof.ipc.process import SliceAnswer
-from costof.lab import network
 from costof.lab.cpu_share import limits
-from costof.lab.lab import Lab, is_root
-from costof.lab.round_trips import tcp_round_trip_ms
+from costof.lab.lab import is_root
 from costof.services import Judgement
-from costof.services.replication import nodes
 from costof.services.replication.lab import ReplicationLab, Setting
-from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.study.arms import PlannedArm
 from tests.support.kill_9 import left_by_kill_9
-from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
-from tests.support.small_plans import arms_by_shape, plan_for
+from tests.support.programs import eventually
+from tests.support.small_plans import arms_by_shape, replication_plan
 
 pytestmark = [
     pytest.mark.servers,
@@ -41,7 +36,7 @@ ATTEMPTS = 3
 
 @pytest.fixture(scope="module")
 def seven() -> Iterator[ReplicationLab]:
-    plan = plan_for("nodes=7", "sync=star,chain,tree-2,natural", "node_cpu=0.5", "write_concern=1")
+    plan = replication_plan("nodes=7", "sync=star,chain,tree-2,natural", "node_cpu=0.5", "write_concern=1")
     with ReplicationLab(plan) as lab:
         lab.arms = arms_by_shape(plan)  # type: ignore[attr-defined]
         yield lab
@@ -152,7 +147,7 @@ def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) 
 
 
 def test_a_member_that_is_killed_costs_its_set_alone() -> None:
-    plan = plan_for("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
+    plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
         assert lab.lost_arm(arm) is None
@@ -170,7 +165,7 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
 def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("costof.services.replication.shape.PATIENCE_SECONDS", 3)
     monkeypatch.setattr("costof.programs.mongod.replica_set.ANSWER_SECONDS", 2)
-    plan = plan_for("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
+    plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
         assert take_slice(lab, arm).mismatch is None
@@ -228,69 +223,13 @@ def _state(client: pymongo.MongoClient[dict[str, Any]]) -> str | None:
     return next(str(member["stateStr"]) for member in status["members"] if member.get("self"))
 
 
-def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
-    near, far = Distances(0.1, 0), Distances(5, 20)
-    group = Group(["a", "b", "c"], "c", [near, far])
-    with Lab() as lab, NodeNetwork(lab, 1, [group], cores=2) as standing:
-        measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
-        # A busy machine makes packets later and never earlier, and hardly all of them.
-        medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
-        assert all(median >= asked - SHORTER_MS for median, asked in zip(medians, (0, 5, 25), strict=True))
-        standing.move(group, near)
-        assert quickest_ms(standing, "b") < 5 - SHORTER_MS
-        standing.move(group, far)
-        assert 5 - SHORTER_MS <= quickest_ms(standing, "b") < 25 - SHORTER_MS
-        assert 25 - SHORTER_MS <= quickest_ms(standing, "c") < 45
-        standing.move(group, near)
-        with standing.hosts["a"].socket() as listener, standing.hosts["b"].socket() as client:
-            listener.bind((standing.addresses["a"], 0))
-            listener.listen()
-            client.settimeout(HANGS_SECONDS)
-            client.connect(listener.getsockname())
-            server, peer = listener.accept()
-            assert peer[0] == standing.addresses["b"]
-            standing.move(group, far)
-            with server:
-                client.sendall(b"still here")
-                assert server.recv(10) == b"still here"
-
-
-def quickest_ms(standing: NodeNetwork, node: str) -> float:
-    """Of twenty handshakes with node a."""
-    found = []
-    with standing.hosts["a"].socket() as listener:
-        listener.bind((standing.addresses["a"], 0))
-        listener.listen(20)
-        for _ in range(20):
-            with standing.hosts[node].socket() as client:
-                client.settimeout(HANGS_SECONDS)
-                client.connect(listener.getsockname())
-                found.append(tcp_round_trip_ms(client))
-    return min(found)
-
-
-def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, nodes):
-        monkeypatch.setattr(module, "is_root", lambda: False)
-    with Lab() as lab:
-        with NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
-            assert len(set(near.addresses.values())) == 3
-            assert all(address.startswith("127.") for address in near.addresses.values())
-            assert not near.shares
-        with (
-            pytest.raises(CostofError, match="a round trip of 5 ms between nodes needs root") as refused,
-            NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])], cores=2),
-        ):
-            pass
-        assert refused.value.problem is Problem.NEEDS_ROOT
-
-
 RUN = """
 import json, sys
 from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.lab import ReplicationLab
-from tests.support.small_plans import plan_for
-with ReplicationLab(plan_for("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")) as lab:
+from tests.support.small_plans import replication_plan
+plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")
+with ReplicationLab(plan) as lab:
     hosts = [lab._network.client, *lab._network.hosts.values()]
     paths = [f"/run/netns/{host.namespace}" for host in hosts] + [str(lab._lab.folder)]
     paths += [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
@@ -305,7 +244,7 @@ def test_nothing_is_left_after_kill_9() -> None:
 
 
 def test_a_set_of_fifteen_forms() -> None:
-    plan = plan_for("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
+    plan = replication_plan("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
     with ReplicationLab(plan) as lab:
         judged = take_slice(lab, plan.controls[0])
         assert judged.mismatch is None

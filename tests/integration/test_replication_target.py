@@ -13,11 +13,9 @@ from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.services.mongodb.lab import MongodbLab
 from costof.services.open import open_service
-from costof.study.library import load_study
-from costof.study.plan import Options, resolve
 from tests.integration.conftest import PASSWORD
 from tests.support.programs import eventually
-from tests.support.small_plans import plan_for
+from tests.support.small_plans import plan_of, replication_plan
 
 pytestmark = pytest.mark.servers
 NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
@@ -26,7 +24,7 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 @pytest.fixture(scope="module")
 def playing() -> Iterator[tuple[MongodbLab, str]]:
     """A lab that plays the user's set, and the hosts part of its URL."""
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain,tls"]))
+    plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with MongodbLab(plan) as lab:
         yield lab, ",".join(lab.endpoint(plan.arms[0])["service"]["addresses"])
 
@@ -41,7 +39,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLa
     lab, hosts = playing
     admin: pymongo.MongoClient[dict[str, object]] = lab._set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
-    plan = plan_for(target="mongodb://a-user")
+    plan = replication_plan(target="mongodb://a-user")
     assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
     login = user(lab, "sees", ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"])
     with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
@@ -64,7 +62,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLa
 
 def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tuple[MongodbLab, str]) -> None:
     lab, hosts = playing
-    plan = plan_for(target="mongodb://a-user")
+    plan = replication_plan(target="mongodb://a-user")
     login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])
     with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
         target.prepare(plan.controls[0], lambda arm: None)
@@ -76,7 +74,7 @@ def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tupl
 
 def test_a_single_server_replicates_nothing(lab: Lab, standalone: object) -> None:
     server = standalone(31)  # type: ignore[operator]
-    target = open_service(plan_for(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
+    target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
     with pytest.raises(CostofError, match="no replica set") as refused, target:
         pass
     assert refused.value.problem is Problem.NO_REPLICA_SET

@@ -13,10 +13,10 @@ from costof.lab.lab import is_root
 from costof.services.mongodb.lab import MongodbLab
 from costof.services.mysql.lab import MysqlLab
 from costof.study.arms import PlannedArm
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Plan
 from tests.support.capture import SYN, Capture, Segment, round_trips
 from tests.support.engines import Engines
+from tests.support.small_plans import plan_of
 
 pytestmark = [
     pytest.mark.servers,
@@ -44,13 +44,13 @@ class Far:
 
 def far_mysql() -> tuple[Plan, MysqlLab, dict[str, int]]:
     settings = ["records=100", FAR, "transport=plain,tls", "suite=modern,dhe-rsa-aes256-sha"]
-    plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
+    plan = plan_of("mysql-transport", "quick", *settings)
     return plan, MysqlLab(plan), MYSQL
 
 
 def far_mongodb() -> tuple[Plan, MongodbLab, dict[str, int]]:
     settings = ["records=100", FAR, "tls_version=1.2,1.3"]
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=settings))
+    plan = plan_of("mongodb-tls", "quick", *settings)
     return plan, MongodbLab(plan), MONGODB
 
 

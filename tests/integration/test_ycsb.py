@@ -17,10 +17,9 @@ from costof.ipc.process import SliceAnswer, engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
 from costof.services.mongodb.lab import MongodbLab
-from costof.study.library import load_study
-from costof.study.plan import Options, resolve
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, log_in, running_mariadb
+from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 
@@ -40,7 +39,7 @@ class Store:
 
 @pytest.fixture(scope="module")
 def replica_set() -> Iterator[MongodbLab]:
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
+    plan = plan_of("mongodb-tls", "quick", "transport=plain")
     with MongodbLab(plan) as lab:
         yield lab
 

@@ -16,8 +16,9 @@ from costof.analysis.models import Sentence
 from costof.document import format as fmt
 from costof.report import analyse, answer, render_html, render_terminal
 from costof.report.result import Result
-from tests.fake_run import STARTED, fake_run, plan_of
+from tests.fake_run import STARTED, fake_run
 from tests.noise import Noise
+from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"

@@ -94,6 +94,25 @@ def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE", may
     server._query(f"GRANT {', '.join(may)} ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
 
 
+def url_of(server: MariadbServer, user: str = ADMIN, password: str | None = None) -> str:
+    return f"mysql://{user}:{password or server.password}@{server.address}:{server.port}/"
+
+
+def databases(server: MariadbServer) -> set[str]:
+    return {row[0] for row in server.ask("SHOW DATABASES")}
+
+
+@contextlib.contextmanager
+def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
+    """With other data, and an account that may make costof's databases and nothing else."""
+    with running_mariadb(lab) as server:
+        user_of_many_databases(server)
+        server.ask("CREATE DATABASE theirs")
+        server.ask("CREATE TABLE theirs.data (id INT PRIMARY KEY)")
+        server.ask("INSERT INTO theirs.data VALUES (1)")
+        yield server
+
+
 @contextlib.contextmanager
 def standing_mariadbd() -> Iterator[Standing]:
     with Lab() as lab, running_mariadb(lab) as server:

@@ -1,4 +1,4 @@
-"""Plans of the study of chained replication, at sizes for tests."""
+"""Plans at sizes for tests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ from importlib import resources
 from typing import Any
 
 from costof.study.arms import PlannedArm
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import Study
+from costof.study.schema import SliceSize, Study
+from tests.support.programs import HANGS_SECONDS
 
-STUDY = "mongodb-chained-replication"
+REPLICATION = "mongodb-chained-replication"
+#: Of TPC-C, for an engine.
+ONE_TERMINAL = ({"name": "transactions", "kind": "tpcc", "workers": 1, "tpcc": {}},)
 
 
-def study() -> Study:
-    """The study's factors, with a profile of the tests' own and no metrics."""
-    text = resources.files("costof.studies").joinpath(f"{STUDY}.toml").read_text()
+def plan_of(study: str, profile: str = "quick", *settings: str, target: str | None = None, seed: int = 1) -> Plan:
+    return resolve(load_study(study), Options(profile=profile, settings=settings, target=target, seed=seed))
+
+
+def two_rounds(plan: Plan, **operations: int) -> Plan:
+    """The plan with slices of so few operations, by workload, and neither warm-up nor budget."""
+    sizes = {name: SliceSize(operations=count, seconds=HANGS_SECONDS) for name, count in operations.items()}
+    counts = {"fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
+    return plan.model_copy(update={"slices": sizes, **counts})
+
+
+def _replication() -> Study:
+    """The factors of chained replication, with a profile of the tests' own and no metrics."""
+    text = resources.files("costof.studies").joinpath(f"{REPLICATION}.toml").read_text()
     asked = tomllib.loads(text)
     known = {name: asked[name] for name in ("title", "question", "protection", "service", "control")}
     known |= {name: asked[name] for name in ("target_control", "factors")}
@@ -23,13 +38,13 @@ def study() -> Study:
     profile = {"description": "", "budget": "1m", "precision": 0.05, "rounds": [3, 9], "slices": {"write": size}}
     write = {"label": "", "view": "wire", "kind": "ycsb", "workers": 2}
     return Study.model_validate(
-        {"name": STUDY, **known, "workloads": {"write": write}, "metrics": {}, "profiles": {"quick": profile}}
+        {"name": REPLICATION, **known, "workloads": {"write": write}, "metrics": {}, "profiles": {"quick": profile}}
     )
 
 
-def plan_for(*settings: str, target: str | None = None, records: int = 0) -> Plan:
+def replication_plan(*settings: str, target: str | None = None, records: int = 0) -> Plan:
     """`records` for tests that load some; the study itself loads nothing beforehand."""
-    plan = resolve(study(), Options(profile="quick", settings=list(settings), target=target))
+    plan = resolve(_replication(), Options(profile="quick", settings=list(settings), target=target))
     return plan.model_copy(update={"records": records})
 
 

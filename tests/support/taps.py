@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 
 class Tap:
-    """A context manager that forwards connections to `server`, `host:port`. Leaving it waits for their end."""
+    """A context manager that forwards connections to `server`, `host:port`. Leaving it waits for their end.
 
-    def __init__(self, server: str) -> None:
+    `swap` gives what a client gets instead of a piece that the server sent.
+    """
+
+    def __init__(self, server: str, swap: Callable[[bytes], bytes] = bytes) -> None:
+        self._swap = swap
         host, port = server.rsplit(":", 1)
         self._server = (host, int(port))
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -67,12 +72,15 @@ class Tap:
                 self._sent.append(sent)
             up = threading.Thread(target=self._forward, args=(client, server, sent), daemon=True)
             up.start()
-            self._forward(server, client, self._received)
+            self._forward(server, client, self._received, self._swap)
             up.join()
 
-    def _forward(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
+    def _forward(
+        self, source: socket.socket, sink: socket.socket, kept: bytearray, swap: Callable[[bytes], bytes] = bytes
+    ) -> None:
         with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
+            while data := source.recv(1 << 20):
+                data = swap(data)
                 with self._lock:
                     kept += data
                 sink.sendall(data)

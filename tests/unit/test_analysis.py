@@ -15,8 +15,9 @@ from costof.report.result import Result
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from tests.fake_run import fake_run, plan_of
+from tests.fake_run import fake_run
 from tests.noise import Noise
+from tests.support.small_plans import plan_of
 from tests.truths.mysql_transport import LATE, LATE_MS, PHASES, TransportTruth
 
 STUDY = "mysql-transport"

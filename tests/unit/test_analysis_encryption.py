@@ -18,8 +18,9 @@ from costof.sections.breakdown import Step
 from costof.sections.sweep import SECTION as SWEEP
 from costof.statistics.estimate import Estimate
 from costof.study.plan import Plan
-from tests.fake_run import fake_run, plan_of
+from tests.fake_run import fake_run
 from tests.noise import Noise
+from tests.support.small_plans import plan_of
 from tests.truths.mysql_column_encryption import BYTES, ENCRYPTED, STATEMENTS, EncryptionTruth, Taken
 
 STUDY = "mysql-column-encryption"

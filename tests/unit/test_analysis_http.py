@@ -15,7 +15,8 @@ from costof.sections.mitigations import Mitigation
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.fieller import share_of
 from costof.study.plan import Plan
-from tests.fake_run import fake_run, plan_of
+from tests.fake_run import fake_run
+from tests.support.small_plans import plan_of
 from tests.truths.http_tls_termination import HANDSHAKE_MS, IN_FLIGHT, OPERATIONS, HttpTruth, Taken
 
 STUDY = "http-tls-termination"

@@ -14,7 +14,8 @@ from costof.report.result import Result
 from costof.sections.recommendations import SECTION as RECOMMENDATIONS
 from costof.sections.sync_tree import Tree, followers_of, initials, places, shape
 from costof.statistics.estimate import Verdict
-from tests.fake_run import fake_run, plan_of
+from tests.fake_run import fake_run
+from tests.support.small_plans import plan_of
 from tests.truths.mongodb_chained_replication import CHANGED, ReplicationTruth, members
 
 

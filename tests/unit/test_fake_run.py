@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from costof.ledger.ledger import SLICES
 from costof.report import analyse, render_markdown
 from costof.statistics.estimate import Verdict
 from costof.study.library import study_names
-from tests.fake_run import Truth, fake_run, plan_of
-from tests.noise import Noise
+from tests.fake_run import Truth, fake_run
+from tests.noise import Chances, Noise
+from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
 
@@ -40,3 +43,29 @@ def test_one_seed_gives_one_ledger(study: str, tmp_path: Path) -> None:
     ]
     first, again, other = (path.read_bytes() for path in written)
     assert first == again != other
+
+
+def drawn(noise: Noise, rounds: int = 4000) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Logarithms of what the slices of two arms are multiplied by, a row each."""
+    arms = plan_of("mongodb-tls").arms[:2]
+    chances = Chances(noise, np.random.default_rng(1), arms)
+    found = []
+    for _ in range(rounds):
+        chances.next_round()
+        found.append([np.log(chances.of("wire_query", arm, 1.0).times) for arm in arms])
+    return np.array(found).T
+
+
+def test_noise_is_what_it_says() -> None:
+    one, other = drawn(Noise(0.1, correlation=0.6))
+    assert one.std() == pytest.approx(0.1, rel=0.1)
+    assert np.corrcoef(one[:-1], one[1:])[0, 1] == pytest.approx(0.6, abs=0.05)
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.05
+    stalled = drawn(Noise(0.0, stalls=0.1, stalled=3.0))
+    assert np.mean(stalled > 1.0) == pytest.approx(0.1, abs=0.01)
+    assert set(np.exp(stalled.ravel()).round(6)) == {1.0, 3.0}
+    one, other = drawn(Noise(0.0, drift=0.01))
+    assert list(one) == list(other), "all arms drift alike"
+    assert np.diff(one).std() == pytest.approx(0.01, rel=0.1)
+    one, other = drawn(Noise(0.0, luck=0.1), rounds=3)
+    assert one[0] == one[1] == one[2] != other[0]

@@ -15,7 +15,8 @@ from costof.errors import CostofError, Problem
 from costof.files import write_whole
 from costof.lab.lab import is_root
 from costof.ledger.ledger import CautionRecord, Ledger
-from tests.fake_run import Truth, fake_run, plan_of
+from tests.fake_run import Truth, fake_run
+from tests.support.small_plans import plan_of
 
 KIB = 1024
 PLAN = plan_of("http-tls-termination")

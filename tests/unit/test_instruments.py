@@ -13,8 +13,8 @@ from costof.ipc.process import Instrument, SliceAnswer
 from costof.ledger.ledger import Ledger
 from costof.run.instruments import LOAD, Panel, load_workload
 from costof.services import Service
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Plan
+from tests.support.small_plans import plan_of
 
 
 def panel_of(plan: Plan, folder: Path) -> Panel:
@@ -23,7 +23,7 @@ def panel_of(plan: Plan, folder: Path) -> Panel:
 
 def test_transactions_go_to_the_border_with_their_terminals_and_isolation(tmp_path: Path) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
-    plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick", settings=settings))
+    plan = plan_of("mysql-column-encryption", "quick", *settings)
     told = panel_of(plan, tmp_path / "run")._border_workloads("wire", plan.arms)
     run = [workload for name, workload in told.items() if name != LOAD]
     assert {workload["kind"] for workload in run} == {"tpcc"}
@@ -36,7 +36,7 @@ def test_transactions_go_to_the_border_with_their_terminals_and_isolation(tmp_pa
 
 
 def test_other_studies_load_records_as_before(tmp_path: Path) -> None:
-    plan = resolve(load_study("mysql-transport"), Options(profile="quick"))
+    plan = plan_of("mysql-transport")
     told = panel_of(plan, tmp_path / "run")._border_workloads("wire", plan.arms)
     assert told[LOAD] == load_workload() == {"name": LOAD, "kind": "load", "workers": 4}
     assert "tpcc" not in told["query_1"]
@@ -65,7 +65,7 @@ class Loader:
     ("study", "operations"), [("mysql-column-encryption", tpcc.load_operations(1)), ("mysql-transport", 10_000)]
 )
 def test_all_of_the_data_is_loaded(study: str, operations: int, tmp_path: Path) -> None:
-    plan = resolve(load_study(study), Options(profile="quick"))
+    plan = plan_of(study)
     panel, loader = panel_of(plan, tmp_path / "run"), Loader()
     panel._instruments["wire", plan.arms[0].name] = cast(Instrument, loader)
     panel.load(plan.arms[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,7 +13,7 @@ from costof.study.library import load_study, study_names
 from costof.study.options import parse_duration, parse_precision
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import AS_SERVED, Study
-from tests.support.small_plans import plan_for
+from tests.support.small_plans import replication_plan
 
 
 @pytest.fixture
@@ -71,15 +69,15 @@ def test_a_target_keeps_its_own_key(study: Study) -> None:
 
 
 def test_a_target_is_asked_for_the_first_factor_that_is_not_the_labs() -> None:
-    plan = plan_for(target="mongodb://h")
+    plan = replication_plan(target="mongodb://h")
     assert plan.study.main_factor == "write_concern"
     assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
     assert {arm.levels["sync"] for arm in plan.arms} == {arm.levels["nodes"] for arm in plan.arms} == {AS_SERVED}
     assert {arm.context for arm in plan.arms} == {""}
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
-    assert [arm.name for arm in plan_for("write_concern=2", target="mongodb://h").arms] == ["1", "1-twin", "2"]
+    assert [arm.name for arm in replication_plan("write_concern=2", target="mongodb://h").arms] == ["1", "1-twin", "2"]
     with pytest.raises(CostofError, match="sync can be varied in a lab only"):
-        plan_for("sync=chain", target="mongodb://h")
+        replication_plan("sync=chain", target="mongodb://h")
 
 
 def test_the_published_profile_repeats_the_published_sizes(study: Study) -> None:
@@ -122,11 +120,6 @@ def test_bad_input_is_told_in_one_line(study: Study, options: Options, problem: 
     assert caught.value.exit_status == EXIT_USAGE
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_study_names_the_nearest() -> None:
-    with pytest.raises(CostofError, match="did you mean 'mongodb-tls'"):
-        load_study("mongo-tls")
 
 
 def test_durations_and_precisions() -> None:
@@ -284,35 +277,3 @@ def test_a_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
     nothing = cast(Any, None)
     with pytest.raises(CostofError, match=r"leave only the control \(plain\): add one to compare it with"):
         run(plan, nothing, nothing, nothing)
-
-
-def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -> None:
-    study = load_study("mysql-transport")
-    weak = study.asked({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
-    assert weak.transport is not None
-    assert weak.transport.for_instrument(None) == {
-        "kind": "tls",
-        "cipher": "AES256-SHA",
-        "security_level": 0,
-        "verify": "full",
-        "resumption": False,
-    }
-    assert (weak.lab, weak.seen) == ({"key": "rsa-1024"}, {"key": "rsa-1024"})
-    assert study.asked({"transport": "tls", "key": AS_SERVED}).lab == {}
-    tunnel = study.asked({"transport": "ssh-aes256-ctr"})
-    assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
-
-
-def test_a_file_of_the_users_is_a_study(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    text = resources.files("costof.studies").joinpath("mysql-transport.toml").read_text()
-    file.write_text(text)
-    mine = load_study(str(file))
-    assert mine == load_study("mysql-transport").model_copy(update={"name": "mine"})
-    for broken, detail in (("x = 1", "title: Field required"), ("title = [", "Invalid value"), (None, "No such file")):
-        file.unlink() if broken is None else file.write_text(broken)
-        with pytest.raises(CostofError, match=f"mine.toml is not valid: {detail}") as told:
-            load_study(str(file))
-        assert told.value.exit_status == 2
-    with pytest.raises(CostofError, match="small letters, digits and hyphens"):
-        load_study(str(tmp_path / "Mine own.toml"))

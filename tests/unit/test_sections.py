@@ -13,7 +13,8 @@ from costof.errors import CostofError, Problem
 from costof.report.result import Result
 from costof.sections import check, every_section
 from costof.study.library import load_study, study_names
-from tests.fake_run import fake_run, plan_of
+from tests.fake_run import fake_run
+from tests.support.small_plans import plan_of
 from tests.truths.http_tls_termination import HttpTruth
 
 TOY = '''

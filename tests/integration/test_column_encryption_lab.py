@@ -1,0 +1,179 @@
+"""The lab of column encryption: what proves its arms, what spoils them, and what is left behind."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+
+import pytest
+from pymysql.err import MySQLError
+
+from costof.datasets.tpcc_database import TpccDatabase
+from costof.errors import CostofError, Problem
+from costof.lab import network
+from costof.lab.certificates import write_private
+from costof.lab.program import Counters
+from costof.programs.mariadb.server import DATABASE
+from costof.services.gateway import lab as gateway_lab
+from costof.services.gateway.lab import ADMINISTRATOR, STRANGER, GatewayLab
+from costof.services.gateway.rules import encrypted_columns, rules_text
+from costof.services.gateway.sample import Login, compare, read_recorded, read_rows
+from costof.services.gateway.sample import log_in as log_in_raw
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.support.engines import Engines
+from tests.support.kill_9 import left_by_kill_9
+from tests.support.programs import eventually
+from tests.support.small_plans import ONE_TERMINAL, plan_of
+
+pytestmark = pytest.mark.servers
+
+
+def small(*settings: str) -> Plan:
+    return plan_of("mysql-column-encryption", "quick", *settings)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[GatewayLab]:
+    """Not loaded: one customer, one order, an item."""
+    with GatewayLab(small("encrypted=direct,0,20,100")) as standing:
+        for table, columns in ROWS.items():
+            names, told = ", ".join(columns), ", ".join(map(repr, columns.values()))
+            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({told})")  # noqa: S608
+        yield standing
+
+
+ROWS: dict[str, dict[str, object]] = {
+    "new_order": {"no_o_id": 2101, "no_d_id": 3, "no_w_id": 1},
+    "item": {"i_id": 70_001, "i_im_id": 4711, "i_name": "a-telling-name", "i_price": 9.99, "i_data": "ORIGINAL-data"},
+}
+
+
+def arm_of(lab: GatewayLab, level: str) -> PlannedArm:
+    return next(arm for arm in lab._plan.arms if arm.levels["encrypted"] == level)
+
+
+def login(lab: GatewayLab, level: str, account: str) -> Login:
+    arm = arm_of(lab, level)
+    return Login(lab._site.addresses["gateway"], lab._front.port(arm), account, lab._server.password, lab._site.client)
+
+
+def test_an_account_gets_what_its_role_says(lab: GatewayLab) -> None:
+    kept = lab._rows()
+    with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
+        assert read_rows(administrator, DATABASE) == kept
+    rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
+    assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
+    # The measured one, without the word that it decrypts.
+    with pytest.raises(MySQLError), log_in_raw(login(lab, "100", lab._server.endpoint()["username"])) as stock:
+        read_rows(stock, DATABASE)
+
+
+def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: GatewayLab) -> None:
+    files = sorted(lab._lab.folder.glob("rules-*.toml"))
+    assert [path.name for path in files] == [
+        "rules-100-aes-128-gcm.toml",
+        "rules-20-aes-128-gcm.toml",
+        "rules-none.toml",
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_an_arm_that_sends_plaintext_is_lost_alone(lab: GatewayLab) -> None:
+    arm = arm_of(lab, "20")
+    path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
+    text, front = path.read_text(), lab._front
+    spoiled = rules_text(None, DATABASE, None, front._accounts, front._master_keys, front._position.catalogue)
+    write_private(path, spoiled.encode())
+    assert set(front._process.reload().values()) == {None}
+    try:
+        assert "row sample of 9 tables" not in lab.proofs(arm)
+        assert (lab.lost_arm(arm) or "").endswith("came in plaintext")
+        assert all(lab.lost_arm(each) is None for each in lab._plan.arms if each is not arm)
+        assert lab.lost() is None
+    finally:
+        front._sampled.clear()
+        front._contradicted.clear()
+        write_private(path, text.encode())
+        front._process.reload()
+    assert "row sample of 9 tables" in lab.proofs(arm)
+
+
+def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: GatewayLab) -> None:
+    server = lab._server
+    server.ask(f"INSERT INTO {DATABASE}.new_order VALUES (2103, 3, 1)")  # noqa: S608  # our own name
+    try:
+        with pytest.raises(CostofError) as refused:
+            TpccDatabase(server.ask, DATABASE, "mariadb").fill(lambda: None)
+        assert refused.value.problem is Problem.TPCC_UNSOUND
+        assert "condition 3 " in str(refused.value)
+        assert "\n" not in str(refused.value)
+        (caution,) = TpccDatabase(server.ask, DATABASE, "mariadb").cautions()
+        assert "condition 3 " in caution
+    finally:
+        server.ask(f"DELETE FROM {DATABASE}.new_order WHERE no_o_id = 2103")  # noqa: S608  # our own name
+
+
+def test_tables_that_have_grown_are_filled_anew(lab: GatewayLab) -> None:
+    filled: list[int] = []
+    tables = TpccDatabase(lab._server.ask, "grown", "mariadb")
+    lab._server.ask("CREATE DATABASE grown")
+    try:
+        tables.make()
+        tables.fill(lambda: filled.append(1))
+        tables.renew()
+        assert len(filled) == 1
+        lab._server.ask("INSERT INTO grown.district VALUES (1, 1, '', '', '', '', '', '', 0, 0, 500001)")
+        tables.renew()
+        assert len(filled) == 2
+        assert lab._server.ask("SELECT COUNT(*) FROM grown.district") == ((0,),)
+    finally:
+        lab._server.ask("DROP DATABASE grown")
+
+
+def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
+    with GatewayLab(small("encrypted=direct,0,20")) as lab:
+        (address,) = lab.endpoint(lab._plan.controls[0])["service"]["addresses"]
+        assert lab.counters(address) != Counters()
+        lab._front._process._process.kill()
+        eventually("the notice", lambda: lab.lost() is not None)
+        assert "gateway ended in the middle of the run" in (lab.lost() or "")
+        assert lab.counters(address) == Counters()
+        assert lab.cautions() == []
+        assert lab.last_proofs(lab._plan.controls[0]) == {}
+        lab._lab.kill("mariadb")
+        eventually("the notice", lambda: bool(lab._lab.dead()))
+        assert "mariadb ended in the middle of the run" in (lab.lost() or "")
+
+
+def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (network, gateway_lab):
+        monkeypatch.setattr(module, "is_root", lambda: False)
+    plan = small("encrypted=direct,0,20")
+    with GatewayLab(plan) as lab:
+        assert "loopback" in lab.describe().topology
+        assert any("no CPU share" in caution for caution in lab.cautions())
+        with Engines(plan, lab, ONE_TERMINAL) as engines:
+            assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
+        assert all(lab.proofs(arm) for arm in plan.arms)
+        assert not any(lab.lost_arm(arm) for arm in plan.arms)
+
+
+RUN = """
+import json, sys
+from costof.services.gateway.lab import GatewayLab
+from costof.study.plan import Options, resolve
+from costof.study.library import load_study
+from costof.programs.access import Access
+plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
+with GatewayLab(plan) as lab:
+    hosts = [lab._site.client, lab._site.last, *lab._site.middle.values()]
+    paths = [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
+    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
+    print(json.dumps(told), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_after_kill_9() -> None:
+    assert len(left_by_kill_9("-c", RUN)["pids"]) == 2

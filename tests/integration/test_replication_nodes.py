@@ -1,0 +1,75 @@
+"""The nodes of a replica set: how far they stand from each other, and without root."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.lab import network
+from costof.lab.lab import Lab, is_root
+from costof.lab.round_trips import tcp_round_trip_ms
+from costof.services.replication import nodes
+from costof.services.replication.nodes import Distances, Group, NodeNetwork
+from tests.support.programs import HANGS_SECONDS, SHORTER_MS
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
+]
+
+
+def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
+    near, far = Distances(0.1, 0), Distances(5, 20)
+    group = Group(["a", "b", "c"], "c", [near, far])
+    with Lab() as lab, NodeNetwork(lab, 1, [group], cores=2) as standing:
+        measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
+        # A busy machine makes packets later and never earlier, and hardly all of them.
+        medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
+        assert all(median >= asked - SHORTER_MS for median, asked in zip(medians, (0, 5, 25), strict=True))
+        standing.move(group, near)
+        assert quickest_ms(standing, "b") < 5 - SHORTER_MS
+        standing.move(group, far)
+        assert 5 - SHORTER_MS <= quickest_ms(standing, "b") < 25 - SHORTER_MS
+        assert 25 - SHORTER_MS <= quickest_ms(standing, "c") < 45
+        standing.move(group, near)
+        with standing.hosts["a"].socket() as listener, standing.hosts["b"].socket() as client:
+            listener.bind((standing.addresses["a"], 0))
+            listener.listen()
+            client.settimeout(HANGS_SECONDS)
+            client.connect(listener.getsockname())
+            server, peer = listener.accept()
+            assert peer[0] == standing.addresses["b"]
+            standing.move(group, far)
+            with server:
+                client.sendall(b"still here")
+                assert server.recv(10) == b"still here"
+
+
+def quickest_ms(standing: NodeNetwork, node: str) -> float:
+    """Of twenty handshakes with node a."""
+    found = []
+    with standing.hosts["a"].socket() as listener:
+        listener.bind((standing.addresses["a"], 0))
+        listener.listen(20)
+        for _ in range(20):
+            with standing.hosts[node].socket() as client:
+                client.settimeout(HANGS_SECONDS)
+                client.connect(listener.getsockname())
+                found.append(tcp_round_trip_ms(client))
+    return min(found)
+
+
+def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (network, nodes):
+        monkeypatch.setattr(module, "is_root", lambda: False)
+    with Lab() as lab:
+        with NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
+            assert len(set(near.addresses.values())) == 3
+            assert all(address.startswith("127.") for address in near.addresses.values())
+            assert not near.shares
+        with (
+            pytest.raises(CostofError, match="a round trip of 5 ms between nodes needs root") as refused,
+            NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])], cores=2),
+        ):
+            pass
+        assert refused.value.problem is Problem.NEEDS_ROOT

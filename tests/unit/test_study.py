@@ -1,0 +1,49 @@
+"""Studies: where they come from, and what their levels ask for."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError
+from costof.study.library import load_study
+from costof.study.schema import AS_SERVED
+
+
+def test_an_unknown_study_names_the_nearest() -> None:
+    with pytest.raises(CostofError, match="did you mean 'mongodb-tls'"):
+        load_study("mongo-tls")
+
+
+def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -> None:
+    study = load_study("mysql-transport")
+    weak = study.asked({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
+    assert weak.transport is not None
+    assert weak.transport.for_instrument(None) == {
+        "kind": "tls",
+        "cipher": "AES256-SHA",
+        "security_level": 0,
+        "verify": "full",
+        "resumption": False,
+    }
+    assert (weak.lab, weak.seen) == ({"key": "rsa-1024"}, {"key": "rsa-1024"})
+    assert study.asked({"transport": "tls", "key": AS_SERVED}).lab == {}
+    tunnel = study.asked({"transport": "ssh-aes256-ctr"})
+    assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
+
+
+def test_a_file_of_the_users_is_a_study(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    text = resources.files("costof.studies").joinpath("mysql-transport.toml").read_text()
+    file.write_text(text)
+    mine = load_study(str(file))
+    assert mine == load_study("mysql-transport").model_copy(update={"name": "mine"})
+    for broken, detail in (("x = 1", "title: Field required"), ("title = [", "Invalid value"), (None, "No such file")):
+        file.unlink() if broken is None else file.write_text(broken)
+        with pytest.raises(CostofError, match=f"mine.toml is not valid: {detail}") as told:
+            load_study(str(file))
+        assert told.value.exit_status == 2
+    with pytest.raises(CostofError, match="small letters, digits and hyphens"):
+        load_study(str(tmp_path / "Mine own.toml"))
