@@ -158,8 +158,8 @@ def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authori
     assert all(each.startswith(HANDSHAKE) for each in sent if each)
 
 
-def test_a_comparison_that_would_need_plain_is_refused_at_once(tmp_path: Path) -> None:
-    ca_file = tmp_path / "ca.pem"
+def test_a_comparison_that_would_need_plain_is_refused_at_once(authority: Authority, tmp_path: Path) -> None:
+    ca_file = authority.ca_file
     for command, url in (
         (["run", "mongodb-tls"], "mongodb://u:S3cret@127.0.0.1:1/?tls=true"),
         (["run", "mysql-transport", "--set", "transport=plain,tls"], "mysql://u:S3cret@127.0.0.1:1/?ssl-mode=required"),
