@@ -71,6 +71,9 @@ def take_slice(lab: ReplicationLab, arm: PlannedArm, attempts: int = ATTEMPTS) -
         lab.arrange(arm)
         before = lab.observe(arm)
         answer = write(lab, arm)
+        # A busy machine's members lag behind: what they have not fetched yet would be missed.
+        setting = Setting.of(arm)
+        lab._sets[setting.nodes].shaped.catch_up(setting.shape)
         judged = lab.judge(arm, before, lab.observe(arm), answer)
         if judged.mismatch is None:
             break
