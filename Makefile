@@ -31,7 +31,7 @@ test-python:
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
 
 test-engine:
-	+@cd engine && nice cargo test --quiet --workspace --no-run && cargo test --quiet --workspace
+	+@cd engine && cargo test --quiet --workspace
 
 # Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
 fuzz: setup
