@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from costof.ipc.process import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer, TpccCounts
+from costof.ipc.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer, TpccCounts
 from costof.lab.round_trips import LinkEvidence
 from costof.ledger.ledger import (
     EndRecord,

@@ -13,7 +13,8 @@ import click
 
 from costof.cli.ab_text import Asked, render_ab
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
-from costof.ipc.process import ClassifiedError, SliceAnswer, border_plan, engine
+from costof.ipc.answers import ClassifiedError, SliceAnswer
+from costof.ipc.process import border_plan, engine
 from costof.programs.own_database import check_ca_file
 from costof.sections.ab.figures import AbFigures, ab_figures
 from costof.urls import UrlError, check_without_login

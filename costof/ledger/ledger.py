@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
-from costof.ipc.process import Ready, SliceAnswer
+from costof.ipc.answers import Ready, SliceAnswer
 from costof.lab.round_trips import LinkEvidence
 from costof.ledger.redact import redact
 from costof.model import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from costof.ipc.process import Phase, SliceAnswer
+from costof.ipc.answers import Phase, SliceAnswer
 from costof.study.plan import Plan
 from costof.study.schema import Metric
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.program import Counters
 from costof.study.asked import Asked
 

@@ -10,16 +10,8 @@ from typing import Any
 
 from costof.datasets import tpcc
 from costof.errors import CostofError, Problem
-from costof.ipc.process import (
-    ClassifiedError,
-    Instrument,
-    Ready,
-    ReadyArm,
-    SliceAnswer,
-    application,
-    border_plan,
-    engine,
-)
+from costof.ipc.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
+from costof.ipc.process import Instrument, application, border_plan, engine
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.study.arms import PlannedArm

@@ -16,7 +16,7 @@ import pymongo
 import pytest
 from pymongo.errors import PyMongoError
 
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.cpu_share import limits
 from costof.lab.lab import is_root
 from costof.services import Judgement

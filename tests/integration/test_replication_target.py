@@ -8,7 +8,7 @@ import pymongo
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.services.mongodb.lab import MongodbLab

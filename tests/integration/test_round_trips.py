@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.ipc.process import Phase
+from costof.ipc.answers import Phase
 from costof.lab.lab import is_root
 from costof.services.mongodb.lab import MongodbLab
 from costof.services.mysql.lab import MysqlLab

@@ -18,7 +18,8 @@ from pymysql.cursors import Cursor
 
 from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.ipc.process import Instrument, SliceAnswer, TpccCounts, engine
+from costof.ipc.answers import SliceAnswer, TpccCounts
+from costof.ipc.process import Instrument, engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE, MariadbServer
 from tests.support.engines import patient_plan

@@ -13,7 +13,8 @@ import pytest
 from pymongo.errors import AutoReconnect
 
 from costof.datasets.ycsb import key_name
-from costof.ipc.process import SliceAnswer, engine
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.process import engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
 from costof.services.mongodb.lab import MongodbLab

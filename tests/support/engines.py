@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from costof.datasets.tpcc import load_operations
-from costof.ipc.process import Instrument, ReadyArm, SliceAnswer, border_plan, engine
+from costof.ipc.answers import ReadyArm, SliceAnswer
+from costof.ipc.process import Instrument, border_plan, engine
 from costof.run.instruments import LOAD, load_workload
 from costof.services import Service
 from costof.study.arms import PlannedArm

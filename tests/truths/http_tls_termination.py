@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from costof.ipc.process import HttpCounts
+from costof.ipc.answers import HttpCounts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of

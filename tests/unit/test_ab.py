@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.sections.ab.figures import PERCENTILES, ab_figures
 from costof.statistics.histogram import new_histogram
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from costof.ipc.process import ClassifiedError, Phase, SliceAnswer
+from costof.ipc.answers import ClassifiedError, Phase, SliceAnswer
 from costof.lab.program import Counters
 from costof.run.evidence import mismatch
 from costof.study.library import load_study

@@ -9,7 +9,8 @@ import pytest
 
 from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.ipc.process import Instrument, SliceAnswer
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.process import Instrument
 from costof.ledger.ledger import Ledger
 from costof.run.instruments import LOAD, Panel, load_workload
 from costof.services import Service

@@ -19,7 +19,7 @@ from costof.cli.ycsb.mongodb import MongodbDatabase
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
 from costof.errors import CostofError, Problem
-from costof.ipc.process import ClassifiedError, SliceAnswer
+from costof.ipc.answers import ClassifiedError, SliceAnswer
 from tests.fake_run import Slice, answer_of, phase_of
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,7 +15,8 @@ from costof.cli.ycsb.job import Job, Phase, job_of, unused
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import Properties, read_properties
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError, Problem
-from costof.ipc.process import SliceAnswer, engine
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.process import engine
 
 #: Module and class, with the names of YCSB's bindings too; loaded when asked for, since drivers take their time.
 DATABASES = {

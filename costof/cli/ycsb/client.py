@@ -12,7 +12,8 @@ from hdrh.histogram import HdrHistogram
 
 from costof.cli.ycsb.job import Job
 from costof.errors import CostofError, Problem
-from costof.ipc.process import Instrument, SliceAnswer, border_plan
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.process import Instrument, border_plan
 from costof.statistics.histogram import LONGEST_NS, new_histogram
 
 ARM = "ycsb"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hdrh.histogram import HdrHistogram
 from pydantic import Field
 
-from costof.ipc.process import HttpCounts, Phase, SliceAnswer
+from costof.ipc.answers import HttpCounts, Phase, SliceAnswer
 from costof.model import Finite, Model
 from costof.statistics.histogram import merged
 

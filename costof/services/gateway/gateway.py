@@ -17,7 +17,7 @@ from pymysql.err import MySQLError
 
 from costof import __version__
 from costof.datasets.tpcc import TABLES
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.lab.resource import Opened

@@ -9,7 +9,7 @@ from typing import Any
 
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import Caution
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.certificates import Authority
 from costof.lab.chain import ChainedSite
 from costof.lab.host import Host

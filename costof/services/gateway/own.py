@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from costof.datasets.tpcc import TABLES
 from costof.datasets.tpcc_database import TpccDatabase
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description

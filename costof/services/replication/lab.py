@@ -16,7 +16,7 @@ from typing import Any
 from pymongo.errors import PyMongoError
 
 from costof.errors import Caution
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened

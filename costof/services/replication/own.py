@@ -7,7 +7,7 @@ from typing import Any, Self
 from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.errors import Caution, CostofError, Problem
-from costof.ipc.process import SliceAnswer
+from costof.ipc.answers import SliceAnswer
 from costof.lab.program import Description
 from costof.programs.access import Access
 from costof.programs.mongod.session import first_words
