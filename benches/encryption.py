@@ -13,14 +13,16 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any
 
+from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
 from costof.encrypted.ciphertext import Envelope, KeyRing, RowFormat, session_salt
-from costof.ipc.process import Instrument, border_plan, engine, engine_path
-from costof.run.instruments import LOAD
+from costof.ipc.plan import Data, Plan, Workload
+from costof.ipc.process import Instrument, engine, engine_path
+from costof.programs.mariadb.settings import Decryption
+from costof.run.instruments import LOAD, load_workload
 from costof.services.mysql.lab import MysqlLab
 from costof.statistics.effects import ratio
 from costof.study.arms import PlannedArm
@@ -84,7 +86,7 @@ def print_driver() -> None:
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
     arm = next(arm for arm in plan.arms if not arm.twin)
     with MysqlLab(plan, knows_clients=True) as lab, engine(lab.prefix(arm)) as wire:
-        wire.plan(_border_plan(lab, arm))
+        wire.plan(_plan(lab, arm))
         lab.prepare(arm, lambda _: _load(wire))
         turns = [_turn(wire, turn) for turn in range(TURNS)]
     without, with_keys = ([turn[name] for turn in turns] for name in NAMES)
@@ -96,12 +98,15 @@ def print_driver() -> None:
     )
 
 
-def _border_plan(lab: MysqlLab, arm: PlannedArm) -> dict[str, Any]:
+def _plan(lab: MysqlLab, arm: PlannedArm) -> Plan:
     end = lab.endpoint(arm)
-    keys = {"decryption": {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}
-    arms = [{"name": "without", **end}, {"name": "with", **end, "service": {**end["service"], **keys}}]
-    workloads = [{"name": "query", "kind": "query", "workers": 8}, {"name": LOAD, "kind": "load", "workers": 4}]
-    return border_plan(arms, workloads, records=RECORDS)
+    keys = Decryption(master_keys={"app": SecretStr("00112233445566778899aabbccddeeff")})
+    keyed = end.model_copy(update={"service": end.service.model_copy(update={"decryption": keys})})
+    return Plan(
+        data=Data(records=RECORDS),
+        arms=[end.named("without"), keyed.named("with")],
+        workloads=[Workload(name="query", kind="query", workers=8), load_workload()],
+    )
 
 
 def _load(wire: Instrument) -> None:

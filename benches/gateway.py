@@ -12,19 +12,21 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from statistics import median
-from typing import Any
 
+from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
 from costof.datasets.sysbench import TABLE
 from costof.errors import CostofError
-from costof.ipc.process import Instrument, border_plan, engine, process_cpu_seconds
+from costof.ipc.plan import Arm, Data, Plan, Workload
+from costof.ipc.process import Instrument, engine, process_cpu_seconds
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import NO_LIMITS, GatewayListener, GatewayProcess
 from costof.programs.haproxy import find_haproxy
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer, greets
+from costof.programs.mariadb.settings import Decryption
 
 RECORDS = 10_000
 TURNS = 5
@@ -84,11 +86,15 @@ def main() -> None:
 def _addresses(
     lab: Lab, server: MariadbServer, process: GatewayProcess
 ) -> tuple[dict[str, str], dict[str, Callable[[], float]]]:
-    listeners, texts = [], all_rules(server.password)
+    listeners, texts = [], all_rules(server.password.get_secret_value())
     for number, text in enumerate(texts.values()):
         file = lab.folder / f"rules-{number}.toml"
         write_private(file, text.encode())
-        listeners.append(GatewayListener("127.0.0.1", 0, file, f"{server.address}:{server.port}", limits=NO_LIMITS))
+        listeners.append(
+            GatewayListener(
+                address="127.0.0.1:0", rules_file=file, server=f"{server.address}:{server.port}", limits=NO_LIMITS
+            )
+        )
     told = process.begin(listeners).listeners
     addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(texts, told, strict=True))}
     return addresses, dict.fromkeys(texts, process.cpu_seconds)
@@ -110,15 +116,16 @@ def _forwarder(lab: Lab, server: MariadbServer, cpu: dict[str, Callable[[], floa
 
 
 def _load(wire: Instrument, server: MariadbServer, addresses: dict[str, str]) -> None:
-    def arm(name: str, address: str, statements: str) -> dict[str, Any]:
-        keys = {"decryption": {"master_keys": {"app": KEY}}}
-        service = {**server.endpoint(), "addresses": [address], "statements": statements, **keys}
-        return {"name": name, "service": service, "transport": {"kind": "plain"}}
+    def arm(name: str, address: str, statements: str) -> Arm:
+        keys = Decryption(master_keys={"app": SecretStr(KEY)})
+        through = {"addresses": [address], "statements": statements, "decryption": keys}
+        return Arm(name=name, service=server.client_settings().model_copy(update=through))
 
     arms = [arm(name, address, "prepared") for name, address in addresses.items()]
     arms += [arm(name + TEXT, address, "text") for name, address in addresses.items()]
-    queries = [{"name": f"query-{workers}", "kind": "query", "workers": workers} for workers in WORKERS]
-    ready = wire.plan(border_plan(arms, [*queries, {"name": "load", "kind": "load", "workers": 2}], records=RECORDS))
+    queries = [Workload(name=f"query-{workers}", kind="query", workers=workers) for workers in WORKERS]
+    load = Workload(name="load", kind="load", workers=2)
+    ready = wire.plan(Plan(data=Data(records=RECORDS), arms=arms, workloads=[*queries, load]))
     assert not any(arm.error for arm in ready.arms), ready.arms
     wire.slice(0, DIRECT, "load", RECORDS, 60)
     server.settle()

@@ -22,14 +22,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benches import oha
 from benches.table import OURS, Turn, alternate, print_table
 from costof.errors import CostofError
-from costof.ipc.process import Instrument, border_plan, engine, process_cpu_seconds
+from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
+from costof.ipc.process import Instrument, engine, process_cpu_seconds
 from costof.lab.certificates import Authority
 from costof.lab.program import find_program
+from costof.programs.http import HttpSettings
 
 TURNS = 5
 SECONDS = 2
@@ -85,7 +86,7 @@ def main() -> None:
         sys.stdout.write(f"HTTP: left out ({error})\n")
         return
     with tempfile.TemporaryDirectory() as folder, _nginx(program, Path(folder)) as nginx, engine() as wire:
-        ready = wire.plan(_border_plan(nginx))
+        ready = wire.plan(_plan(nginx))
         assert all(arm.error is None for arm in ready.arms), ready
         peers, measured = _peers(), []
         for arm, setting in SETTINGS.items():
@@ -116,17 +117,16 @@ def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Turn:
     return Turn.of_slice(answer, used)
 
 
-def _border_plan(nginx: Nginx) -> dict[str, Any]:
-    def arm(name: str, transport: dict[str, Any], **persistence: int) -> dict[str, Any]:
-        service = {"protocol": "http", "addresses": [nginx.address(name)], "path": "/", **persistence}
-        return {"name": name, "service": service, "transport": transport}
+def _plan(nginx: Nginx) -> Plan:
+    def arm(name: str, transport: Transport, requests_per_connection: int | None = None) -> Arm:
+        each = requests_per_connection
+        service = HttpSettings(addresses=[nginx.address(name)], path="/", requests_per_connection=each)
+        return Arm(name=name, service=service, transport=transport)
 
-    return border_plan(
-        [
-            arm("plain", {"kind": "plain"}),
-            arm("tls", {"kind": "tls", "verify": "none", "resumption": False}, requests_per_connection=1),
-        ],
-        [{"name": "request", "kind": "request", "workers": CONNECTIONS}],
+    tls = Transport(kind="tls", verify="none")
+    return Plan(
+        arms=[arm("plain", PLAIN), arm("tls", tls, requests_per_connection=1)],
+        workloads=[Workload(name="request", kind="request", workers=CONNECTIONS)],
     )
 
 

@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 from functools import partial
-from typing import Any
 
 from benches.table import OURS, Turn, alternate, print_table
+from costof.drivers.driver import read_plan
 from costof.drivers.mongodb import PymongoDriver
-from costof.ipc.process import Instrument, border_plan, engine
+from costof.ipc.plan import Data, Plan, Workload, line
+from costof.ipc.process import Instrument, engine
+from costof.programs.mongod.settings import MongodbSettings
 from costof.services import Service
 from costof.services.mongodb.lab import service
 from costof.study.arms import PlannedArm
@@ -34,15 +36,15 @@ def main() -> None:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=[f"records={RECORDS}"]))
     with service(plan) as lab, engine() as wire:
         arms = [arm for arm in plan.arms if not arm.twin]
-        border = _border_plan(lab, arms)
-        ready = wire.plan(border)
+        told = _plan(lab, arms)
+        ready = wire.plan(told)
         lab.prepare(arms[0], lambda arm: _load(wire, arm.name))
         measured = []
         for arm in arms:
             for connections in CONNECTIONS:
                 clients = {
                     OURS: partial(_engine, lab, wire, arm.name, connections),
-                    "pymongo": partial(_pymongo, lab, border, arm.name, connections),
+                    "pymongo": partial(_pymongo, lab, told, arm.name, connections),
                 }
                 setting = f"{arm.name}, {connections} connection{'s' if connections > 1 else ''}"
                 measured.append(alternate(setting, clients, TURNS))
@@ -51,10 +53,13 @@ def main() -> None:
     sys.stdout.write(f"The engine's own cost for an operation: {costs}\n\n")
 
 
-def _border_plan(lab: Service, arms: list[PlannedArm]) -> dict[str, Any]:
-    workloads: list[dict[str, Any]] = [{"name": f"find{n}", "kind": "query", "workers": n} for n in CONNECTIONS]
-    workloads.append({"name": "load", "kind": "load", "workers": 4})
-    return border_plan([{"name": arm.name, **lab.endpoint(arm)} for arm in arms], workloads, records=RECORDS)
+def _plan(lab: Service, arms: list[PlannedArm]) -> Plan:
+    workloads = [Workload(name=f"find{n}", kind="query", workers=n) for n in CONNECTIONS]
+    return Plan(
+        data=Data(records=RECORDS),
+        arms=[lab.endpoint(arm).named(arm.name) for arm in arms],
+        workloads=[*workloads, Workload(name="load", kind="load", workers=4)],
+    )
 
 
 def _load(wire: Instrument, arm: str) -> None:
@@ -68,20 +73,20 @@ def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Turn:
     return Turn.of_slice(answer, used)
 
 
-def _pymongo(lab: Service, border: dict[str, Any], arm: str, connections: int) -> Turn:
+def _pymongo(lab: Service, told: Plan, arm: str, connections: int) -> Turn:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
-    done = subprocess.run(argv, input=json.dumps(border), capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, input=line(told).decode(), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
     return Turn.of(int(operations), float(seconds), float(cpu), used)
 
 
-def pymongo_client(border: dict[str, Any], arm_name: str, connections: int) -> None:
+def pymongo_client(told: Plan, arm_name: str, connections: int) -> None:
     """`connections` threads calling `find_one` for `SECONDS`; their warm-up is outside the measured time."""
-    driver = PymongoDriver(border)
-    arm = next(arm for arm in border["arms"] if arm["name"] == arm_name)
+    driver = PymongoDriver(told)
+    arm = next(arm for arm in told.arms if arm.name == arm_name)
     driver.query(arm)
     counts = [0] * connections
     start = threading.Barrier(connections + 1)
@@ -108,4 +113,4 @@ def pymongo_client(border: dict[str, Any], arm_name: str, connections: int) -> N
 
 
 if __name__ == "__main__":
-    pymongo_client(json.load(sys.stdin), sys.argv[1], int(sys.argv[2]))
+    pymongo_client(read_plan(json.load(sys.stdin), MongodbSettings), sys.argv[1], int(sys.argv[2]))

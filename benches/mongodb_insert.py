@@ -10,7 +10,6 @@ load: it loads a number of records, and its CPU is that of the whole process, st
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import re
 import resource
@@ -30,12 +29,15 @@ from bson.binary import Binary
 from benches.go_program import GO_YCSB
 from benches.table import OURS, Turn, alternate, print_table
 from costof.datasets.ycsb import key_name
-from costof.ipc.process import Instrument, border_plan, engine
+from costof.ipc.plan import Arm, Data, Options, Plan, Workload, line
+from costof.ipc.process import Instrument, engine
+from costof.programs.mongod.settings import MongodbSettings
 from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
 from costof.services import Service
 from costof.services.mongodb.lab import service
 from costof.study.library import load_study
-from costof.study.plan import Options, resolve
+from costof.study.plan import Options as Asked
+from costof.study.plan import resolve
 
 TURNS = 9
 SECONDS = 1.0
@@ -53,30 +55,31 @@ GO_YCSB_RECORDS = 10_000
 def main() -> None:
     """Measure and print."""
     go_ycsb = GO_YCSB.path()
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
+    plan = resolve(load_study("mongodb-tls"), Asked(profile="quick", settings=["transport=plain"]))
     with service(plan) as lab, engine() as wire, engine() as loader:
-        endpoint = lab.endpoint(plan.arms[0])
-        endpoint["service"] |= {"read_preference": "primary", "write_concern": 1}
-        wire.plan(_border_plan(endpoint))
+        asked = {"read_preference": "primary", "write_concern": 1}
+        settings = lab.endpoint(plan.arms[0]).service.model_copy(update=asked)
+        wire.plan(_plan(settings))
         measured = []
         for workers in WORKERS:
-            clients = {OURS: partial(_engine, lab, wire, workers), "pymongo": partial(_pymongo, lab, endpoint, workers)}
+            clients = {OURS: partial(_engine, lab, wire, workers), "pymongo": partial(_pymongo, lab, settings, workers)}
             if go_ycsb:
-                clients["go-ycsb"] = partial(_go_ycsb, lab, endpoint, go_ycsb, workers)
+                clients["go-ycsb"] = partial(_go_ycsb, lab, settings, go_ycsb, workers)
             measured.append(alternate(f"{workers} worker{'s' if workers > 1 else ''}", clients, TURNS))
-        loader.plan(border_plan([{"name": "plain", **endpoint}], [load_workload()], records=LOAD_RECORDS))
+        arm = Arm(name="plain", service=settings)
+        loader.plan(Plan(data=Data(records=LOAD_RECORDS), arms=[arm], workloads=[load_workload()]))
         clients = {
-            OURS: partial(_loader, lab, endpoint, loader),
-            "pymongo": partial(_pymongo, lab, endpoint, LOAD_WORKERS, BATCH),
+            OURS: partial(_loader, lab, settings, loader),
+            "pymongo": partial(_pymongo, lab, settings, LOAD_WORKERS, BATCH),
         }
         measured.append(alternate(f"batches of {BATCH}, {LOAD_WORKERS} workers", clients, TURNS))
     print_table("inserts of 1 KB, MongoDB replica set, w:1", measured)
 
 
-def _border_plan(endpoint: dict[str, Any]) -> dict[str, Any]:
-    settings = {"phase": "load", "field_count": FIELDS, "field_length": FIELD_LENGTH}
-    workloads = [{"name": f"insert{n}", "kind": "ycsb", "workers": n, "ycsb": settings} for n in WORKERS]
-    return border_plan([{"name": "plain", **endpoint}], workloads)
+def _plan(settings: MongodbSettings) -> Plan:
+    ycsb: Options = {"phase": "load", "field_count": FIELDS, "field_length": FIELD_LENGTH}
+    workloads = [Workload(name=f"insert{n}", kind="ycsb", workers=n, ycsb=ycsb) for n in WORKERS]
+    return Plan(arms=[Arm(name="plain", service=settings)], workloads=workloads)
 
 
 def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
@@ -86,34 +89,31 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
     return Turn.of_slice(answer, used)
 
 
-def _loader(lab: Service, endpoint: dict[str, Any], loader: Instrument) -> Turn:
+def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Turn:
     """Into a table that is empty each time, as a run's is."""
-    with _client(endpoint["service"], 1) as client:
-        client[endpoint["service"]["database"]].drop_collection(endpoint["service"]["collection"])
+    with _client(settings, 1) as client:
+        client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()
     answer = loader.slice(1, "plain", LOAD, LOAD_RECORDS, 60)
     return Turn.of_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
 
 
-def _pymongo(lab: Service, endpoint: dict[str, Any], workers: int, batch: int = 1) -> Turn:
+def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int = 1) -> Turn:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers), str(batch)]
-    done = subprocess.run(argv, input=json.dumps(endpoint["service"]), capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, input=line(settings).decode(), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["primary"] - before["primary"]
     return Turn.of(int(operations), float(seconds), float(cpu), used)
 
 
-def _go_ycsb(lab: Service, endpoint: dict[str, Any], program: Path, workers: int) -> Turn:
+def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Turn:
     """Its login goes by a file: a command line is shown to everybody."""
-    settings = endpoint["service"]
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
-        addresses = ",".join(settings["addresses"])
-        login.write(
-            f"mongodb.url=mongodb://{addresses}/{settings['database']}?w=1&replicaSet={settings['replica_set']}\n"
-        )
-        login.write(f"mongodb.username={settings['username']}\nmongodb.password={settings['password']}\n")
+        addresses = ",".join(settings.addresses)
+        login.write(f"mongodb.url=mongodb://{addresses}/{settings.database}?w=1&replicaSet={settings.replica_set}\n")
+        login.write(f"mongodb.username={settings.username}\nmongodb.password={settings.password.get_secret_value()}\n")
         login.flush()
         properties: dict[str, object] = {"recordcount": GO_YCSB_RECORDS, "threadcount": workers, "fieldcount": FIELDS}
         # Its option --table is not heeded here, its property is.
@@ -137,24 +137,24 @@ def new_record(key: str) -> dict[str, Any]:
     return {"_id": key, **dict(zip(FIELD_NAMES, fields, strict=True))}
 
 
-def _client(settings: dict[str, Any], workers: int) -> pymongo.MongoClient[dict[str, Any]]:
+def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict[str, Any]]:
     return pymongo.MongoClient(
-        "mongodb://" + ",".join(settings["addresses"]),
-        replicaSet=settings["replica_set"],
-        username=settings["username"],
-        password=settings["password"],
+        "mongodb://" + ",".join(settings.addresses),
+        replicaSet=settings.replica_set,
+        username=settings.username,
+        password=settings.password.get_secret_value(),
         maxPoolSize=workers,
-        w=settings["write_concern"],
+        w=settings.write_concern,
         # As YCSB's binding and the engine: an insert is sent once.
         retryWrites=False,
     )
 
 
-def pymongo_client(settings: dict[str, Any], workers: int, batch: int) -> None:
+def pymongo_client(settings: MongodbSettings, workers: int, batch: int) -> None:
     """`workers` threads calling `insert_one`, or `insert_many` of a batch, for `SECONDS`; connecting is outside the
     measured time."""
     client = _client(settings, workers)
-    collection = client[settings["database"]][f"pymongo_{secrets.token_hex(8)}"]
+    collection = client[settings.database][f"pymongo_{secrets.token_hex(8)}"]
     counts = [0] * workers
     start = threading.Barrier(workers + 1)
     deadline = [0.0]
@@ -184,4 +184,4 @@ def pymongo_client(settings: dict[str, Any], workers: int, batch: int) -> None:
 
 
 if __name__ == "__main__":
-    pymongo_client(json.load(sys.stdin), int(sys.argv[1]), int(sys.argv[2]))
+    pymongo_client(MongodbSettings.model_validate_json(sys.stdin.read()), int(sys.argv[1]), int(sys.argv[2]))

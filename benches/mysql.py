@@ -7,6 +7,7 @@ connection for each query (`--detach=1`), which the engine's trial of a connecti
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -21,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benches.table import OURS, Measured, Turn, alternate, print_table
-from costof.ipc.process import Instrument, border_plan, engine
+from costof.ipc.plan import Data, Plan, Workload, line
+from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import write_private
-from costof.run.instruments import LOAD
+from costof.run.instruments import LOAD, load_workload
 from costof.services.mysql.lab import MysqlLab
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
@@ -64,7 +66,7 @@ class Bench:
         return Turn.of(operations, seconds, cpu, used)
 
     def _to(self) -> tuple[dict[str, Any], str, str, str]:
-        end = self.lab.endpoint(self.arm)
+        end = json.loads(line(self.lab.endpoint(self.arm)))
         host, port = end["service"]["addresses"][0].rsplit(":", 1)
         return end["service"], host, port, end["transport"].get("ca_file", "")
 
@@ -125,16 +127,19 @@ def main() -> None:
     with MysqlLab(plan, knows_clients=True) as lab:
         arms = [arm for arm in plan.arms if not arm.twin]
         with engine(lab.prefix(arms[0])) as wire:
-            wire.plan(_border_plan(lab, arms))
+            wire.plan(_plan(lab, arms))
             lab.prepare(arms[0], lambda arm: _load(wire, arm))
             measured = [each for arm in arms for each in _of_arm(Bench(lab, wire, arm))]
     print_table("MariaDB: connections with a query each, and point selects", measured)
 
 
-def _border_plan(lab: MysqlLab, arms: list[PlannedArm]) -> dict[str, Any]:
-    workloads = [{"name": f"query{n}", "kind": "query", "workers": n} for n in WORKERS]
-    workloads += [{"name": "connect", "kind": "connect", "workers": 1}, {"name": LOAD, "kind": "load", "workers": 4}]
-    return border_plan([{"name": arm.name, **lab.endpoint(arm)} for arm in arms], workloads, records=RECORDS)
+def _plan(lab: MysqlLab, arms: list[PlannedArm]) -> Plan:
+    workloads = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
+    return Plan(
+        data=Data(records=RECORDS),
+        arms=[lab.endpoint(arm).named(arm.name) for arm in arms],
+        workloads=[*workloads, Workload(name="connect", kind="connect"), load_workload()],
+    )
 
 
 def _load(wire: Instrument, arm: PlannedArm) -> None:

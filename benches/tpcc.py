@@ -22,10 +22,12 @@ import pymysql
 from benches.go_program import GO_TPC
 from benches.table import OURS, Turn, alternate, print_table
 from costof.datasets import tpcc
-from costof.ipc.process import Instrument, border_plan, engine
+from costof.ipc.plan import Arm, Plan, Workload
+from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from costof.run.instruments import load_workload
 
 TURNS = 5
 SECONDS = 10
@@ -67,7 +69,7 @@ class Bench:
     def say(self, action: str, *options: str) -> str:
         """What go-tpc prints."""
         argv = [str(self.their_program), "tpcc", action, f"--host={self.server.address}", f"--port={self.server.port}"]
-        argv += [f"--user={USER}", f"--password={self.server.password}", f"--db={THEIR_DATABASE}"]
+        argv += [f"--user={USER}", f"--password={self.server.password.get_secret_value()}", f"--db={THEIR_DATABASE}"]
         argv += [f"--warehouses={WAREHOUSES}", f"--isolation={SERIALIZABLE}", *options]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -96,7 +98,11 @@ class Bench:
     def _log_in(self) -> pymysql.Connection[Any]:
         server = self.server
         return pymysql.connect(
-            host=server.address, port=server.port, user=USER, password=server.password, database=DATABASE
+            host=server.address,
+            port=server.port,
+            user=USER,
+            password=server.password.get_secret_value(),
+            database=DATABASE,
         )
 
     def _server_seconds(self) -> float:
@@ -124,8 +130,7 @@ def _bench(their_program: Path) -> Iterator[Bench]:
             server.start()
             server._query(f"CREATE DATABASE {THEIR_DATABASE}")
             server._query(f"GRANT ALL ON {THEIR_DATABASE}.* TO {USER}")
-            arm = {"name": "arm", "service": server.endpoint(), "transport": {"kind": "plain"}}
-            kind = {"kind": "tpcc", "tpcc": {"warehouses": WAREHOUSES}}
-            load = {"name": "load", "kind": "tpcc", "workers": 4, "tpcc": {"warehouses": WAREHOUSES, "phase": "load"}}
-            wire.plan(border_plan([arm], [load, {"name": "run", "workers": TERMINALS, **kind}], threads=2))
+            arm = Arm(name="arm", service=server.client_settings())
+            run = Workload(name="run", kind="tpcc", workers=TERMINALS, tpcc={"warehouses": WAREHOUSES})
+            wire.plan(Plan(threads=2, arms=[arm], workloads=[load_workload(WAREHOUSES), run]))
             yield Bench(lab, server, wire, their_program)

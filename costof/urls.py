@@ -8,10 +8,13 @@ from its parts, and no message quotes anything of one that could not be read.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-HIDDEN = "<redacted>"
+from pydantic import SecretStr
+
+from costof.model import HIDDEN
+
 ENCODE = (
     "percent-encode whatever is no letter, digit or one of -._~ in the user and the password "
     "(@ as %40, / as %2F, a space as %20, + as %2B)"
@@ -35,7 +38,7 @@ class UrlParts:
 
     scheme: str
     username: str | None
-    password: str | None = field(repr=False)
+    password: SecretStr | None
     hosts: str
     path: str
     query: str
@@ -51,10 +54,11 @@ def split_url(url: str, example: str) -> UrlParts:
     if found is None:
         # Without an @ no password is in it, and encoding one would be no help.
         raise UrlError(f"it can be read in several ways; {ENCODE}" if "@" in url else f"write it as {example}")
+    password = _decoded(found["password"])
     return UrlParts(
         scheme=found["scheme"].lower(),
         username=_decoded(found["username"]),
-        password=_decoded(found["password"]),
+        password=SecretStr(password) if password is not None else None,
         hosts=found["hosts"],
         path=found["path"] or "",
         query=found["query"] or "",

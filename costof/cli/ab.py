@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import click
+from pydantic import SecretStr
 
 from costof.cli.ab_text import Asked, render_ab
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
 from costof.ipc.answers import ClassifiedError, SliceAnswer
-from costof.ipc.process import border_plan, engine
+from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
+from costof.ipc.process import engine
+from costof.programs.http import HttpSettings
 from costof.programs.own_database import check_ca_file
 from costof.sections.ab.figures import AbFigures, ab_figures
 from costof.urls import UrlError, check_without_login
@@ -40,7 +42,7 @@ class AbOptions:
     concurrency: int = 1
     keep_alive: bool = False
     seconds: int | None = None
-    headers: Sequence[str] = ()
+    headers: Sequence[str] = field(default=(), repr=False)
     verify: bool = True
     tls_ca: Path | None = None
 
@@ -123,25 +125,23 @@ def _path(url: SplitResult) -> str:
     return (url.path or "/") + (f"?{url.query}" if url.query else "")
 
 
-def _plan(options: AbOptions, url: SplitResult) -> dict[str, Any]:
-    """The border's plan: one arm, one workload."""
+def _plan(options: AbOptions, url: SplitResult) -> Plan:
+    """One arm, one workload."""
     headers = [header for header in options.headers if _header_name(header) != "host"]
     hosts = [header.partition(":")[2].strip() for header in options.headers if _header_name(header) == "host"]
     named = _host(url) if _port(url) == PORTS[url.scheme] else f"{_host(url)}:{_port(url)}"
-    service: dict[str, Any] = {
-        "protocol": "http",
-        "addresses": [f"{_host(url)}:{_port(url)}"],
-        "host": hosts[-1] if hosts else named,
-        "path": _path(url),
-        "headers": [header.strip() for header in headers],
-        "any_status": True,
-    }
-    if not options.keep_alive:
-        service["requests_per_connection"] = 1
-    return border_plan(
-        [{"name": ARM, "service": service, "transport": _transport(options, url)}],
-        [{"name": WORKLOAD, "kind": "request", "workers": options.concurrency}],
-        timeout_ms=TIMEOUT_MS,
+    service = HttpSettings(
+        addresses=[f"{_host(url)}:{_port(url)}"],
+        host=hosts[-1] if hosts else named,
+        path=_path(url),
+        headers=[SecretStr(header.strip()) for header in headers],
+        requests_per_connection=None if options.keep_alive else 1,
+        any_status=True,
+    )
+    return Plan(
+        operation_timeout_ms=TIMEOUT_MS,
+        arms=[Arm(name=ARM, service=service, transport=_transport(options, url))],
+        workloads=[Workload(name=WORKLOAD, kind="request", workers=options.concurrency)],
     )
 
 
@@ -149,17 +149,11 @@ def _header_name(header: str) -> str:
     return header.partition(":")[0].strip().lower()
 
 
-def _transport(options: AbOptions, url: SplitResult) -> dict[str, Any]:
+def _transport(options: AbOptions, url: SplitResult) -> Transport:
     if url.scheme == "http":
-        return {"kind": "plain"}
-    transport: dict[str, Any] = {
-        "kind": "tls",
-        "verify": "full" if options.verify else "none",
-        "resumption": False,
-    }
-    if options.tls_ca is not None:
-        transport["ca_file"] = str(options.tls_ca.absolute())
-    return transport
+        return PLAIN
+    ca_file = options.tls_ca and options.tls_ca.absolute()
+    return Transport(kind="tls", ca_file=ca_file, verify="full" if options.verify else "none")
 
 
 def _asked(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> Asked:

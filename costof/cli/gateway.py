@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 
 import click
 
 from costof.errors import CostofError, Problem
-from costof.programs.gateway import PLAIN, GatewayListener, GatewayProcess
+from costof.ipc.plan import PLAIN, TlsFiles, Transport
+from costof.programs.gateway import GatewayListener, GatewayProcess
 
 #: What the engine calls mistakes that are the user's to put right.
 USERS_OWN = ("plan: ", "tls_configuration: ")
@@ -40,20 +40,18 @@ class GatewayOptions:
         if not colon or not host or not port.isdigit():
             raise CostofError(Problem.GATEWAY_ADDRESS, text=listen)
         return GatewayListener(
-            address=host,
-            port=int(port),
+            address=listen,
             rules_file=self.rules.absolute(),
             server=self.server,
-            certificate=self.tls_cert and self.tls_cert.absolute(),
-            key=self.tls_key and self.tls_key.absolute(),
-            transport=self._transport(),
-            limits=self.limits,
+            tls=self._tls_files(),
+            server_transport=Transport(kind="tls", ca_file=self.server_ca.absolute()) if self.server_ca else PLAIN,
+            limits=dict(self.limits),
         )
 
-    def _transport(self) -> dict[str, Any]:
-        if self.server_ca is None:
-            return PLAIN
-        return {"kind": "tls", "ca_file": str(self.server_ca.absolute()), "verify": "full", "resumption": False}
+    def _tls_files(self) -> TlsFiles | None:
+        if self.tls_cert is None:
+            return None
+        return TlsFiles.of(self.tls_cert.absolute(), self.tls_key and self.tls_key.absolute())
 
 
 def check(options: GatewayOptions) -> list[str]:

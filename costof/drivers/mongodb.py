@@ -20,6 +20,8 @@ from pymongo.errors import (
 
 from costof.datasets.ycsb import key_name
 from costof.drivers.driver import ApplicationDriver, DriverError, serve
+from costof.ipc.plan import Arm, Plan
+from costof.programs.mongod.settings import MongodbSettings
 
 Client = pymongo.MongoClient[dict[str, Any]]
 AUTHENTICATION_FAILED = 18
@@ -41,32 +43,33 @@ _CLASS_BY_WORDS = (
 
 class PymongoDriver(ApplicationDriver):
     name = "pymongo"
+    settings = MongodbSettings
 
-    def __init__(self, plan: dict[str, Any]) -> None:
-        self._records = plan["data"]["records"]
-        self._timeout_ms = plan["operation_timeout_ms"]
-        self._random = random.Random(plan["seed"])
+    def __init__(self, plan: Plan) -> None:
+        self._records = plan.data.records
+        self._timeout_ms = plan.operation_timeout_ms
+        self._random = random.Random(plan.seed)
         self._standing: dict[str, Client] = {}
 
     def versions(self) -> dict[str, str]:
         openssl = ssl.OPENSSL_VERSION.split()[1]
         return {"pymongo": pymongo.version, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
 
-    def check(self, arm: dict[str, Any]) -> str | None:
-        if arm["transport"].get("resumption"):
+    def check(self, arm: Arm) -> str | None:
+        if arm.transport.resumption:
             raise DriverError("tls_configuration", "pymongo cannot resume TLS sessions")
         try:
-            self._standing[arm["name"]] = client = self._client(arm)
+            self._standing[arm.name] = client = self._client(arm)
             # A ping by the arm's own preference; the collection may still be empty.
             preference = client.read_preference
-            client.get_database(arm["service"]["database"]).command("ping", read_preference=preference)
+            client.get_database(_settings(arm).database).command("ping", read_preference=preference)
             secondaries = client.secondaries
             address = next(iter(secondaries)) if secondaries else client.address
         except PyMongoError as error:
             raise _classified(error) from error
         return f"{address[0]}:{address[1]}" if address else None
 
-    def connect(self, arm: dict[str, Any]) -> Iterator[str]:
+    def connect(self, arm: Arm) -> Iterator[str]:
         client = self._client(arm)
         try:
             yield "connect"
@@ -75,14 +78,14 @@ class PymongoDriver(ApplicationDriver):
         finally:
             client.close()
 
-    def query(self, arm: dict[str, Any]) -> None:
-        client = self._standing.get(arm["name"])
+    def query(self, arm: Arm) -> None:
+        client = self._standing.get(arm.name)
         if client is None:
-            client = self._standing[arm["name"]] = self._client(arm)
+            client = self._standing[arm.name] = self._client(arm)
         self._find_one(client, arm)
 
-    def _find_one(self, client: Client, arm: dict[str, Any]) -> None:
-        collection = client[arm["service"]["database"]][arm["service"]["collection"]]
+    def _find_one(self, client: Client, arm: Arm) -> None:
+        collection = client[_settings(arm).database][_settings(arm).collection]
         key = key_name(self._random.randrange(self._records))
         try:
             found = collection.find_one({"_id": key})
@@ -91,24 +94,25 @@ class PymongoDriver(ApplicationDriver):
         if found is None:
             raise DriverError("server", f"there is no record {key}")
 
-    def _client(self, arm: dict[str, Any]) -> Client:
-        service, transport = arm["service"], arm["transport"]
-        options: dict[str, Any] = {"readPreference": _camel(service["read_preference"])}
-        if service["replica_set"]:
-            options["replicaSet"] = service["replica_set"]
-        if service["username"] is not None:
-            options |= {name: service[name] for name in ("username", "password")}
-            options["authSource"] = service["auth_source"]
-        if transport["kind"] == "tls":
+    def _client(self, arm: Arm) -> Client:
+        service, transport = _settings(arm), arm.transport
+        options: dict[str, Any] = {"readPreference": service.read_preference}
+        if service.replica_set:
+            options["replicaSet"] = service.replica_set
+        if service.username is not None:
+            options["username"] = service.username
+            options["password"] = service.password.get_secret_value() if service.password else None
+            options["authSource"] = service.auth_source
+        if transport.is_tls:
             options["tls"] = True
-            if transport.get("ca_file"):
-                options["tlsCAFile"] = transport["ca_file"]
-            if transport["verify"] == "ca-only":
+            if transport.ca_file:
+                options["tlsCAFile"] = str(transport.ca_file)
+            if transport.verify == "ca-only":
                 options["tlsAllowInvalidHostnames"] = True
-            if transport["verify"] == "none":
+            if transport.verify == "none":
                 options["tlsAllowInvalidCertificates"] = True
         return pymongo.MongoClient(
-            service["addresses"],
+            service.addresses,
             serverSelectionTimeoutMS=self._timeout_ms,
             connectTimeoutMS=self._timeout_ms,
             socketTimeoutMS=self._timeout_ms,
@@ -116,13 +120,13 @@ class PymongoDriver(ApplicationDriver):
         )
 
 
-def _camel(preference: str) -> str:
-    first, *rest = preference.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+def _settings(arm: Arm) -> MongodbSettings:
+    assert isinstance(arm.service, MongodbSettings)
+    return arm.service
 
 
 def _classified(error: PyMongoError) -> DriverError:
-    """The border's class of a pymongo error."""
+    """A pymongo error by its class."""
     text = str(error).split(", Timeout:")[0]
     if isinstance(error, OperationFailure):
         return DriverError("authentication" if error.code == AUTHENTICATION_FAILED else "server", text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from costof.ipc.process import Instrument, T, engine_path, process_cpu_seconds
+from costof.model import Model
 
 ANSWER_SECONDS = 5.0
 
@@ -27,7 +27,7 @@ class EngineProcess(Instrument):
         """The exit status, when it has ended."""
         return self._process.poll()
 
-    def _begin(self, ready: type[T], plan: dict[str, Any], seconds: float) -> T:
+    def _begin(self, ready: type[T], plan: Model, seconds: float) -> T:
         """Hand the plan over and wait until it stands. Raises `INSTRUMENT_FAILED`."""
         self._send(plan)
         return self._validated(ready, self._answer(seconds).get("ready"))

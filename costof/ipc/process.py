@@ -1,4 +1,4 @@
-"""The border: an instrument is a process that measures and speaks JSON lines (docs/architecture.md)."""
+"""Instruments: processes that measure, told and answering in lines of JSON (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -19,34 +19,15 @@ from pydantic import BaseModel, ValidationError
 
 from costof.errors import CostofError, Problem
 from costof.ipc.answers import Ready, SliceAnswer
+from costof.ipc.plan import OPERATION_TIMEOUT_MS, Plan, SliceOrder, line
+from costof.model import Model
 
 # A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
 PATIENCE_SECONDS = 30.0
 READY_SECONDS = 60.0
-OPERATION_TIMEOUT_MS = 10_000
 
 
 T = TypeVar("T", bound=BaseModel)
-
-
-def border_plan(
-    arms: Sequence[dict[str, Any]],
-    workloads: Sequence[dict[str, Any]],
-    *,
-    seed: int = 1,
-    threads: int = 1,
-    records: int = 0,
-    timeout_ms: int = OPERATION_TIMEOUT_MS,
-) -> dict[str, Any]:
-    """What an instrument is handed first (docs/architecture.md): arms with their endpoints, and workloads."""
-    return {
-        "seed": seed,
-        "threads": threads,
-        "operation_timeout_ms": timeout_ms,
-        "data": {"records": records, "fields": 10, "field_length": 100},
-        "arms": list(arms),
-        "workloads": list(workloads),
-    }
 
 
 class Instrument:
@@ -91,22 +72,22 @@ class Instrument:
         if self._process.stderr is not None:
             self._process.stderr.close()
 
-    def plan(self, plan: dict[str, Any]) -> Ready:
+    def plan(self, plan: Plan) -> Ready:
         """Hand the plan over; what it says of every arm. Raises `INSTRUMENT_FAILED`."""
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
     def slice(self, number: int, arm: str, workload: str, operations: int, seconds: float) -> SliceAnswer:
         """Measure one slice. Raises `INSTRUMENT_FAILED` when the instrument dies or hangs."""
-        order = {"id": number, "arm": arm, "workload": workload, "operations": operations, "seconds": seconds}
+        order = SliceOrder(id=number, arm=arm, workload=workload, operations=operations, seconds=seconds)
         self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: Model | dict[str, Any]) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.write(line(message))
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self._failed(self._last_words()) from None

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from costof.ipc.engine_server import EngineProcess
 from costof.model import Model
 
 READY_SECONDS = 20.0
+
+
+class LinkEnd(Model):
+    """A device in a namespace; `address` with the length of its network's prefix."""
+
+    namespace: str
+    device: str
+    address: str
+
+
+class LinkPlan(Model):
+    """A link between two ends: what holds, narrows and loses its packets, in each direction."""
+
+    name: str
+    a: LinkEnd
+    b: LinkEnd
+    round_trip_ms: float
+    bandwidth_mbit: float | None
+    loss: float
+    queue_packets: int
+
+
+class LinksPlan(Model):
+    """All links of a process; `seed` chooses the packets that are lost."""
+
+    seed: int
+    links: list[LinkPlan]
 
 
 class LinkReady(Model):
@@ -54,7 +79,7 @@ class LinkProcess(EngineProcess):
     def __init__(self) -> None:
         super().__init__("link")
 
-    def begin(self, plan: dict[str, Any]) -> LinkReady:
+    def begin(self, plan: LinksPlan) -> LinkReady:
         """Make the links of the plan. Raises `INSTRUMENT_FAILED`."""
         return self._begin(LinkReady, plan, READY_SECONDS)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from ipaddress import IPv4Address
-from typing import Any
 
 from costof.errors import CostofError, Problem
-from costof.lab.host import QUEUE_PACKETS, Host, Link
+from costof.lab.host import QUEUE_PACKETS, Link
+from costof.lab.link_process import LinkEnd, LinkPlan
 
 # What a router would buffer before a narrow link; without a bound a full one would hold packets for seconds.
 BUFFER_MS = 100.0
@@ -45,21 +45,21 @@ def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
     return min(max(math.ceil(packets), 100), 10 * QUEUE_PACKETS)
 
 
-def engine_plan(link: Link) -> dict[str, Any]:
+def engine_plan(link: Link) -> LinkPlan:
     """The link as `costof-engine link` is told of it."""
-
-    def end(host: Host, address: str) -> dict[str, str | None]:
-        return {"namespace": host.namespace, "device": link.device, "address": f"{address}/{PREFIX}"}
-
-    return {
-        "name": link.name,
-        "a": end(link.a, link.a_address),
-        "b": end(link.b, link.b_address),
-        "round_trip_ms": link.round_trip_ms,
-        "bandwidth_mbit": link.bandwidth_mbit,
-        "loss": link.loss,
-        "queue_packets": link.queue_packets,
-    }
+    a, b = (
+        LinkEnd(namespace=namespace, device=link.device, address=f"{address}/{PREFIX}")
+        for namespace, address in _ends(link)
+    )
+    return LinkPlan(
+        name=link.name,
+        a=a,
+        b=b,
+        round_trip_ms=link.round_trip_ms,
+        bandwidth_mbit=link.bandwidth_mbit,
+        loss=link.loss,
+        queue_packets=link.queue_packets,
+    )
 
 
 def veth_commands(ip: str, link: Link) -> list[list[str]]:

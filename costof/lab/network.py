@@ -21,7 +21,7 @@ from costof.errors import CostofError, Problem
 from costof.lab.cpu_share import CpuShare
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady
+from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady, LinksPlan
 from costof.lab.links import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
 from costof.lab.namespace import FOLDER
 from costof.lab.program import find_program
@@ -135,7 +135,7 @@ class Network:
         if not self._waiting:
             return None
         process = self._processes.enter_context(LinkProcess())
-        ready = process.begin({"seed": self.seed, "links": [engine_plan(link) for link in self._waiting]})
+        ready = process.begin(LinksPlan(seed=self.seed, links=[engine_plan(link) for link in self._waiting]))
         self._carriers |= {link.name: process for link in self._waiting}
         self._waiting = []
         return ready

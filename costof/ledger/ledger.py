@@ -20,7 +20,6 @@ from costof.errors import CostofError, Problem
 from costof.files import write_whole
 from costof.ipc.answers import Ready, SliceAnswer
 from costof.lab.round_trips import LinkEvidence
-from costof.ledger.redact import redact
 from costof.model import Model
 from costof.study.plan import Plan
 
@@ -129,7 +128,7 @@ class Ledger:
             ledger._made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             told = {"ledger_version": LEDGER_VERSION, **plan.model_dump(mode="json", by_alias=True)}
-            text = json.dumps(redact(told), indent=2)
+            text = json.dumps(told, indent=2)
             write_whole(folder / PLAN, text + "\n")
         except OSError as error:
             raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
@@ -158,7 +157,7 @@ class Ledger:
 
     def append(self, record: AnyRecord) -> None:
         """Write one record and hand it to the kernel, so that a crash of this process loses nothing."""
-        line = json.dumps(redact(record.model_dump(mode="json", by_alias=True))) + "\n"
+        line = json.dumps(record.model_dump(mode="json", by_alias=True)) + "\n"
         path = self.folder / SLICES
         try:
             with path.open("ab+") as file:

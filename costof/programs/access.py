@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from costof.errors import CostofError, Problem
 from costof.programs.password import Password
 
@@ -23,7 +25,7 @@ class Access:
     database: str | None = None
     allow_plain: bool = False
 
-    def password_beside(self, of_url: str | None) -> str | None:
+    def password_beside(self, of_url: SecretStr | None) -> SecretStr | None:
         """The one password there is. Raises `PASSWORD_TWICE`."""
         if of_url is None:
             return self.password.value if self.password else None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from costof.ipc.engine_server import ANSWER_SECONDS, EngineProcess
+from costof.ipc.plan import PLAIN, TlsFiles, Transport
 from costof.model import Model
 
 ROLE = "gateway"
 READY_SECONDS = 20.0
-PLAIN = {"kind": "plain"}
 #: For what measures: its clients are many and of one address, and its tables stay as they are. To ask for them in the
 #: middle of a slice would be a connection and CPU time that no arm has asked for.
 NO_LIMITS = {
@@ -58,36 +56,26 @@ class _Reloaded(Model):
     listeners: dict[str, str | None] = Field(description="Why the rules before stay, or None for new ones.")
 
 
-@dataclass(frozen=True)
-class GatewayListener:
-    """A port of the gateway's. `server`: 'host:port' of the one behind it. `certificate`: the PEM file with which it
-    offers TLS, and `key` that of its key, where that is another; `transport`: the border's own, to the server. Both or
-    neither under TLS. `limits` by their names in the engine's plan, where they are not the usual ones."""
+class GatewayListener(Model):
+    """A port of the gateway's, 'address:port', and the server behind it, 'host:port'.
+
+    `tls` and TLS in `server_transport` go together: both or neither. `limits` by the engine's names, where they are
+    not the usual ones.
+    """
 
     address: str
-    port: int
     rules_file: Path
     server: str
-    certificate: Path | None = None
-    transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
-    key: Path | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)
+    tls: TlsFiles | None = None
+    server_transport: Transport = PLAIN
+    limits: dict[str, int] = Field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return f"{self.address}:{self.port}"
 
-    def plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] = {
-            "address": self.name,
-            "rules_file": str(self.rules_file),
-            "server": self.server,
-            "server_transport": dict(self.transport),
-            "limits": dict(self.limits),
-        }
-        if self.certificate is not None:
-            plan["tls"] = {"certificate_file": str(self.certificate), "key_file": str(self.key or self.certificate)}
-        return plan
+class GatewayPlan(Model):
+    """All listeners of a process, and how many threads take their connections."""
+
+    threads: int
+    listeners: list[GatewayListener]
 
 
 class GatewayProcess(EngineProcess):
@@ -99,7 +87,7 @@ class GatewayProcess(EngineProcess):
 
     def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
         """Listen. Raises `INSTRUMENT_FAILED`, in the gateway's words where rules are wrong."""
-        plan = {"threads": self._threads, "listeners": [listener.plan() for listener in listeners]}
+        plan = GatewayPlan(threads=self._threads, listeners=list(listeners))
         return self._begin(GatewayReady, plan, READY_SECONDS)
 
     def counters(self) -> GatewayCounters:

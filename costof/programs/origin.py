@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from costof.ipc.engine_server import EngineProcess
+from costof.ipc.plan import TlsFiles
 from costof.model import Model
 
 ROLE = "origin"
@@ -36,23 +34,18 @@ class OriginCounters(Model):
     listeners: dict[str, ListenerCounters]
 
 
-@dataclass(frozen=True)
-class Listener:
-    """A port of the origin's. `certificate`: one PEM file of key and certificate, or None for plain HTTP."""
+class Listener(Model):
+    """A port of the origin's, 'address:port'; plain HTTP without `tls`."""
 
     address: str
-    port: int
-    certificate: Path | None = None
+    tls: TlsFiles | None = None
 
-    @property
-    def name(self) -> str:
-        return f"{self.address}:{self.port}"
 
-    def plan(self) -> dict[str, Any]:
-        if self.certificate is None:
-            return {"address": self.name}
-        files = {"certificate_file": str(self.certificate), "key_file": str(self.certificate)}
-        return {"address": self.name, "tls": files}
+class OriginPlan(Model):
+    """All listeners of a process, and how many threads take their connections."""
+
+    threads: int = THREADS
+    listeners: list[Listener]
 
 
 class OriginProcess(EngineProcess):
@@ -63,8 +56,7 @@ class OriginProcess(EngineProcess):
 
     def begin(self, listeners: Sequence[Listener]) -> OriginReady:
         """Listen. Raises `INSTRUMENT_FAILED`."""
-        plan = {"threads": THREADS, "listeners": [listener.plan() for listener in listeners]}
-        return self._begin(OriginReady, plan, READY_SECONDS)
+        return self._begin(OriginReady, OriginPlan(listeners=list(listeners)), READY_SECONDS)
 
     def counters(self) -> OriginCounters:
         """Raises `INSTRUMENT_FAILED` when the process has died."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
 
@@ -17,7 +18,7 @@ VARIABLE = "COSTOF_PASSWORD"
 class Password:
     """`said`: by an option, so that another one in the URL contradicts it; the environment's is for URLs without."""
 
-    value: str = field(repr=False)
+    value: SecretStr
     said: bool
 
 
@@ -31,10 +32,10 @@ def take_password(file: Path | None, ask: bool, of_environment: str | None) -> P
     if file is not None and ask:
         raise CostofError(Problem.PASSWORD_TWICE, ways="--password-file and --ask-password")
     if file is not None:
-        return Password(_of_file(file), said=True)
+        return Password(SecretStr(_of_file(file)), said=True)
     if ask:
-        return Password(click.prompt("Password", hide_input=True, err=True), said=True)
-    return Password(_utf8(of_environment), said=False) if of_environment is not None else None
+        return Password(SecretStr(click.prompt("Password", hide_input=True, err=True)), said=True)
+    return Password(SecretStr(_utf8(of_environment)), said=False) if of_environment is not None else None
 
 
 def _of_file(path: Path) -> str:

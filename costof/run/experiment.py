@@ -25,7 +25,7 @@ from costof.ledger.ledger import (
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.awake import cores_awake
 from costof.run.evidence import mismatch
-from costof.run.instruments import Panel
+from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, steal_seconds
 from costof.run.schedule import enough, precision, turns_of_round
 from costof.services import Observation, Service
@@ -61,7 +61,7 @@ class _Run:
     service: Service
     ledger: Ledger
     progress: Progress
-    panel: Panel
+    instruments: Instruments
     before: Before
     lost_arms: set[str] = field(default_factory=set)
     slices: int = 0
@@ -70,7 +70,7 @@ class _Run:
     def runnable(self) -> dict[str, list[str]]:
         """The arms of each workload that can be measured."""
         return {
-            name: [arm.name for arm in self.plan.arms if self.panel.measures(workload.view, arm.name)]
+            name: [arm.name for arm in self.plan.arms if self.instruments.measures(workload.view, arm.name)]
             for name, workload in self.plan.study.workloads.items()
         }
 
@@ -84,7 +84,7 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     if not plan.protected:
         raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = steal_seconds(), time.monotonic()
-    state = _Run(plan, service, ledger, progress, Panel(plan, service, ledger), before or Before())
+    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger), before or Before())
     partial: str | None = None
     _caution_if_busy(ledger)
     try:
@@ -93,11 +93,11 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
             facts = {**describe_machine(service.describe()), "idle cores": cores}
             ledger.append(EnvironmentRecord(started=now(), facts=facts))
             progress.stage("proving the arms")
-            state.panel.start(stack)
+            state.instruments.start(stack)
             if plan.loads:
                 progress.stage(f"loading {plan.loads}")
-            able = next(arm for arm in plan.arms if state.panel.measures("wire", arm.name))
-            service.prepare(able, state.panel.load)
+            able = next(arm for arm in plan.arms if state.instruments.measures("wire", arm.name))
+            service.prepare(able, state.instruments.load)
             _prove(state, service.proofs)
             partial = _measure(state)
             _prove(state, service.last_proofs)
@@ -177,20 +177,20 @@ def _arm_is_lost(state: _Run, name: str) -> bool:
 
 def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     """One slice, with the server's counters and CPU read around it. Returns the operations that succeeded."""
-    arm, panel = state.plan.arm(turn.arm), state.panel
+    arm, instruments = state.plan.arm(turn.arm), state.instruments
     workload = state.plan.study.workloads[turn.workload]
-    member = panel.members[workload.view, turn.arm]
+    member = instruments.members[workload.view, turn.arm]
     with _reading_fails_softly(state):
         state.service.arrange(arm)
     if workload.view == "wire" and state.service.wants_ticket(arm):
         # A session to resume: arranging the servers has voided the last one.
         connect = state.plan.study.wire_connect
-        panel.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
+        instruments.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
     observed = _observe(state, arm)
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
     held_before, steal_before = state.service.held_back_seconds(), steal_seconds()
     state.slices += 1
-    answer = panel.slice(state.slices, arm, turn.workload)
+    answer = instruments.slice(state.slices, arm, turn.workload)
     cpu = _since(cpu_before, state.service.cpu_seconds())
     held_back, steal = _since(held_before, state.service.held_back_seconds()), steal_seconds() - steal_before
     moved = _read_counters(state, member).since(before)

@@ -1,4 +1,4 @@
-"""The panel: which instrument measures which arm, and through which member of the service."""
+"""Instruments: which of them measures which arm, and through which member of the service."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 from costof.datasets import tpcc
+from costof.drivers.driver import environment
 from costof.errors import CostofError, Problem
+from costof.ipc import plan as ipc
 from costof.ipc.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
-from costof.ipc.process import Instrument, application, border_plan, engine
+from costof.ipc.process import Instrument, application, engine
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
-from costof.study.asked import PLAIN
 from costof.study.plan import Plan
 
 LOAD = "load"
@@ -35,7 +35,7 @@ Surroundings = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 
 @dataclass
-class Panel:
+class Instruments:
     """Instruments that have been handed their plans. `members` says who answers an arm, as `address:port`."""
 
     plan: Plan
@@ -56,8 +56,9 @@ class Panel:
         self._refuse_what_cannot_answer(ready)
         if any(workload.view == "app" for workload in self.plan.study.workloads.values()):
             able = [arm for arm in self.plan.arms if self.measures("wire", arm.name)]
-            for (prefix, environment), arms in _grouped(able, self._surroundings):
-                driver = application(self.plan.study.service, dict(environment), prefix)
+            for (prefix, variables), arms in _grouped(able, self._surroundings):
+                protocol = self.service.endpoint(arms[0]).service.protocol
+                driver = application(protocol, dict(variables), prefix)
                 self._introduce("app", stack.enter_context(driver), arms)
 
     def measures(self, view: str, arm: str) -> bool:
@@ -67,9 +68,9 @@ class Panel:
         """Have one slice measured, of its planned size or of so many operations."""
         size = self.plan.size(workload, arm)
         view = self.plan.study.workloads[workload].view
-        asked = self._border_name(workload, arm)
+        name = self._name_for_instrument(workload, arm)
         return self._instruments[view, arm.name].slice(
-            number, arm.name, asked, operations or size.operations, size.seconds
+            number, arm.name, name, operations or size.operations, size.seconds
         )
 
     def load(self, arm: PlannedArm) -> None:
@@ -81,12 +82,12 @@ class Panel:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _surroundings(self, arm: PlannedArm) -> Surroundings:
-        return tuple(self.service.prefix(arm)), tuple(sorted((arm.asked.transport or PLAIN).environment().items()))
+        return tuple(self.service.prefix(arm)), tuple(sorted(environment(arm.asked.transport or ipc.PLAIN).items()))
 
     def _introduce(self, view: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
         barred = {arm.name: why for arm in arms if (why := self.service.barred(arm)) is not None}
-        ready = instrument.plan(self._border_plan(view, [arm for arm in arms if arm.name not in barred]))
+        ready = instrument.plan(self._plan_for_instrument(view, [arm for arm in arms if arm.name not in barred]))
         refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
         self.ledger.append(ReadyRecord(view=view, ready=ready))
@@ -108,42 +109,38 @@ class Panel:
             told = stopped if none_protected else list(errors.values())
             raise CostofError(Problem.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told)))
 
-    def _border_plan(self, view: str, arms: list[PlannedArm]) -> dict[str, Any]:
-        return border_plan(
-            [{"name": arm.name, **self.service.endpoint(arm)} for arm in arms],
-            list(self._border_workloads(view, arms).values()),
+    def _plan_for_instrument(self, view: str, arms: list[PlannedArm]) -> ipc.Plan:
+        return ipc.Plan(
             seed=self.plan.seed,
             threads=os.cpu_count() or 1,
-            records=self.plan.records,
+            data=ipc.Data(records=self.plan.records),
+            arms=[self.service.endpoint(arm).named(arm.name) for arm in arms],
+            workloads=self._workloads(view, arms),
         )
 
-    def _border_workloads(self, view: str, arms: list[PlannedArm]) -> dict[str, dict[str, Any]]:
+    def _workloads(self, view: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
         """The study's workloads with the number of workers that each arm has for them."""
-        found: dict[str, dict[str, Any]] = {}
-        for name, workload in self.plan.study.workloads.items():
-            for arm in arms if workload.view == view else []:
-                told: dict[str, Any] = {
-                    "name": self._border_name(name, arm),
-                    "kind": workload.kind,
-                    "workers": self.plan.workers(name, arm),
-                }
-                options = {key: value for key, value in arm.asked.workload.get(name, {}).items() if key != "workers"}
-                if workload.ycsb:
-                    # What was loaded is what can be asked for, and what new records follow.
-                    loaded = {"record_count": self.plan.records} if self.plan.records else {}
-                    told["ycsb"] = {**workload.ycsb, **options, **loaded}
-                if workload.kind == "tpcc":
-                    told["tpcc"] = {"phase": "run", **workload.tpcc, **options}
-                if workload.pace is not None:
-                    told["pace"] = workload.pace.model_dump()
-                if not workload.first_operation:
-                    told["first_operation"] = False
-                found[told["name"]] = told
-        if view == "wire" and self.plan.loads:
-            found[LOAD] = load_workload(self.plan.study.warehouses)
-        return found
+        asked = [(name, arm) for name, each in self.plan.study.workloads.items() if each.view == view for arm in arms]
+        found = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in asked}
+        load = [load_workload(self.plan.study.warehouses)] if view == "wire" and self.plan.loads else []
+        return [*found.values(), *load]
 
-    def _border_name(self, workload: str, arm: PlannedArm) -> str:
+    def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
+        workload = self.plan.study.workloads[name]
+        options = {key: value for key, value in arm.asked.workload.get(name, {}).items() if key != "workers"}
+        # What was loaded is what can be asked for, and what new records follow.
+        loaded = {"record_count": self.plan.records} if self.plan.records else {}
+        return ipc.Workload(
+            name=self._name_for_instrument(name, arm),
+            kind=workload.kind,
+            workers=self.plan.workers(name, arm),
+            first_operation=None if workload.first_operation else False,
+            pace=workload.pace,
+            ycsb={**workload.ycsb, **options, **loaded} if workload.ycsb else None,
+            tpcc={"phase": "run", **workload.tpcc, **options} if workload.kind == "tpcc" else None,
+        )
+
+    def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
         """An instrument knows a workload of another number of workers, or of other options, as another workload."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
@@ -158,12 +155,12 @@ def _barred(detail: str) -> ClassifiedError:
     return ClassifiedError(**{"class": "plain_refused", "detail": detail})
 
 
-def load_workload(warehouses: int = 0) -> dict[str, Any]:
-    """The border's workload that loads the data: records, or TPC-C's warehouses."""
-    workload: dict[str, Any] = {"name": LOAD, "kind": "load", "workers": LOAD_WORKERS}
+def load_workload(warehouses: int = 0) -> ipc.Workload:
+    """The workload that loads the data: records, or TPC-C's warehouses."""
     if warehouses:
-        workload |= {"kind": "tpcc", "tpcc": {"phase": "load", "warehouses": warehouses}}
-    return workload
+        tpcc = {"phase": "load", "warehouses": warehouses}
+        return ipc.Workload(name=LOAD, kind="tpcc", workers=LOAD_WORKERS, tpcc=tpcc)
+    return ipc.Workload(name=LOAD, kind="load", workers=LOAD_WORKERS)
 
 
 def _grouped(
@@ -172,7 +169,7 @@ def _grouped(
     """Arms by what their process needs. One that needs no environment of its own joins the first on its host."""
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm)[1]):
-        host, environment = surroundings(arm)
-        joined = next((key for key in groups if key[0] == host and not environment), (host, environment))
+        host, variables = surroundings(arm)
+        joined = next((key for key in groups if key[0] == host and not variables), (host, variables))
         groups.setdefault(joined, []).append(arm)
     return list(groups.items())

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.study.arms import PlannedArm
@@ -52,11 +53,8 @@ class Service(ABC):
     ) -> None: ...
 
     @abstractmethod
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        """How to reach the service as `arm` says: `{"service": …, "transport": …}` of the border's plan.
-
-        Holds the password: it goes to instruments by their standard input and is written nowhere.
-        """
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        """How to reach the service as `arm` says."""
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:

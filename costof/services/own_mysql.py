@@ -17,6 +17,7 @@ from costof.programs.maker import Maker
 from costof.programs.mariadb.marked_database import MarkedDatabase
 from costof.programs.mariadb.privileges import check_privileges, grant_line
 from costof.programs.mariadb.session import MysqlSession
+from costof.programs.mariadb.settings import MysqlSettings
 from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import Marker, check_ca_file, own_name
 from costof.services import Service
@@ -99,16 +100,15 @@ class OwnMysqlDatabase(Service):
     def barred(self, arm: PlannedArm) -> str | None:
         return barred_by_tls(arm, self._url.tls, self._access.allow_plain)
 
-    @property
-    def login(self) -> dict[str, Any]:
-        """The border's `service`, without what is asked there. Holds the password."""
-        return {
-            "protocol": "mysql",
-            "addresses": [self._url.address],
-            "username": self._url.username,
-            "password": self._url.password,
-            "database": self.database,
-        }
+    def client_settings(self, table: str | None = None) -> MysqlSettings:
+        """For a client that asks for the table's records, or for what needs no table."""
+        return MysqlSettings(
+            addresses=[self._url.address],
+            username=self._url.username,
+            password=self._url.password,
+            database=self.database,
+            table=table,
+        )
 
     def _make_database(self) -> None:
         """Here and not when it is filled: a client that is proved logs in to the database."""

@@ -9,49 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
+from costof.ipc.plan import PLAIN, Transport
 from costof.model import Model
 
 #: Stands for the level's own name in a factor's `each`.
 LEVEL = "{level}"
-
-
-class Transport(Model):
-    """How the client speaks; under TLS, what it offers alone and what it holds the server to."""
-
-    kind: Literal["plain", "tls"]
-    version: str | None = Field(default=None, description="'1.2' or '1.3', offered alone.")
-    cipher: str | None = Field(default=None, description="OpenSSL's name of a suite of TLS 1.2, offered alone.")
-    security_level: int | None = Field(default=None, description="OpenSSL's, where what is asked for is weak.")
-    verify: Literal["full", "ca-only", "none"] = "full"
-    resumption: bool = False
-
-    @property
-    def is_tls(self) -> bool:
-        return self.kind == "tls"
-
-    def for_instrument(self, ca_file: Path | None) -> dict[str, Any]:
-        """The `transport` object of an instrument's plan."""
-        if not self.is_tls:
-            return {"kind": self.kind}
-        told = self.model_dump(exclude_none=True)
-        return told if ca_file is None else {**told, "ca_file": str(ca_file)}
-
-    def environment(self) -> dict[str, str]:
-        """Environment variables for a driver's process.
-
-        Drivers such as pymongo have no option for the TLS version; OpenSSL's own configuration file pins it for the
-        process.
-        """
-        if self.version is None:
-            return {}
-        return {"OPENSSL_CONF": str(Path(__file__).parents[1] / "drivers" / f"openssl-tls{self.version}.cnf")}
-
-
-PLAIN = Transport(kind="plain")
 
 
 class Asked(Model):
@@ -69,9 +35,9 @@ class Asked(Model):
         """Whether the client itself speaks TLS; a tunnel around it is the service's to prove."""
         return self.transport is not None and self.transport.is_tls
 
-    def for_instrument(self, ca_file: Path | None) -> dict[str, Any]:
-        """The `transport` object of an instrument's plan: plain, where the study has nothing to say of it."""
-        return (self.transport or PLAIN).for_instrument(ca_file)
+    def transport_trusting(self, ca_file: Path | None) -> Transport:
+        """How the client speaks, and to whom: plain, where the study has nothing to say of it."""
+        return (self.transport or PLAIN).trusting(ca_file)
 
 
 def asked_by(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:

@@ -10,13 +10,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from costof.ipc.plan import Options, Pace
 from costof.model import Model
 from costof.study.asked import Asked, asked_alone, asked_by
 from costof.study.published import Published
 
 Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
-Options = dict[str, str | int | float | bool]
 FAR = "@far"
 
 
@@ -103,13 +103,6 @@ def round_trip_ms(level: str) -> float | None:
     return value if 0 <= value <= LONGEST_ROUND_TRIP_MS else None
 
 
-class Pace(Model):
-    """Operations begin at instants of a schedule instead of one after the other; latency runs from those instants."""
-
-    per_second: float = Field(gt=0)
-    arrivals: Literal["constant", "poisson"] = "poisson"
-
-
 class Workload(Model):
     """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by the application driver."""
 
@@ -120,10 +113,10 @@ class Workload(Model):
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
     ycsb: Options = Field(
-        default={}, description="Kind ycsb: what differs from YCSB's defaults, by the border's names."
+        default={}, description="Kind ycsb: what differs from YCSB's defaults, by the engine's names."
     )
     tpcc: Options = Field(
-        default={}, description="Kind tpcc: what differs from the border's defaults, by the border's names."
+        default={}, description="Kind tpcc: what differs from the engine's defaults, by the engine's names."
     )
 
 

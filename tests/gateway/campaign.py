@@ -93,7 +93,7 @@ class Ground:
             rules_file = self.lab.folder / f"rules-{target.name}.toml"
             write_private(rules_file, self.rules(target).encode())
             listeners += [
-                GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}")
+                GatewayListener(address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}")
                 for server in self.servers[: target.sides]
             ]
         with WeakenedGateway(weakened) if weakened else GatewayProcess() as process:

@@ -78,7 +78,7 @@ class Site:
             "host": self.server.address,
             "port": port,
             "user": USER,
-            "password": self.server.password,
+            "password": self.server.password.get_secret_value(),
             "database": DATABASE,
             "ssl_disabled": True,
             "read_timeout": HANGS_SECONDS,
@@ -89,7 +89,7 @@ class Site:
 
     def raw(self, port: int, **more: Any) -> Client:
         address, user = f"{self.server.address}:{port}", USER.encode()
-        return Client(address, user, self.server.password, DATABASE.encode(), **more)
+        return Client(address, user, self.server.password.get_secret_value(), DATABASE.encode(), **more)
 
 
 def rules(folder: Path, name: str, algorithm: str, account: str, check: str) -> Path:
@@ -111,12 +111,17 @@ def every_type(folder: Path) -> Iterator[Site]:
             cursor.execute("INSERT INTO every_type () VALUES ()")
             cursor.execute(create_table(DATABASE))
             connection.commit()
-        check = check_of(USER, server.password)
+        check = check_of(USER, server.password.get_secret_value())
         files = {
             PORT + number: rules(folder, kind.label, kind.label, account, check)
             for number, kind in enumerate(Algorithm)
         }
         files[OPAQUE_PORT] = rules(folder, "opaque", "aes-128-gcm", "", check)
         back = f"{server.address}:{server.port}"
-        gateway.begin([GatewayListener(server.address, port, file, back) for port, file in files.items()])
+        gateway.begin(
+            [
+                GatewayListener(address=f"{server.address}:{port}", rules_file=file, server=back)
+                for port, file in files.items()
+            ]
+        )
         yield Site(server, gateway)

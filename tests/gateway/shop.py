@@ -95,7 +95,12 @@ class Shop:
 
     def login(self, user: str = SHOP, port: int | None = None) -> dict[str, Any]:
         host, own = self.address.split(":")
-        login = {"host": host, "port": port or int(own), "user": user, "password": self.server.password}
+        login = {
+            "host": host,
+            "port": port or int(own),
+            "user": user,
+            "password": self.server.password.get_secret_value(),
+        }
         return {**login, "database": DATABASE, "autocommit": True, "ssl_disabled": True, "read_timeout": 300}
 
     def connect(self, user: str = SHOP, port: int | None = None, **settings: Any) -> pymysql.Connection:
@@ -118,7 +123,7 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
-    check = "" if "[check]" in rules else check_of(CATALOGUE, server.password)
+    check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
     write_private(rules_file, (rules + check).encode())
 
 
@@ -126,7 +131,7 @@ def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
 def shop_server(lab: Lab) -> Iterator[MariadbServer]:
     with running_mariadb(lab) as server:
         for user in (SHOP, ANALYST, STRANGER, CATALOGUE):
-            server._query(f"CREATE USER {user} IDENTIFIED BY %s", server.password)
+            server._query(f"CREATE USER {user} IDENTIFIED BY %s", server.password.get_secret_value())
             server._query(f"GRANT ALL ON {DATABASE}.* TO {user}")
         server._query(f"USE {DATABASE}")
         for statement in TABLES.split(";"):
@@ -147,7 +152,9 @@ def before(lab: Lab, server: MariadbServer, name: str, **more: Any) -> Iterator[
     rules_file = lab.folder / f"{name}.toml"
     write_rules(rules_file, RULES + PEOPLE, server)
     with GatewayProcess() as process:
-        listener = GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}", **more)
+        listener = GatewayListener(
+            address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}", **more
+        )
         ready = process.begin([listener])
         assert ready.warnings == []
         yield Shop(server, process, rules_file, ready.listeners[0])

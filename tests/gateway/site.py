@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from costof.ipc.plan import TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
@@ -63,11 +64,17 @@ class Site:
         name = user.encode() if isinstance(user, str) else user
         tls = self.tls if secured else None
         more = {"database": b"d", **more}
-        return Client(self.addresses[settings, secured], name, self.server.password, tls=tls, **more)
+        return Client(self.addresses[settings, secured], name, self.server.password.get_secret_value(), tls=tls, **more)
 
     def direct(self, user: str = SHOP, **more: Any) -> Client:
         """Past the gateway."""
-        return Client(f"{self.server.address}:{self.server.port}", user.encode(), self.server.password, b"d", **more)
+        return Client(
+            f"{self.server.address}:{self.server.port}",
+            user.encode(),
+            self.server.password.get_secret_value(),
+            b"d",
+            **more,
+        )
 
     def fill(self) -> None:
         """The data as it is at the start."""
@@ -89,8 +96,9 @@ class Site:
 def make_database(server: MariadbServer) -> None:
     for statement in SCHEMA.split(";"):
         server.ask(statement)
+    password = server.password.get_secret_value()
     for user in (SHOP, CATALOGUE):
-        server.ask(f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING PASSWORD('{server.password}')")
+        server.ask(f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING PASSWORD('{password}')")
     # All that a server can give: no refusal below may be for want of a privilege.
     server.ask(f"GRANT ALL ON *.* TO {SHOP}")
     server.ask(f"GRANT ALL ON *.* TO {USER}")
@@ -101,20 +109,26 @@ def listeners(
     lab: Lab, server: MariadbServer, texts: dict[str, str], certificate: Path
 ) -> dict[tuple[str, bool], GatewayListener]:
     """A plain and a TLS listener for each of the rules."""
-    upstream = {"kind": "tls", "ca_file": str(server.ca_file), "verify": "full", "resumption": False}
+    upstream = Transport(kind="tls", ca_file=server.ca_file)
     endpoint = f"{server.address}:{server.port}"
     made = {}
     for name, text in texts.items():
         rules_file = lab.folder / f"rules-{name or 'default'}.toml"
         write_private(rules_file, text.encode())
-        made[name, False] = GatewayListener("127.0.0.1", 0, rules_file, endpoint)
-        made[name, True] = GatewayListener("127.0.0.1", 0, rules_file, endpoint, certificate, transport=upstream)
+        made[name, False] = GatewayListener(address="127.0.0.1:0", rules_file=rules_file, server=endpoint)
+        made[name, True] = GatewayListener(
+            address="127.0.0.1:0",
+            rules_file=rules_file,
+            server=endpoint,
+            tls=TlsFiles.of(certificate),
+            server_transport=upstream,
+        )
     return made
 
 
 def begin(process: GatewayProcess, lab: Lab, server: MariadbServer, settings: Sequence[tuple[str, str]]) -> Site:
     """`settings`: of the rules, by a name of the test's own."""
-    texts = {name: rules(server.password, lines) for name, lines in settings}
+    texts = {name: rules(server.password.get_secret_value(), lines) for name, lines in settings}
     certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
     made = listeners(lab, server, texts, certificate)
     ready = process.begin(list(made.values()))

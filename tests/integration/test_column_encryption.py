@@ -56,7 +56,7 @@ class Finished:
         self.ledger = Ledger.create(self.plan, folder)
         lab = GatewayLab(self.plan)
         run(self.plan, lab, self.ledger, Silent())
-        self.secrets = [lab._server.password, *lab._front._master_keys.values()]
+        self.secrets = [each.get_secret_value() for each in (lab._server.password, *lab._front._master_keys.values())]
 
     @property
     def run(self) -> Run:
@@ -166,7 +166,7 @@ def test_an_account_that_must_speak_tls_speaks_it_on_both_sides(somebodys: Maria
     try:
         with target_of(plan, somebodys, somebodys.ca_file) as service, Engines(plan, service, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
-            assert {service.endpoint(arm)["transport"]["kind"] for arm in plan.arms} == {"tls"}
+            assert {service.endpoint(arm).transport.kind for arm in plan.arms} == {"tls"}
             assert all(service.proofs(arm) for arm in plan.arms)
             assert not any(service.lost_arm(arm) for arm in plan.arms)
     finally:
@@ -180,5 +180,5 @@ def test_every_write_on_a_target_is_told_and_none_is_done_before(somebodys: Mari
     assert done.status == 0, done.err
     told = [line.split()[1] for line in done.out.splitlines() if line.startswith("write")]
     assert told == ["create", "insert", "create", "insert,", "drop"]
-    assert somebodys.password not in done.out + done.err
+    assert somebodys.password.get_secret_value() not in done.out + done.err
     assert databases(somebodys) == before

@@ -13,7 +13,7 @@ from costof.errors import CostofError, Problem
 from costof.lab import network
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
-from costof.programs.mariadb.server import DATABASE
+from costof.programs.mariadb.server import DATABASE, USER
 from costof.services.gateway import lab as gateway_lab
 from costof.services.gateway.lab import ADMINISTRATOR, STRANGER, GatewayLab
 from costof.services.gateway.rules import encrypted_columns, rules_text
@@ -65,7 +65,7 @@ def test_an_account_gets_what_its_role_says(lab: GatewayLab) -> None:
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
     assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
     # The measured one, without the word that it decrypts.
-    with pytest.raises(MySQLError), log_in_raw(login(lab, "100", lab._server.endpoint()["username"])) as stock:
+    with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
 
 
@@ -133,7 +133,7 @@ def test_tables_that_have_grown_are_filled_anew(lab: GatewayLab) -> None:
 
 def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
     with GatewayLab(small("encrypted=direct,0,20")) as lab:
-        (address,) = lab.endpoint(lab._plan.controls[0])["service"]["addresses"]
+        (address,) = lab.endpoint(lab._plan.controls[0]).service.addresses
         assert lab.counters(address) != Counters()
         lab._front._process._process.kill()
         eventually("the notice", lambda: lab.lost() is not None)

@@ -12,8 +12,10 @@ from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 from costof import encrypted
 from costof.datasets.sysbench import TABLE
 from costof.encrypted.ciphertext import Algorithm, Envelope, KeyRing, RowFormat, session_salt
+from costof.ipc.plan import Arm, Workload
 from costof.ipc.process import engine
-from costof.programs.mariadb.server import DATABASE, USER
+from costof.programs.mariadb.server import DATABASE
+from costof.programs.mariadb.settings import Decryption
 from tests.gateway.every_type import KEY, OPAQUE_PORT, PORT, ROWS, TYPES, Site, every_type
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, log_in
@@ -202,24 +204,16 @@ def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, n
 def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) -> None:
     """Every row that it reads has one column, a string; what it is not is an error."""
     demand = f"{DATABASE}.{TABLE}.c"
-    keys = {"decryption": {"master_keys": {"app": KEY}, "must_be_encrypted": [demand]}}
-    service = {
-        "protocol": "mysql",
-        "username": USER,
-        "password": site.server.password,
-        "database": DATABASE,
-        "table": TABLE,
-        "statements": statements,
-    }
+    keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 
-    def arm(name: str, port: int, **more: Any) -> dict[str, Any]:
-        address = f"{site.server.address}:{port}"
-        return {"name": name, "transport": {"kind": "plain"}, "service": {**service, "addresses": [address], **more}}
+    def arm(name: str, port: int, **more: Any) -> Arm:
+        service = site.server.client_settings(port=port)
+        return Arm(name=name, service=service.model_copy(update={"statements": statements, **more}))
 
     arms = [arm("direct", site.server.port)]
     arms += [arm("past", site.server.port, **keys)]
     arms += [arm(kind.label, PORT + number, **keys) for number, kind in enumerate(Algorithm)]
-    workloads = [{"name": "load", "kind": "load", "workers": 1}, {"name": "query", "kind": "query", "workers": 2}]
+    workloads = [Workload(name="load", kind="load"), Workload(name="query", kind="query", workers=2)]
     with log_in(site.server) as connection, connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLE}")
     with engine() as wire:

@@ -93,21 +93,23 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
 def gateway(lab: Lab, server: MariadbServer) -> Iterator[str]:
     """Its address."""
     rules_file = lab.folder / "rules.toml"
-    write_private(rules_file, rules(server.password).encode())
+    write_private(rules_file, rules(server.password.get_secret_value()).encode())
     with GatewayProcess() as process:
-        ready = process.begin([GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}")])
+        ready = process.begin(
+            [GatewayListener(address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}")]
+        )
         assert not ready.warnings
         yield ready.listeners[0]
 
 
 @pytest.fixture(params=ACCOUNTS)
 def login(request: pytest.FixtureRequest, gateway: str, server: MariadbServer) -> Login:
-    return Login(gateway, ACCOUNTS[request.param], server.password)
+    return Login(gateway, ACCOUNTS[request.param], server.password.get_secret_value())
 
 
 @pytest.fixture(scope="module")
 def everybody(gateway: str, server: MariadbServer) -> list[Login]:
-    return [Login(gateway, user, server.password) for user in ACCOUNTS.values()]
+    return [Login(gateway, user, server.password.get_secret_value()) for user in ACCOUNTS.values()]
 
 
 @contextlib.contextmanager

@@ -78,7 +78,9 @@ class Site:
     def client(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> Client:
         """Of a name that the rules know; what it received is looked through when its test is over."""
         name = user if isinstance(user, bytes) else user.encode()
-        client = Client(address or self.address, name, self.server.password, DATABASE.encode(), **settings)
+        client = Client(
+            address or self.address, name, self.server.password.get_secret_value(), DATABASE.encode(), **settings
+        )
         if user != USER and address != self.direct:
             self.guarded.append(client)
         return client
@@ -91,8 +93,9 @@ class Site:
 
     def decrypting(self) -> encrypted.Connection:
         host, port = self.address.split(":")
+        password = self.server.password.get_secret_value()
         return encrypted.connect(
-            master_keys={"app": KEY}, host=host, port=int(port), user=SHOP, password=self.server.password,
+            master_keys={"app": KEY}, host=host, port=int(port), user=SHOP, password=password,
             database=DATABASE, ssl_disabled=True, read_timeout=300,
         )  # fmt: skip
 
@@ -112,9 +115,13 @@ def site(lab: Lab) -> Iterator[Site]:
                 shown = name.decode() if database == DATABASE else "nobody"
                 server._query("INSERT INTO people VALUES (%s, %s, DATABASE())", place, shown)
         rules_file = lab.folder / "protocol.toml"
-        write_private(rules_file, (RULES + check_of(CATALOGUE, server.password)).encode())
-        listener = GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}")
-        limited = GatewayListener("127.0.0.1", 0, rules_file, f"{server.address}:{server.port}", limits=LIMITED)
+        write_private(rules_file, (RULES + check_of(CATALOGUE, server.password.get_secret_value())).encode())
+        listener = GatewayListener(
+            address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}"
+        )
+        limited = GatewayListener(
+            address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}", limits=LIMITED
+        )
         with GatewayProcess() as process:
             yield Site(server, process, *process.begin([listener, limited]).listeners)
 

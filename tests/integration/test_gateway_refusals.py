@@ -6,7 +6,8 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from costof.ipc.process import border_plan, engine
+from costof.ipc.plan import Arm, Plan, Workload
+from costof.ipc.process import engine
 from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER
 from tests.gateway.shop import (
     ANALYST,
@@ -132,11 +133,11 @@ def test_logins_pass_through_end_to_end(shop: Shop) -> None:
         pymysql.connect(**wrong)
     # A proof that the server asks for after the first.
     if shop.server.has_ed25519:
-        endpoint = {**shop.server.endpoint(), "addresses": [shop.address], "username": ED25519_USER}
-        arm = {"name": "gateway", "service": endpoint, "transport": {"kind": "plain"}}
+        through = {"addresses": [shop.address], "username": ED25519_USER}
+        arm = Arm(name="gateway", service=shop.server.client_settings().model_copy(update=through))
         assert shop.reload(RULES.replace(USER, ED25519_USER) + PEOPLE) is None
         with engine() as instrument:
-            ready = instrument.plan(border_plan([arm], [{"name": "connect", "kind": "connect", "workers": 1}]))
+            ready = instrument.plan(Plan(arms=[arm], workloads=[Workload(name="connect", kind="connect")]))
             assert [arm.error for arm in ready.arms] == [None]
     with pytest.raises(pymysql.MySQLError, match="character set"):
         shop.connect(charset="gbk")

@@ -136,7 +136,9 @@ def test_a_hangup_reloads_too(shop: Shop) -> None:
 def test_rules_that_are_wrong_at_the_start_are_fatal(lab: Lab, shop: Shop) -> None:
     rules_file = lab.folder / "wrong.toml"
     write_private(rules_file, b"algorithm = 'des'")
-    listener = GatewayListener("127.0.0.1", 0, rules_file, f"{shop.server.address}:{shop.server.port}")
+    listener = GatewayListener(
+        address="127.0.0.1:0", rules_file=rules_file, server=f"{shop.server.address}:{shop.server.port}"
+    )
     with GatewayProcess() as process, pytest.raises(CostofError, match=r"plan: .*wrong.toml: line 1: unknown variant"):
         process.begin([listener])
 
@@ -161,7 +163,9 @@ def test_a_server_that_is_not_there_or_ends_a_session(shop: Shop, lab: Lab) -> N
     rules_file = lab.folder / "nowhere.toml"
     write_private(rules_file, b"")
     with GatewayProcess() as process:
-        ready = process.begin([GatewayListener("127.0.0.1", 0, rules_file, f"{lab.address(9)}:1")])
+        ready = process.begin(
+            [GatewayListener(address="127.0.0.1:0", rules_file=rules_file, server=f"{lab.address(9)}:1")]
+        )
         host, port = ready.listeners[0].split(":")
         with pytest.raises(pymysql.MySQLError, match="cannot be reached"):
             pymysql.connect(host=host, port=int(port), user=USER)
@@ -189,7 +193,7 @@ def test_the_command(shop: Shop, tmp_path: Path) -> None:
     unchecked = check()
     assert (unchecked.status, len(unchecked.told)) == (2, 1)
     assert "need [check]" in unchecked.told[0]
-    write_private(rules_file, (RULES + PEOPLE + check_of(CATALOGUE, server.password)).encode())
+    write_private(rules_file, (RULES + PEOPLE + check_of(CATALOGUE, server.password.get_secret_value())).encode())
     checked = check()
     assert (checked.status, checked.err) == (0, "")
     # What cannot be followed is said.
@@ -206,7 +210,13 @@ def test_the_command(shop: Shop, tmp_path: Path) -> None:
         assert process.stderr is not None
         line = process.stdout.readline()
         host, port = line.split()[-3].split(":")
-        login = {"host": host, "port": int(port), "user": USER, "password": server.password, "ssl_disabled": True}
+        login = {
+            "host": host,
+            "port": int(port),
+            "user": USER,
+            "password": server.password.get_secret_value(),
+            "ssl_disabled": True,
+        }
         assert rows(pymysql.connect(**login), "SELECT 1") == [(1,)]
         write_private(rules_file, b"colour = 1")
         process.send_signal(signal.SIGHUP)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from costof.ipc.plan import PLAIN, Arm, TlsFiles, Transport, Workload
 from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import Authority
+from costof.programs.http import HttpSettings
 from costof.programs.origin import Listener, OriginProcess
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS
@@ -31,18 +32,18 @@ def origin(authority: Authority) -> Iterator[list[str]]:
     """Its listeners, 'address:port': plain, then TLS."""
     certificate = authority.issue("origin", "rsa-2048", [ADDRESS])
     with OriginProcess() as process:
-        yield process.begin([Listener(ADDRESS, 0), Listener(ADDRESS, 0, certificate)]).listeners
+        yield process.begin(
+            [Listener(address=f"{ADDRESS}:0"), Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(certificate))]
+        ).listeners
 
 
-def arm(address: str, transport: dict[str, Any], requests_per_connection: int | None) -> dict[str, Any]:
-    service: dict[str, Any] = {"protocol": "http", "addresses": [address], "path": "/?wait=0"}
-    if requests_per_connection is not None:
-        service["requests_per_connection"] = requests_per_connection
-    return {"name": "arm", "service": service, "transport": transport}
+def arm(address: str, transport: Transport, requests_per_connection: int | None) -> Arm:
+    service = HttpSettings(addresses=[address], path="/?wait=0", requests_per_connection=requests_per_connection)
+    return Arm(name="arm", service=service, transport=transport)
 
 
-def begin(instrument: Instrument, arm: dict[str, Any], workers: int) -> None:
-    workload = {"name": "request", "kind": "request", "workers": workers}
+def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
+    workload = Workload(name="request", kind="request", workers=workers)
     ready = instrument.plan(patient_plan([arm], [workload], threads=2))
     assert ready.arms[0].error is None
 
@@ -52,7 +53,7 @@ def begin(instrument: Instrument, arm: dict[str, Any], workers: int) -> None:
 )
 def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str]) -> None:
     with engine() as instrument:
-        begin(instrument, arm(origin[0], {"kind": "plain"}, None), MANY)
+        begin(instrument, arm(origin[0], PLAIN, None), MANY)
         opened = 0
         # Whoever is slow to get going may leave its share of a slice's requests to others.
         while opened < MANY:
@@ -65,7 +66,7 @@ def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str]) -
 
 
 def test_a_session_serves_all_workers_however_their_connections_end(origin: list[str], authority: Authority) -> None:
-    tls = {"kind": "tls", "ca_file": str(authority.ca_file), "verify": "full", "resumption": True}
+    tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     with engine() as instrument:
         begin(instrument, arm(origin[1], tls, 1), 50)
         answers = [instrument.slice(number, "arm", "request", 500, HANGS_SECONDS) for number in (1, 2)]

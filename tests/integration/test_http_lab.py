@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from costof.ipc.plan import TlsFiles
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, is_root
@@ -56,7 +57,7 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
     """A connection as the arm's client makes it, on the client's host."""
     address, port = lab._entry(arm)
-    context = _context(lab.endpoint(arm)["transport"])
+    context = _context(lab.endpoint(arm).transport)
     with contextlib.closing(_Connection(lab._site.client, address, port, context)) as connection:
         connection.connect()
         yield connection
@@ -68,7 +69,7 @@ def ask(connection: http.client.HTTPConnection, last: bool = True) -> str:
 
 
 def counted(lab: HttpLab, arm: PlannedArm) -> Counters:
-    (address,) = lab.endpoint(arm)["service"]["addresses"]
+    (address,) = lab.endpoint(arm).service.addresses
     return lab.counters(address)
 
 
@@ -173,7 +174,7 @@ def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[Planned
     arm = next(
         arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels.get("suite") == "dhe-rsa-aes256-sha"
     )
-    context = _context(lab.endpoint(arm)["transport"])
+    context = _context(lab.endpoint(arm).transport)
     assert context is not None
     before = counted(lab, arm)
     address, port = lab._entry(arm)
@@ -202,7 +203,10 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
             ours.issue("misnamed", "ecdsa-p256", [lab.address(2), "another"]),
             theirs.issue("untrusted", "ecdsa-p256", [lab.address(2), ORIGIN_NAME]),
         ]
-        listeners = [Listener(lab.address(2), 9000 + n, certificate) for n, certificate in enumerate(certificates)]
+        listeners = [
+            Listener(address=f"{lab.address(2)}:{9000 + number}", tls=TlsFiles.of(certificate))
+            for number, certificate in enumerate(certificates)
+        ]
         origin.begin(listeners)
         entrances = [Entrance(f"e{n}", 8000 + n, each.name, reencrypts=True) for n, each in enumerate(listeners)]
         balancer = kind(lab, Host(kind.name, None, lab.address(1)), lab.address(1), entrances, ours.ca_file)
@@ -244,7 +248,7 @@ def held_back_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
     lab.arrange(arm)
     before = lab.held_back_seconds()["balancer"]
     with contextlib.ExitStack() as stack:
-        context = _context(lab.endpoint(arm)["transport"])
+        context = _context(lab.endpoint(arm).transport)
         assert context is not None
         address, port = lab._entry(arm)
         secure = []

@@ -20,7 +20,7 @@ EVERYWHERE = "termination=none,balancer,reencrypt,backend,direct"
 
 
 def counted(lab: HttpLab, arm: PlannedArm) -> Counters:
-    (address,) = lab.endpoint(arm)["service"]["addresses"]
+    (address,) = lab.endpoint(arm).service.addresses
     return lab.counters(address)
 
 

@@ -82,7 +82,7 @@ def test_plain_and_tls_log_in_to_one_process(server: MariadbServer) -> None:
     with pymysql.connect(
         host=server.address,
         user=USER,
-        password=server.password,
+        password=server.password.get_secret_value(),
         database=DATABASE,
         ssl_ca=ca_file,
         ssl_verify_cert=True,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from costof.ipc.plan import Workload
 from costof.ipc.process import application
 from costof.lab.lab import is_root
 from costof.services.mongodb.lab import MongodbLab
@@ -26,7 +27,7 @@ def plan_for(*settings: str) -> Plan:
 
 
 def hosts(lab: MongodbLab, arm: PlannedArm) -> list[str]:
-    return [address.rpartition(":")[0] for address in lab.endpoint(arm)["service"]["addresses"]]
+    return [address.rpartition(":")[0] for address in lab.endpoint(arm).service.addresses]
 
 
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
@@ -47,9 +48,8 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
 
 def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[str, Any]:
     with application("mongodb", {}, lab.prefix(arm)) as driver:
-        asked = {"name": arm.name, **lab.endpoint(arm)}
-        border = patient_plan([asked], [{"name": "connect", "kind": "connect", "workers": 1}], records=plan.records)
-        (ready,) = driver.plan(border).arms
+        asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
+        (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
         assert ready.error is None
         # The quickest of so many is near where the client is, on a busy machine too.
         answer = driver.slice(1, arm.name, "connect", 6, HANGS_SECONDS)

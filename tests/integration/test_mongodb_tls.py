@@ -137,5 +137,5 @@ def test_a_run_compares_with_itself_as_unchanged(finished: Path) -> None:
 def test_no_secret_is_written(finished: Path) -> None:
     for path in finished.iterdir():
         text = path.read_text()
-        assert '"password": "<redacted>"' not in text, "the border's plan does not belong in the ledger"
+        assert '"password": "<redacted>"' not in text, "an instrument's plan does not belong in the ledger"
         assert "password" not in text.replace("user and password", "")

@@ -76,7 +76,7 @@ def test_every_write_is_told_and_none_is_done_before(server: MariadbServer, tmp_
         "drop",
     ]
     assert f"{RECORDS} records" in done.out
-    assert server.password not in done.out + done.err
+    assert server.password.get_secret_value() not in done.out + done.err
     assert databases(server) == before
 
 
@@ -136,7 +136,7 @@ def test_a_wrong_password(server: MariadbServer) -> None:
 
 
 def test_a_user_who_may_make_no_database(server: MariadbServer) -> None:
-    server._query("CREATE USER reader IDENTIFIED BY %s", server.password)
+    server._query("CREATE USER reader IDENTIFIED BY %s", server.password.get_secret_value())
     error = refused(server, url_of(server, user="reader"))
     assert error.problem is Problem.PRIVILEGES_MISSING
     assert r"GRANT CREATE, DROP, SELECT, INSERT, INDEX ON `costof\_%`.* TO 'reader'@'%';" in str(error)
@@ -174,7 +174,7 @@ def test_a_url_that_is_none(url: str, told: str) -> None:
 
 def test_a_url_may_quote_and_leave_out_the_port() -> None:
     place = parse_mysql_url(Access("mysql://a%40b:p%3A%2Fw@[::1]"), "mysql-transport")
-    assert (place.username, place.password, place.address) == ("a@b", "p:/w", "[::1]:3306")
+    assert (place.username, place.password.get_secret_value(), place.address) == ("a@b", "p:/w", "[::1]:3306")
 
 
 def test_tunnels_are_refused_with_what_to_say_instead(server: MariadbServer, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def server(lab: Lab, authority: Authority) -> Iterator[MariadbServer]:
 @contextmanager
 def user(server: MariadbServer, *grants: str) -> Iterator[str]:
     """The URL of an account that has these and no others."""
-    server._query(f"CREATE USER '{USER}' IDENTIFIED BY %s", server.password)
+    server._query(f"CREATE USER '{USER}' IDENTIFIED BY %s", server.password.get_secret_value())
     try:
         for grant in grants:
             server._query(grant.format(user=f"'{USER}'"))

@@ -45,7 +45,7 @@ def seven() -> Iterator[ReplicationLab]:
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
     """Records by the administration's own connection: it needs no way into the hosts."""
     collection = lab._sets[Setting.of(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
-    concern = lab.endpoint(arm)["service"]["write_concern"]
+    concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
     started, begun = time.time_ns(), time.monotonic_ns()
     for _ in range(count):

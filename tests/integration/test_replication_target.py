@@ -26,7 +26,7 @@ def playing() -> Iterator[tuple[MongodbLab, str]]:
     """A lab that plays the user's set, and the hosts part of its URL."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with MongodbLab(plan) as lab:
-        yield lab, ",".join(lab.endpoint(plan.arms[0])["service"]["addresses"])
+        yield lab, ",".join(lab.endpoint(plan.arms[0]).service.addresses)
 
 
 def user(lab: MongodbLab, name: str, roles: list[str]) -> str:
@@ -43,7 +43,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLa
     assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
     login = user(lab, "sees", ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"])
     with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
-        concerns = [target.endpoint(arm)["service"]["write_concern"] for arm in plan.arms]
+        concerns = [target.endpoint(arm).service.write_concern for arm in plan.arms]
         assert concerns == [1, 1, "majority"]
         target.prepare(plan.controls[0], lambda arm: pytest.fail("YCSB's load is what is measured"))
         arm = plan.arms[2]

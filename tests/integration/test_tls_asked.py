@@ -87,9 +87,9 @@ def test_a_mysql_that_is_plain_hears_nothing(
 ) -> None:
     server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
     with Tap(f"{server.address}:{server.port}") as tap:
-        url = f"mysql://{ADMIN}:{server.password}@127.0.0.1:{tap.port}/?{option or ''}"
+        url = f"mysql://{ADMIN}:{server.password.get_secret_value()}@127.0.0.1:{tap.port}/?{option or ''}"
         done = costof(*command, "--target", url, *asked, cwd=tmp_path)
-        sent = refused(done, tap, server.password)
+        sent = refused(done, tap, server.password.get_secret_value())
     # Its greeting comes first, and does not offer TLS.
     assert sent
     assert set(sent) == {b""}
@@ -100,7 +100,7 @@ def test_a_plain_server_is_not_asked_by_ycsb_either(
     plain_mariadb: MariadbServer, plain_mongodb: Standalone, tmp_path: Path
 ) -> None:
     for server, secret, first in (
-        (f"{plain_mariadb.address}:{plain_mariadb.port}", plain_mariadb.password, b""),
+        (f"{plain_mariadb.address}:{plain_mariadb.port}", plain_mariadb.password.get_secret_value(), b""),
         (plain_mongodb.address, PASSWORD, HANDSHAKE),
     ):
         with Tap(server) as tap:
@@ -124,7 +124,13 @@ def test_a_certificate_for_another_name_is_refused_before_the_login(
     mongod, server = standalone(42), mariadb(43)
     for url, address, secret, commands, request in (
         ("mongodb://tester", mongod.address, PASSWORD, MONGODB, 0),
-        (f"mysql://{ADMIN}", f"{server.address}:{server.port}", server.password, MYSQL, REQUEST_BYTES),
+        (
+            f"mysql://{ADMIN}",
+            f"{server.address}:{server.port}",
+            server.password.get_secret_value(),
+            MYSQL,
+            REQUEST_BYTES,
+        ),
     ):
         for command in commands:
             with Tap(address) as tap:

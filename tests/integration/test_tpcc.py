@@ -8,7 +8,7 @@ In one file, however long: nearly all of it looks at one loaded database, and lo
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,10 @@ from pymysql.cursors import Cursor
 from costof.datasets import tpcc
 from costof.errors import CostofError
 from costof.ipc.answers import SliceAnswer, TpccCounts
+from costof.ipc.plan import Arm, Plan, Workload
 from costof.ipc.process import Instrument, engine
 from costof.lab.lab import Lab
+from costof.programs.http import HttpSettings
 from costof.programs.mariadb.server import DATABASE, MariadbServer
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
@@ -37,8 +39,8 @@ TRANSACTIONS = ("new_order", "payment", "order_status", "delivery", "stock_level
 LOADED_ORDERS = 3000
 
 
-def workload(name: str, workers: int, **settings: Any) -> dict[str, Any]:
-    return {"name": name, "kind": "tpcc", "workers": workers, "tpcc": {"warehouses": WAREHOUSES, **settings}}
+def workload(name: str, workers: int, **settings: Any) -> Workload:
+    return Workload(name=name, kind="tpcc", workers=workers, tpcc={"warehouses": WAREHOUSES, **settings})
 
 
 WORKLOADS = [
@@ -84,9 +86,8 @@ def status(server: MariadbServer, name: str) -> int:
     return int(server.status(name)[name])
 
 
-def plan(server: MariadbServer) -> dict[str, Any]:
-    arm = {"name": "arm", "service": server.endpoint(), "transport": {"kind": "plain"}}
-    return patient_plan([arm], WORKLOADS, threads=2)
+def plan(server: MariadbServer, workloads: Sequence[Workload] = WORKLOADS) -> Plan:
+    return patient_plan([Arm(name="arm", service=server.client_settings())], workloads, threads=2)
 
 
 @pytest.fixture(scope="module")
@@ -309,13 +310,12 @@ def test_users_take_their_time(database: Database) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(server: MariadbServer, workload: dict[str, Any], word: str) -> None:
-    refused = {**plan(server), "workloads": [{"name": "w", "workers": 1, **workload}]}
+    refused = plan(server, [Workload(name="w", **workload)])
     with engine() as wire, pytest.raises(CostofError, match=word):
         wire.plan(refused)
 
 
 def test_other_protocols_have_no_transactions(server: MariadbServer) -> None:
-    http = {"protocol": "http", "addresses": [server.address], "path": "/"}
-    arm = {"name": "arm", "service": http, "transport": {"kind": "plain"}}
+    arm = Arm(name="arm", service=HttpSettings(addresses=[server.address], path="/"))
     with engine() as wire, pytest.raises(CostofError, match=r"'tpcc'.*does not have"):
         wire.plan(patient_plan([arm], WORKLOADS))

@@ -14,6 +14,7 @@ from pymongo.errors import AutoReconnect
 
 from costof.datasets.ycsb import key_name
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Arm, ServiceSettings, Workload
 from costof.ipc.process import engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
@@ -34,7 +35,7 @@ Rows = dict[str, dict[str, bytes]]
 class Store:
     """A real server. `make` makes an empty table with so many fields and gives its endpoint."""
 
-    make: Callable[[str, int], dict[str, Any]]
+    make: Callable[[str, int], ServiceSettings]
     rows: Callable[[str], Rows]
 
 
@@ -46,9 +47,9 @@ def replica_set() -> Iterator[MongodbLab]:
 
 
 def mongodb(lab: MongodbLab) -> Store:
-    def make(table: str, _fields: int) -> dict[str, Any]:
-        service = lab.endpoint(lab._arms[0])["service"]
-        return {**service, "collection": table, "read_preference": "primary"}
+    def make(table: str, _fields: int) -> ServiceSettings:
+        service = lab.endpoint(lab._arms[0]).service
+        return service.model_copy(update={"collection": table, "read_preference": "primary"})
 
     def rows(table: str) -> Rows:
         found = lab._set.admin("primary").ycsb[table].find()
@@ -65,10 +66,10 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
             return
         server = stack.enter_context(running_mariadb(stack.enter_context(Lab())))
 
-        def make(table: str, fields: int) -> dict[str, Any]:
+        def make(table: str, fields: int) -> ServiceSettings:
             columns = ", ".join(f"FIELD{field} TEXT" for field in range(fields))
             server._query(f"CREATE TABLE {MARIADB_DATABASE}.{table} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {columns})")
-            return {**server.endpoint(), "table": table}
+            return server.client_settings().model_copy(update={"table": table})
 
         def rows(table: str) -> Rows:
             with log_in(server) as connection, connection.cursor() as cursor:
@@ -80,15 +81,12 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 
 def measure(
-    services: Sequence[dict[str, Any]], slices: Sequence[tuple[int, int, dict[str, Any]]], workers: int = 4
+    services: Sequence[ServiceSettings], slices: Sequence[tuple[int, int, dict[str, Any]]], workers: int = 4
 ) -> list[SliceAnswer]:
     """Slices one after the other in one engine: which of the services, how many operations, YCSB's settings."""
-    arms = [
-        {"name": str(place), "service": service, "transport": {"kind": "plain"}}
-        for place, service in enumerate(services)
-    ]
+    arms = [Arm(name=str(place), service=service) for place, service in enumerate(services)]
     workloads = [
-        {"name": str(place), "kind": "ycsb", "workers": workers, "ycsb": settings}
+        Workload(name=str(place), kind="ycsb", workers=workers, ycsb=settings)
         for place, (_, _, settings) in enumerate(slices)
     ]
     with engine() as wire:
@@ -247,7 +245,9 @@ def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
 def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
-    met, unmet = measure([{**service, "write_concern": 3}, {**service, "write_concern": 4}], [(0, 8, few), (1, 8, few)])
+    met, unmet = measure(
+        [service.model_copy(update={"write_concern": members}) for members in (3, 4)], [(0, 8, few), (1, 8, few)]
+    )
     assert (met.errors, met.operations) == ([], 8)
     [error] = unmet.errors
     assert (error.error_class, error.count, unmet.operations) == ("server", 8, 0)
@@ -255,11 +255,13 @@ def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab)
 
 
 def test_a_secondary_is_read_while_the_primary_is_written(replica_set: MongodbLab) -> None:
-    service = {**mongodb(replica_set).make("apart", 10), "read_preference": "secondary", "write_concern": 3}
+    service = (
+        mongodb(replica_set).make("apart", 10).model_copy(update={"read_preference": "secondary", "write_concern": 3})
+    )
     run = {"record_count": RECORDS, **CORE["f"]}
     loaded, answer = measure([service], [(0, RECORDS, load()), (0, 200, run)])
     assert (loaded.errors, answer.errors, answer.operations) == ([], [], 200)
-    assert sorted(answer.evidence["server"].split(",")) == sorted(service["addresses"])
+    assert sorted(answer.evidence["server"].split(",")) == sorted(service.addresses)
 
 
 def test_a_step_down_is_survived(replica_set: MongodbLab) -> None:
@@ -281,8 +283,8 @@ def test_a_step_down_is_survived(replica_set: MongodbLab) -> None:
     assert enough.is_set()
     assert answer.operations + sum(error.count for error in answer.errors) == STEPPED
     assert 0 < sum(error.count for error in answer.errors) < 100, answer.errors
-    assert sorted(answer.evidence["server"].split(",")) == sorted(service["addresses"])
-    uri = "mongodb://" + ",".join(service["addresses"])
-    login = {"username": service["username"], "password": service["password"]}
-    with pymongo.MongoClient[dict[str, Any]](uri, replicaSet=service["replica_set"], **login) as client:
+    assert sorted(answer.evidence["server"].split(",")) == sorted(service.addresses)
+    uri = "mongodb://" + ",".join(service.addresses)
+    login = {"username": service.username, "password": service.password.get_secret_value()}
+    with pymongo.MongoClient[dict[str, Any]](uri, replicaSet=service.replica_set, **login) as client:
         assert client.ycsb.stepped.count_documents({}) >= answer.operations

@@ -147,11 +147,12 @@ def mariadb() -> Iterator[MariadbServer]:
 
 
 def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: MariadbServer, tmp_path: Path) -> None:
-    service = mariadb.endpoint()
+    service = mariadb.client_settings()
+    password = service.password.get_secret_value()
     (tmp_path / "db.properties").write_text(
         "db.driver=com.mysql.jdbc.Driver\n"
-        f"db.url=jdbc:mysql://{service['addresses'][0]}/{DATABASE}?useSSL=false\n"
-        f"db.user={service['username']}\ndb.passwd={service['password']}\n"
+        f"db.url=jdbc:mysql://{service.addresses[0]}/{DATABASE}?useSSL=false\n"
+        f"db.user={service.username}\ndb.passwd={password}\n"
     )
     load = ["ycsb", "load", "jdbc", "-P", "workloads/workloada", "-P", "db.properties", "-p", "recordcount=200"]
     missing = costof(*load, cwd=tmp_path)
@@ -171,4 +172,4 @@ def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: Mariadb
     assert ran.status == 0, ran.err
     told = figures(ran)
     assert told["READ", "Return=OK"] + told["UPDATE", "Return=OK"] == 200
-    assert str(service["password"]) not in done.out + done.err + ran.out + ran.err
+    assert password not in done.out + done.err + ran.out + ran.err

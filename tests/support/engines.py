@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
 from costof.datasets.tpcc import load_operations
 from costof.ipc.answers import ReadyArm, SliceAnswer
-from costof.ipc.process import Instrument, border_plan, engine
+from costof.ipc.plan import Arm, Data, Workload, line
+from costof.ipc.plan import Plan as InstrumentPlan
+from costof.ipc.process import Instrument, engine
+from costof.model import Model
 from costof.run.instruments import LOAD, load_workload
 from costof.services import Service
 from costof.study.arms import PlannedArm
@@ -16,29 +20,40 @@ from costof.study.plan import Plan
 from tests.support.programs import HANGS_SECONDS
 
 WORKLOADS = (
-    {"name": "connect", "kind": "connect", "workers": 1},
-    {"name": "query", "kind": "query", "workers": 2},
-    {"name": LOAD, "kind": "load", "workers": 2},
+    Workload(name="connect", kind="connect"),
+    Workload(name="query", kind="query", workers=2),
+    Workload(name=LOAD, kind="load", workers=2),
 )
 TPCC_WORKLOADS = (
-    {"name": "connect", "kind": "connect", "workers": 1, "first_operation": False},
-    {"name": "transaction", "kind": "tpcc", "workers": 2, "tpcc": {}},
+    Workload(name="connect", kind="connect", first_operation=False),
+    Workload(name="transaction", kind="tpcc", workers=2, tpcc={}),
     load_workload(warehouses=1),
 )
 
 
 def patient_plan(
-    arms: Sequence[dict[str, Any]], workloads: Sequence[dict[str, Any]], **settings: int
-) -> dict[str, Any]:
+    arms: Sequence[Arm], workloads: Sequence[Workload], records: int = 0, **settings: int
+) -> InstrumentPlan:
     """What an engine is handed, but that an operation times out only where it hangs."""
-    return border_plan(arms, workloads, timeout_ms=HANGS_SECONDS * 1000, **settings)
+    return InstrumentPlan(
+        operation_timeout_ms=HANGS_SECONDS * 1000,
+        data=Data(records=records),
+        arms=list(arms),
+        workloads=list(workloads),
+        **settings,
+    )
+
+
+def told(message: Model) -> dict[str, Any]:
+    """What a process of ours reads of it on its standard input."""
+    return dict(json.loads(line(message)))
 
 
 class Engines:
     """A context manager. `ready` is what each arm's engine said of it."""
 
     def __init__(
-        self, plan: Plan, service: Service, workloads: tuple[dict[str, Any], ...] = WORKLOADS, threads: int = 1
+        self, plan: Plan, service: Service, workloads: tuple[Workload, ...] = WORKLOADS, threads: int = 1
     ) -> None:
         self._plan = plan
         self._service = service
@@ -54,14 +69,14 @@ class Engines:
         with ExitStack() as stack:
             for prefix, arms in hosts.items():
                 instrument = stack.enter_context(engine(prefix))
-                told = [{"name": arm.name, **self._service.endpoint(arm)} for arm in arms]
-                for ready in instrument.plan(self._border(told)).arms:
+                told = [self._service.endpoint(arm).named(arm.name) for arm in arms]
+                for ready in instrument.plan(self._told(told)).arms:
                     self.ready[ready.name] = ready
                     self._instruments[ready.name] = instrument
             self._leave = stack.pop_all()
         return self
 
-    def _border(self, arms: list[dict[str, Any]]) -> dict[str, Any]:
+    def _told(self, arms: list[Arm]) -> InstrumentPlan:
         return patient_plan(arms, self._workloads, threads=self._threads, records=self._plan.records)
 
     def __exit__(self, *_: object) -> None:

@@ -23,6 +23,7 @@ import pymongo
 import pymysql
 from pymysql.cursors import Cursor
 
+from costof.ipc.plan import TlsFiles
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
@@ -62,14 +63,15 @@ class Standing:
 def standing_mongod() -> Iterator[Standing]:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
     with MongodbLab(plan) as service:
-        login = service.endpoint(plan.arms[0])["service"]
-        uri = "mongodb://" + ",".join(login["addresses"])
+        login = service.endpoint(plan.arms[0]).service
+        password = login.password.get_secret_value()
+        uri = "mongodb://" + ",".join(login.addresses)
         client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
-            uri, replicaSet=login["replica_set"], username=login["username"], password=login["password"]
+            uri, replicaSet=login.replica_set, username=login.username, password=password
         )
         with client:
             lab = service._lab
-            secrets = [login["password"], (lab.folder / "keyfile").read_text()]
+            secrets = [password, (lab.folder / "keyfile").read_text()]
             yield Standing(lab, lambda: client.ycsb.usertable.find_one() is None, secrets, [lab.folder])
 
 
@@ -90,12 +92,12 @@ ADMIN = "somebody"
 
 def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE", may: Sequence[str] = ("ALL",)) -> None:
     """With the server's own password; `requires` may be SSL."""
-    server._query(f"CREATE USER {ADMIN} IDENTIFIED BY %s REQUIRE {requires}", server.password)
+    server._query(f"CREATE USER {ADMIN} IDENTIFIED BY %s REQUIRE {requires}", server.password.get_secret_value())
     server._query(f"GRANT {', '.join(may)} ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
 
 
 def url_of(server: MariadbServer, user: str = ADMIN, password: str | None = None) -> str:
-    return f"mysql://{user}:{password or server.password}@{server.address}:{server.port}/"
+    return f"mysql://{user}:{password or server.password.get_secret_value()}@{server.address}:{server.port}/"
 
 
 def databases(server: MariadbServer) -> set[str]:
@@ -116,7 +118,9 @@ def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
 @contextlib.contextmanager
 def standing_mariadbd() -> Iterator[Standing]:
     with Lab() as lab, running_mariadb(lab) as server:
-        yield Standing(lab, lambda: query(server, "SELECT 1") == "1", [server.password], [lab.folder])
+        yield Standing(
+            lab, lambda: query(server, "SELECT 1") == "1", [server.password.get_secret_value()], [lab.folder]
+        )
 
 
 @contextlib.contextmanager
@@ -127,7 +131,7 @@ def standing_tunnel() -> Iterator[Standing]:
         entrance = (lab.address(2), 3306)
         sshd.open_tunnel("ssh-tunnel", CIPHERS[1], entrance, (server.address, server.port), lambda: greets(*entrance))
         keys = [sshd._folder / "host_key", sshd._client_folder / "key"]
-        secrets = [server.password, *(key.read_text().splitlines()[1] for key in keys)]
+        secrets = [server.password.get_secret_value(), *(key.read_text().splitlines()[1] for key in keys)]
         yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])
 
 
@@ -151,9 +155,12 @@ def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer
     with OriginProcess() as origin:
         authority = Authority(lab.folder / "certificates")
         certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
-        listeners = [Listener(lab.address(2), 9000), Listener(lab.address(2), 9001, certificate)]
+        listeners = [
+            Listener(address=f"{lab.address(2)}:9000"),
+            Listener(address=f"{lab.address(2)}:9001", tls=TlsFiles.of(certificate)),
+        ]
         origin.begin(listeners)
-        plain, tls = (listener.name for listener in listeners)
+        plain, tls = (listener.address for listener in listeners)
         entrances = [
             Entrance("plain", 8000, plain),
             Entrance("tls", 8001, plain, certificate),
@@ -202,7 +209,7 @@ def log_in(server: MariadbServer, address: str | None = None, port: int | None =
         host=address or server.address,
         port=port or server.port,
         user=USER,
-        password=server.password,
+        password=server.password.get_secret_value(),
         database=DATABASE,
         ssl_disabled=True,
         connect_timeout=HANGS_SECONDS,

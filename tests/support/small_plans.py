@@ -6,6 +6,7 @@ import tomllib
 from importlib import resources
 from typing import Any
 
+from costof.ipc.plan import Workload
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
@@ -14,7 +15,7 @@ from tests.support.programs import HANGS_SECONDS
 
 REPLICATION = "mongodb-chained-replication"
 #: Of TPC-C, for an engine.
-ONE_TERMINAL = ({"name": "transactions", "kind": "tpcc", "workers": 1, "tpcc": {}},)
+ONE_TERMINAL = (Workload(name="transactions", kind="tpcc", tpcc={}),)
 
 
 def plan_of(study: str, profile: str = "quick", *settings: str, target: str | None = None, seed: int = 1) -> Plan:

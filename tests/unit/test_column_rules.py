@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from pydantic import SecretStr
 
 from costof.datasets import tpcc
 from costof.services.gateway.rules import (
@@ -18,7 +19,7 @@ from costof.services.gateway.rules import (
 from costof.study.library import load_study
 
 SHARES = [f"mysql-column-encryption/{share}.toml" for share in (20, 50, 100)]
-CATALOGUE = CatalogueAccount("catalogue", 'pass"word')
+CATALOGUE = CatalogueAccount("catalogue", SecretStr('pass"word'))
 
 
 def test_tpcc_has_nine_tables_and_92_columns() -> None:
@@ -56,7 +57,7 @@ def test_every_level_of_the_study_has_its_rules() -> None:
 def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
     name = 'a "b"\\ü'
     accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
-    told = tomllib.loads(rules_text(SHARES[1], "shop", "sm4-gcm", accounts, {"key": "0f" * 16}, CATALOGUE))
+    told = tomllib.loads(rules_text(SHARES[1], "shop", "sm4-gcm", accounts, {"key": SecretStr("0f" * 16)}, CATALOGUE))
     assert told["algorithm"] == "sm4-gcm"
     assert told["master_keys"] == {"key": "0f" * 16}
     assert told["check"] == {"username": "catalogue", "password": 'pass"word'}

@@ -10,37 +10,37 @@ import pytest
 from costof.datasets import tpcc
 from costof.errors import CostofError
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Workload
 from costof.ipc.process import Instrument
 from costof.ledger.ledger import Ledger
-from costof.run.instruments import LOAD, Panel, load_workload
+from costof.run.instruments import LOAD, Instruments, load_workload
 from costof.services import Service
 from costof.study.plan import Plan
 from tests.support.small_plans import plan_of
 
 
-def panel_of(plan: Plan, folder: Path) -> Panel:
-    return Panel(plan, cast(Service, None), Ledger.create(plan, folder))
+def instruments_of(plan: Plan, folder: Path) -> Instruments:
+    return Instruments(plan, cast(Service, None), Ledger.create(plan, folder))
 
 
-def test_transactions_go_to_the_border_with_their_terminals_and_isolation(tmp_path: Path) -> None:
+def test_transactions_go_to_the_engine_with_their_terminals_and_isolation(tmp_path: Path) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
     plan = plan_of("mysql-column-encryption", "quick", *settings)
-    told = panel_of(plan, tmp_path / "run")._border_workloads("wire", plan.arms)
+    told = {each.name: each for each in instruments_of(plan, tmp_path / "run")._workloads("wire", plan.arms)}
     run = [workload for name, workload in told.items() if name != LOAD]
-    assert {workload["kind"] for workload in run} == {"tpcc"}
-    assert {(workload["workers"], workload["tpcc"]["isolation"]) for workload in run} == {
+    assert {workload.kind for workload in run} == {"tpcc"}
+    assert {(workload.workers, workload.tpcc["isolation"]) for workload in run} == {
         (terminals, isolation) for terminals in (8, 16) for isolation in ("serializable", "read-committed")
     }
-    assert all(workload["tpcc"]["phase"] == "run" and not workload["tpcc"]["keying"] for workload in run)
-    assert all(workload["name"] == name for name, workload in told.items())
-    assert told[LOAD] == {"name": LOAD, "kind": "tpcc", "workers": 4, "tpcc": {"phase": "load", "warehouses": 1}}
+    assert all(workload.tpcc["phase"] == "run" and not workload.tpcc["keying"] for workload in run)
+    assert told[LOAD] == Workload(name=LOAD, kind="tpcc", workers=4, tpcc={"phase": "load", "warehouses": 1})
 
 
 def test_other_studies_load_records_as_before(tmp_path: Path) -> None:
     plan = plan_of("mysql-transport")
-    told = panel_of(plan, tmp_path / "run")._border_workloads("wire", plan.arms)
-    assert told[LOAD] == load_workload() == {"name": LOAD, "kind": "load", "workers": 4}
-    assert "tpcc" not in told["query_1"]
+    told = {each.name: each for each in instruments_of(plan, tmp_path / "run")._workloads("wire", plan.arms)}
+    assert told[LOAD] == load_workload() == Workload(name=LOAD, kind="load", workers=4)
+    assert told["query_1"].tpcc is None
 
 
 class Loader:
@@ -67,10 +67,10 @@ class Loader:
 )
 def test_all_of_the_data_is_loaded(study: str, operations: int, tmp_path: Path) -> None:
     plan = plan_of(study)
-    panel, loader = panel_of(plan, tmp_path / "run"), Loader()
-    panel._instruments["wire", plan.arms[0].name] = cast(Instrument, loader)
-    panel.load(plan.arms[0])
+    instruments, loader = instruments_of(plan, tmp_path / "run"), Loader()
+    instruments._instruments["wire", plan.arms[0].name] = cast(Instrument, loader)
+    instruments.load(plan.arms[0])
     assert loader.asked == [(LOAD, operations)]
-    panel._instruments["wire", plan.arms[0].name] = cast(Instrument, Loader(failing=True))
+    instruments._instruments["wire", plan.arms[0].name] = cast(Instrument, Loader(failing=True))
     with pytest.raises(CostofError, match="disk full"):
-        panel.load(plan.arms[0])
+        instruments.load(plan.arms[0])

@@ -28,7 +28,7 @@ def test_mariadbd_reads_no_configuration_of_the_system(lab: Lab, tmp_path: Path)
     argv = server.command_line(BINARY)
     assert argv[:2] == [str(BINARY), "--no-defaults"]
     assert {"--bind-address=0.0.0.0", "--port=3307", f"--datadir={tmp_path}/mariadb/data"} <= set(argv)
-    assert server.password not in " ".join(argv)
+    assert server.password.get_secret_value() not in " ".join(argv)
 
 
 def test_every_setting_that_is_no_default_is_told_in_the_result(lab: Lab, tmp_path: Path) -> None:

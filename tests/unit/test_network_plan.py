@@ -82,7 +82,7 @@ def test_a_queue_holds_what_travels_and_is_bounded(round_trip_ms: float, bandwid
 
 
 def test_the_engine_is_told_of_a_link() -> None:
-    assert engine_plan(LINK) == {
+    assert engine_plan(LINK).model_dump() == {
         "name": "us-eu",
         "a": {"namespace": "costof-ab12cd-client", "device": "link1", "address": "10.205.0.5/30"},
         "b": {"namespace": "costof-ab12cd-server", "device": "link1", "address": "10.205.0.6/30"},

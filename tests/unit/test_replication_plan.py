@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from costof.ipc.plan import Endpoint, ServiceSettings
 from costof.ledger.ledger import Ledger
-from costof.run.instruments import Panel
+from costof.run.instruments import Instruments
 from costof.services import Service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
@@ -77,8 +78,8 @@ class Elsewhere(Service):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def endpoint(self, arm: object) -> dict[str, object]:
-        return {"service": {}, "transport": {"kind": "plain"}}
+    def endpoint(self, arm: object) -> Endpoint:
+        return Endpoint(service=ServiceSettings(protocol="none", addresses=[]))
 
     def prepare(self, arm: object, load: object) -> None: ...
 
@@ -91,10 +92,10 @@ class Elsewhere(Service):
 
 def test_each_share_of_reads_is_a_workload_of_its_own_for_the_engine(study: Study, tmp_path: Path) -> None:
     plan = resolve(study, Options(profile="quick", settings=["read_share=0,0.5", "nodes=3", "write_concern=1"]))
-    panel = Panel(plan, Elsewhere(), Ledger(tmp_path))
-    told = {each["name"]: each for each in panel._border_plan("wire", plan.arms)["workloads"]}
+    instruments = Instruments(plan, Elsewhere(), Ledger(tmp_path))
+    told = {each.name: each for each in instruments._plan_for_instrument("wire", plan.arms).workloads}
     assert told.keys() == {"write", "write read_share 0.5"}
-    usual, mixed = told["write"]["ycsb"], told["write read_share 0.5"]["ycsb"]
+    usual, mixed = told["write"].ycsb, told["write read_share 0.5"].ycsb
     assert usual == {"phase": "load"}
     assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 

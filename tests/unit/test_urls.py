@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from costof.cli.ab import AbOptions, ask
 from costof.cli.ycsb.jdbc import MysqlDatabase
@@ -57,7 +58,7 @@ def test_a_raw_password_is_taken_as_it_is_or_refused_unquoted(parse: object, pas
         refused = error
     if refused is None:
         told = url.shown
-        kept = url.endpoint()["service"]["password"] if hasattr(url, "endpoint") else url.password
+        kept = (url.endpoint().service if hasattr(url, "endpoint") else url).password.get_secret_value()
         assert kept == password
     else:
         told = str(refused)
@@ -72,7 +73,7 @@ def test_an_encoded_password_is_read_back_and_never_shown(password: str) -> None
     secret = f"{password}\x1fS3cret"
     for parse, scheme in ((mongodb, "mongodb"), (mysql, "mysql")):
         url = parse(f"{scheme}://shop:{quote(secret, safe='')}@h/")
-        assert url.password == secret
+        assert url.password.get_secret_value() == secret
         assert "S3cret" not in url.shown + repr(url)
 
 
@@ -154,10 +155,10 @@ def test_tls_is_asked_for_by_the_url_or_a_ca(url: str, ca_file: str | None, tls:
 
 
 def test_one_password_is_taken_and_two_are_refused() -> None:
-    said, ambient = Password("said", said=True), Password("ambient", said=False)
-    assert mysql("mysql://u@h/", password=said).password == "said"
-    assert mongodb("mongodb://u@h/", password=ambient).password == "ambient"
-    assert mysql("mysql://u:own@h/", password=ambient).password == "own"
+    said, ambient = Password(SecretStr("said"), said=True), Password(SecretStr("ambient"), said=False)
+    assert mysql("mysql://u@h/", password=said).password.get_secret_value() == "said"
+    assert mongodb("mongodb://u@h/", password=ambient).password.get_secret_value() == "ambient"
+    assert mysql("mysql://u:own@h/", password=ambient).password.get_secret_value() == "own"
     with pytest.raises(CostofError) as refused:
         mysql("mysql://u:own@h/", password=said)
     assert refused.value.problem is Problem.PASSWORD_TWICE

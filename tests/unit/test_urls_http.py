@@ -16,6 +16,7 @@ from costof.services.http.own import Place, parse_url
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
+from tests.support.engines import told
 
 HTTPS, HTTP = "https://shop.example/a?b=c", "http://shop.example:8080/a?b=c"
 
@@ -31,7 +32,7 @@ def parsed(url: str, scheme: str = "https") -> Place:
 def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
     plan = plan_of()
     target = open_service(plan, Access(HTTPS, None, HTTP), "run")
-    control, protected = target.endpoint(plan.arms[0]), target.endpoint(plan.arms[2])
+    control, protected = (told(target.endpoint(plan.arms[place])) for place in (0, 2))
     assert control["service"]["addresses"] == ["shop.example:8080"]
     assert control["service"]["host"] == "shop.example:8080"
     assert control["transport"] == {"kind": "plain"}
@@ -45,7 +46,7 @@ def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
 
 def test_levels_of_the_client_are_its_own_and_those_of_the_servers_as_served() -> None:
     plan = plan_of("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
-    end = open_service(plan, Access(HTTPS, Path("/ca.pem"), HTTP), "run").endpoint(plan.arms[2])
+    end = told(open_service(plan, Access(HTTPS, Path("/ca.pem"), HTTP), "run").endpoint(plan.arms[2]))
     assert end["service"]["requests_per_connection"] == 10
     assert end["transport"] == {
         "kind": "tls",

@@ -20,7 +20,9 @@ from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
 from costof.errors import CostofError, Problem
 from costof.ipc.answers import ClassifiedError, SliceAnswer
+from costof.ipc.plan import Endpoint, Pace, ServiceSettings
 from tests.fake_run import Slice, answer_of, phase_of
+from tests.support.engines import told
 
 GOLDEN = Path(__file__).parent / "golden"
 # Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
@@ -103,7 +105,7 @@ def asked(phase: Phase, *assignments: str) -> Job:
     return job_of(phase, read_properties(["workloada"], assignments, {}))
 
 
-def test_every_property_reaches_the_engine_by_its_name_of_the_border() -> None:
+def test_every_property_reaches_the_engine_by_the_engines_name() -> None:
     given = {
         "recordcount": ("20", "record_count", 20),
         "insertstart": ("2", "insert_start", 2),
@@ -132,15 +134,15 @@ def test_every_property_reaches_the_engine_by_its_name_of_the_border() -> None:
         "keyprefix": ("k", "key_prefix", "k"),
     }
     job = job_of("load", {name: text for name, (text, _, _) in given.items()})
-    assert job.ycsb == {"phase": "load"} | {border: value for _, border, value in given.values()}
+    assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in given.values()}
 
 
 def test_threads_target_and_limits_are_the_workloads() -> None:
     job = asked("run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2")
     assert (job.workers, job.per_second, job.seconds, job.operations) == (8, 400.0, 60.0, 5000)
-    plan = plan_of(job, {"service": {}, "transport": {}})
-    assert plan["workloads"][0]["pace"] == {"per_second": 400.0, "arrivals": "constant"}
-    assert "pace" not in plan_of(asked("run"), {})["workloads"][0]
+    end = Endpoint(service=ServiceSettings(protocol="none", addresses=[]))
+    assert plan_of(job, end).workloads[0].pace == Pace(per_second=400.0, arrivals="constant")
+    assert plan_of(asked("run"), end).workloads[0].pace is None
     assert slice_size(job, Tally()) == 800
 
 
@@ -199,7 +201,7 @@ def test_names_that_nobody_knows_are_told_apart() -> None:
 
 
 def mongodb(url: str, **properties: str) -> dict[str, Any]:
-    return MongodbDatabase({"mongodb.url": url, **properties}, "usertable").endpoint()
+    return told(MongodbDatabase({"mongodb.url": url, **properties}, "usertable").endpoint())
 
 
 def test_a_url_of_mongodb_is_an_endpoint() -> None:
@@ -219,7 +221,7 @@ def test_a_url_of_mongodb_is_an_endpoint() -> None:
         },
         "transport": {"kind": "plain"},
     }
-    plain = MongodbDatabase({}, "usertable").endpoint()["service"]
+    plain = told(MongodbDatabase({}, "usertable").endpoint())["service"]
     assert (plain["addresses"], plain["database"], plain["write_concern"]) == (["localhost:27017"], "ycsb", 1)
     assert mongodb("mongodb://h/admin")["service"]["database"] == "ycsb"
     assert "write_concern" not in mongodb("mongodb://h/")["service"]
@@ -237,9 +239,9 @@ def test_tls_is_what_the_url_says() -> None:
     assert mongodb("mongodb://h/?ssl=true")["transport"]["verify"] == "full"
     assert mongodb("mongodb://h/?tls=true&tlsInsecure=true")["transport"]["verify"] == "none"
     database = {"db.url": "jdbc:mysql://h/d?useSSL=true&verifyServerCertificate=true"}
-    assert MysqlDatabase(database, "t").endpoint()["transport"]["verify"] == "ca-only"
+    assert MysqlDatabase(database, "t").endpoint().transport.verify == "ca-only"
     database = {"db.url": "jdbc:mysql://h/d?sslMode=VERIFY_IDENTITY"}
-    assert MysqlDatabase(database, "t").endpoint()["transport"]["verify"] == "full"
+    assert MysqlDatabase(database, "t").endpoint().transport.verify == "full"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_a_url_that_asks_for_something_else_is_refused_without_its_password(url:
 
 def test_a_jdbc_url_is_an_endpoint() -> None:
     properties = {"db.url": "jdbc:mysql://h:3307/ycsb?useSSL=false", "db.user": "u", "db.passwd": "p"}
-    assert MysqlDatabase(properties, "usertable").endpoint() == {
+    assert told(MysqlDatabase(properties, "usertable").endpoint()) == {
         "service": {
             "protocol": "mysql",
             "addresses": ["h:3307"],

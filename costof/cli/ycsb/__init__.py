@@ -63,7 +63,7 @@ def ycsb(
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
     _check_table(job, asked)
     endpoint = asked.endpoint()
-    if endpoint["transport"].get("verify") == "none":
+    if endpoint.transport.verify == "none":
         _tell(Caution.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
     tally = carry_out(job, endpoint, engine(), _shown(job) if status else None)
     for line in results(tally):
@@ -81,7 +81,7 @@ def _database(name: str, properties: Properties, job: Job) -> Database:
 
 def _check_table(job: Job, database: Database) -> None:
     """The user's data: a load must not mix its records into others, and a run needs what a load has left."""
-    holds = database.holds_records(job.ycsb.get("field_count", DEFAULT_FIELDS))
+    holds = database.holds_records(int(job.ycsb.get("field_count", DEFAULT_FIELDS)))
     if job.phase == "load" and holds and not job.grows:
         raise CostofError(Problem.YCSB_TABLE_OCCUPIED, table=job.table, target=database.shown)
     if job.reads and not holds:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from costof.cli.ycsb.properties import Properties
+from costof.ipc.plan import Endpoint
 
 REACH_SECONDS = 5
 
@@ -24,8 +25,8 @@ class Database(ABC):
         """Raises `BAD_TARGET` or `YCSB_BAD_PROPERTY`."""
 
     @abstractmethod
-    def endpoint(self) -> dict[str, Any]:
-        """`service` and `transport` of the border's plan, with the password."""
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches the table."""
 
     @abstractmethod
     def holds_records(self, fields: int) -> bool:

@@ -6,14 +6,14 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
 from costof.cli.ycsb.job import Job
 from costof.errors import CostofError, Problem
 from costof.ipc.answers import SliceAnswer
-from costof.ipc.process import Instrument, border_plan
+from costof.ipc.plan import Data, Endpoint, Pace, Plan, Workload
+from costof.ipc.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, new_histogram
 
 ARM = "ycsb"
@@ -38,7 +38,7 @@ class Times:
 
 @dataclass
 class Tally:
-    """What was done so far. `times` and `failed_of` are by the border's phase, such as 'read', `failed` is by class."""
+    """What was done so far. `times` and `failed_of` are by the engine's phase, such as 'read', `failed` is by class."""
 
     operations: int = 0
     elapsed_ns: int = 0
@@ -71,7 +71,7 @@ class Tally:
 Status = Callable[[Tally, SliceAnswer], None]
 
 
-def carry_out(job: Job, endpoint: dict[str, Any], instrument: Instrument, status: Status | None) -> Tally:
+def carry_out(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status | None) -> Tally:
     """Do the job, calling `status` after each of its slices. A Ctrl-C ends it with what the slices before gave.
 
     Slices are cut by operations: one cut by time would abandon what is under way, and a load would lack records.
@@ -106,15 +106,13 @@ def slice_size(job: Job, tally: Tally) -> int:
     return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))
 
 
-def plan_of(job: Job, endpoint: dict[str, Any]) -> dict[str, Any]:
-    """The border's plan of a job."""
-    workload: dict[str, Any] = {"name": job.phase, "kind": "ycsb", "workers": job.workers, "ycsb": job.ycsb}
-    if job.per_second:
-        workload["pace"] = {"per_second": job.per_second, "arrivals": "constant"}
-    return border_plan(
-        [{"name": ARM, **endpoint}],
-        [workload],
+def plan_of(job: Job, endpoint: Endpoint) -> Plan:
+    """What the engine is told of a job."""
+    pace = Pace(per_second=job.per_second, arrivals="constant") if job.per_second else None
+    return Plan(
         seed=secrets.randbelow(2**31),
         threads=os.cpu_count() or 1,
-        records=job.ycsb["record_count"],
+        data=Data(records=int(job.ycsb["record_count"])),
+        arms=[endpoint.named(ARM)],
+        workloads=[Workload(name=job.phase, kind="ycsb", workers=job.workers, pace=pace, ycsb=job.ycsb)],
     )

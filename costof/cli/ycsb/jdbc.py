@@ -8,12 +8,15 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import pymysql
+from pydantic import SecretStr
 from pymysql.constants import CR, ER
 from pymysql.err import MySQLError
 
 from costof.cli.ycsb.binding import REACH_SECONDS, Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
+from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.programs.mariadb.settings import MysqlSettings
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
 SCHEMES = ("mysql", "mariadb")
@@ -21,7 +24,7 @@ PORT = 3306
 EXAMPLE = "jdbc:mysql://host:3306/database"
 NAME = re.compile(r"[A-Za-z0-9_$]{1,64}")
 #: Connector/J's `sslMode`; what it leaves to chance ('PREFERRED') is plain, since a run must know what it measures.
-VERIFY = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
+VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
 VERIFY |= {"verify_identity": "full", "verify-full": "full"}
 USED_OPTIONS = frozenset({"user", "password", "usessl", "requiressl", "verifyservercertificate", "sslmode"})
 
@@ -42,25 +45,22 @@ class MysqlDatabase(Database):
                 raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed="a name of letters, digits, _ and $")
         self._options = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
         self._user = properties.get("db.user") or self._options.get("user") or parts.username or ""
-        self._password = properties.get("db.passwd") or self._options.get("password") or parts.password or ""
+        password = properties.get("db.passwd") or self._options.get("password")
+        self._password = (SecretStr(password) if password else parts.password) or SecretStr("")
         told = login_shown(parts.username, parts.password is not None)
         self.shown = f"{parts.scheme}://{told}{host_shown(self._host, self._port)}/{self._database}"
 
-    def endpoint(self) -> dict[str, Any]:
-        return {
-            "service": {
-                "protocol": "mysql",
-                "addresses": [host_shown(self._host, self._port)],
-                "username": self._user or None,
-                "password": self._password or None,
-                "database": self._database,
-                "table": self._table,
-                "statements": "prepared",
-            },
-            "transport": {"kind": "tls", "verify": self._verify, "resumption": False}
-            if self._verify
-            else {"kind": "plain"},
-        }
+    def endpoint(self) -> Endpoint:
+        settings = MysqlSettings(
+            addresses=[host_shown(self._host, self._port)],
+            username=self._user or None,
+            password=self._password or None,
+            database=self._database,
+            table=self._table,
+        )
+        return Endpoint(
+            service=settings, transport=Transport(kind="tls", verify=self._verify) if self._verify else PLAIN
+        )
 
     def holds_records(self, fields: int) -> bool:
         try:
@@ -85,7 +85,7 @@ class MysqlDatabase(Database):
         return [name for name in self._options if name not in USED_OPTIONS]
 
     @property
-    def _verify(self) -> str | None:
+    def _verify(self) -> Verify | None:
         """What of the server's certificate is verified; None without TLS."""
         mode = self._options.get("sslmode", "").lower()
         asked = "true" in (self._options.get("usessl", "").lower(), self._options.get("requiressl", "").lower())
@@ -104,7 +104,7 @@ class MysqlDatabase(Database):
             host=self._host,
             port=self._port,
             user=self._user,
-            password=self._password.encode(),
+            password=self._password.get_secret_value().encode(),
             database=self._database,
             connect_timeout=REACH_SECONDS,
             **secure,

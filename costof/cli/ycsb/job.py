@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
+from costof.ipc.plan import Options
 
 Phase = Literal["load", "run"]
 
@@ -86,7 +87,7 @@ NO_LIMIT_SECONDS = 14 * 86_400
 
 @dataclass(frozen=True)
 class Job:
-    """What one command does. `seconds` is the longest it may take; `ycsb` is the border's object of that name."""
+    """What one command does. `seconds` is the longest it may take; `ycsb`: the engine's settings."""
 
     phase: Phase
     table: str
@@ -94,13 +95,13 @@ class Job:
     operations: int
     seconds: float
     status_seconds: int
-    ycsb: dict[str, Any]
+    ycsb: Options
     per_second: float | None = None
 
     @property
     def reads(self) -> bool:
         """Whether a run asks for records that must be there."""
-        return self.phase == "run" and self.ycsb.get("insert_proportion", 0.0) < 1
+        return self.phase == "run" and float(self.ycsb.get("insert_proportion", 0.0)) < 1
 
     @property
     def grows(self) -> bool:
@@ -115,7 +116,7 @@ def job_of(phase: Phase, properties: Properties) -> Job:
     if workload != GO_YCSB_CORE_WORKLOAD and not workload.endswith(CORE_WORKLOAD):
         allowed = f"site.ycsb{CORE_WORKLOAD} or {GO_YCSB_CORE_WORKLOAD}"
         raise CostofError(Problem.YCSB_BAD_PROPERTY, name="workload", allowed=allowed)
-    ycsb: dict[str, Any] = {"phase": phase, **_core(properties)}
+    ycsb: Options = {"phase": phase, **_core(properties)}
     operations = _operations(phase, properties, ycsb)
     per_second = _whole(properties, "target", 0) if "target" in properties else 0
     longest = _whole(properties, "maxexecutiontime", 0) if "maxexecutiontime" in properties else 0
@@ -140,18 +141,18 @@ def unused(properties: Properties, of_database: frozenset[str]) -> tuple[list[st
     return idle, [name for name in properties if name not in known and name not in WITHOUT_EFFECT]
 
 
-def _core(properties: Properties) -> dict[str, Any]:
-    """CoreWorkload's properties by the border's names."""
-    found: dict[str, Any] = {
-        border: _whole(properties, name, 0) for name, border in WHOLE_NUMBERS.items() if name in properties
+def _core(properties: Properties) -> Options:
+    """CoreWorkload's properties by the engine's names."""
+    found: Options = {
+        engine: _whole(properties, name, 0) for name, engine in WHOLE_NUMBERS.items() if name in properties
     }
-    found |= {border: _fraction(properties, name, 1.0) for name, border in FRACTIONS.items() if name in properties}
-    for name, border in SWITCHES.items():
+    found |= {engine: _fraction(properties, name, 1.0) for name, engine in FRACTIONS.items() if name in properties}
+    for name, engine in SWITCHES.items():
         if name in properties:
-            found[border] = _word(properties, name, ("true", "false")) == "true"
-    for name, (border, allowed) in WORDS.items():
+            found[engine] = _word(properties, name, ("true", "false")) == "true"
+    for name, (engine, allowed) in WORDS.items():
         if name in properties:
-            found[border] = _word(properties, name, allowed)
+            found[engine] = _word(properties, name, allowed)
     if "exponential.percentile" in properties:
         found["exponential_percentile"] = _fraction(properties, "exponential.percentile", 100.0)
     if "keyprefix" in properties:
@@ -159,7 +160,7 @@ def _core(properties: Properties) -> dict[str, Any]:
     return found
 
 
-def _operations(phase: Phase, properties: Properties, ycsb: dict[str, Any]) -> int:
+def _operations(phase: Phase, properties: Properties, ycsb: Options) -> int:
     """How many operations there are; fills in the number of records that follows from the others."""
     start, count = int(ycsb.get("insert_start", 0)), int(ycsb.get("insert_count", 0))
     records = int(ycsb.get("record_count", 0)) or (start + count)

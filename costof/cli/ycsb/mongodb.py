@@ -10,10 +10,11 @@ from pymongo.errors import OperationFailure, PyMongoError
 from costof.cli.ycsb.binding import REACH_SECONDS, Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
+from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mongod.session import first_words
-from costof.programs.mongod.url import EXAMPLE, parsed_by_pymongo
-from costof.programs.mongod.url import shown as shown_url
-from costof.urls import UrlError, split_url
+from costof.programs.mongod.settings import MongodbSettings
+from costof.programs.mongod.url import EXAMPLE, parsed_by_pymongo, shown
+from costof.urls import UrlError, UrlParts, host_shown, split_url
 
 DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1"
 DEFAULT_DATABASE = "ycsb"
@@ -43,7 +44,8 @@ class MongodbDatabase(Database):
 
     def __init__(self, properties: Properties, table: str) -> None:
         self._collection = table
-        self._parsed, self.shown = _parse(properties.get("mongodb.url", DEFAULT_URL))
+        self._parts, self._parsed = _parse(properties.get("mongodb.url", DEFAULT_URL))
+        self.shown = shown(self._parts, self._parsed).partition("?")[0]
         self._options: dict[str, Any] = {name.lower(): value for name, value in self._parsed["options"].items()}
         named = self._parsed["database"]
         # As YCSB has it: records are never put in the database of the users.
@@ -53,21 +55,19 @@ class MongodbDatabase(Database):
         self._read_preference = self._preference(properties)
         self._set_found: str | None = None
 
-    def endpoint(self) -> dict[str, Any]:
-        service = {
-            "protocol": "mongodb",
-            "addresses": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._seeds],
-            "replica_set": self._options.get("replicaset") or self._set_found,
-            "read_preference": self._read_preference,
-            "username": self._parsed["username"],
-            "password": self._parsed["password"],
-            "auth_source": self._auth_source,
-            "database": self._database,
-            "collection": self._collection,
-        }
-        if self._write_concern is not None:
-            service["write_concern"] = self._write_concern
-        return {"service": service, "transport": self._transport()}
+    def endpoint(self) -> Endpoint:
+        settings = MongodbSettings(
+            addresses=[host_shown(host, port) for host, port in self._seeds],
+            replica_set=self._options.get("replicaset") or self._set_found,
+            read_preference=self._read_preference,
+            write_concern=self._write_concern,
+            username=self._parts.username,
+            password=self._parts.password or None,
+            auth_source=self._auth_source,
+            database=self._database,
+            collection=self._collection,
+        )
+        return Endpoint(service=settings, transport=self._transport())
 
     def holds_records(self, fields: int) -> bool:
         with self._client() as client:
@@ -116,19 +116,13 @@ class MongodbDatabase(Database):
             )
         return found
 
-    def _transport(self) -> dict[str, Any]:
+    def _transport(self) -> Transport:
         if not (self._options.get("tls") or self._options.get("ssl")):
-            return {"kind": "plain"}
+            return PLAIN
         unverified = self._options.get("tlsallowinvalidcertificates") or self._options.get("tlsinsecure")
         any_name = self._options.get("tlsallowinvalidhostnames")
-        transport = {
-            "kind": "tls",
-            "verify": "none" if unverified else "ca-only" if any_name else "full",
-            "resumption": False,
-        }
-        if "tlscafile" in self._options:
-            transport["ca_file"] = str(self._options["tlscafile"])
-        return transport
+        verify: Verify = "none" if unverified else "ca-only" if any_name else "full"
+        return Transport(kind="tls", ca_file=self._options.get("tlscafile"), verify=verify)
 
     def _client(self) -> pymongo.MongoClient[dict[str, Any]]:
         options: dict[str, Any] = {
@@ -139,20 +133,18 @@ class MongodbDatabase(Database):
         for name in ("tls", "ssl", "tlsallowinvalidcertificates", "tlsallowinvalidhostnames", "tlsinsecure", *names):
             if name in self._options:
                 options[names.get(name, name)] = self._options[name]
-        if self._parsed["username"] is not None:
-            options |= {name: self._parsed[name] for name in ("username", "password")}
-            options["authSource"] = self._auth_source
+        if self._parts.username is not None:
+            password = self._parts.password.get_secret_value() if self._parts.password else None
+            options |= {"username": self._parts.username, "password": password, "authSource": self._auth_source}
         if len(self._seeds) == 1 and "replicaset" not in self._options:
             options["directConnection"] = True
         return pymongo.MongoClient([f"{host}:{port}" for host, port in self._seeds], **options)
 
 
-def _parse(url: str) -> tuple[dict[str, Any], str]:
-    """What the URL says, and how it is shown."""
+def _parse(url: str) -> tuple[UrlParts, dict[str, Any]]:
+    """The URL's parts, and what pymongo reads in them."""
     try:
         parts = split_url(url, EXAMPLE)
-        parsed = parsed_by_pymongo(parts)
+        return parts, parsed_by_pymongo(parts)
     except UrlError as error:
         raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
-    told = shown_url(parts, parsed).partition("?")[0]
-    return parsed | {"username": parts.username, "password": parts.password or None}, told

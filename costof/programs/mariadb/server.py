@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pymysql
+from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
@@ -38,6 +39,7 @@ from costof.programs.mariadb.binary import (
     plugin_options,
     sql_folder,
 )
+from costof.programs.mariadb.settings import MysqlSettings
 
 PORT = 3306
 DATABASE = "costof"
@@ -72,7 +74,7 @@ class MariadbServer:
         self.addresses = list(addresses)
         self.port = port
         self.name = name
-        self.password = secrets.token_urlsafe(24)
+        self.password = SecretStr(secrets.token_urlsafe(24))
         self.version = ""
         self.tls_library = ""
         self.has_ed25519 = False
@@ -145,20 +147,15 @@ class MariadbServer:
         """The first of its addresses."""
         return self.addresses[0]
 
-    def endpoint(self, address: str | None = None, port: int | None = None) -> dict[str, Any]:
-        """The `service` object of the border's plan, for one of its addresses or a tunnel's entrance.
-
-        Holds the password.
-        """
-        return {
-            "protocol": "mysql",
-            "addresses": [f"{address or self.address}:{port or self.port}"],
-            "username": USER,
-            "password": self.password,
-            "database": DATABASE,
-            "table": TABLE,
-            "statements": "prepared",
-        }
+    def client_settings(self, address: str | None = None, port: int | None = None) -> MysqlSettings:
+        """For one of its addresses or a tunnel's entrance."""
+        return MysqlSettings(
+            addresses=[f"{address or self.address}:{port or self.port}"],
+            username=USER,
+            password=self.password,
+            database=DATABASE,
+            table=TABLE,
+        )
 
     def create_table(self) -> None:
         """The table for the data, empty. Raises `LAB_FAILED`."""
@@ -166,7 +163,8 @@ class MariadbServer:
 
     def add_user(self, name: str) -> None:
         """One more user of the database, with the same password. Raises `LAB_FAILED`."""
-        self._query(f"CREATE USER {name} IDENTIFIED VIA mysql_native_password USING PASSWORD(%s)", self.password)
+        password = self.password.get_secret_value()
+        self._query(f"CREATE USER {name} IDENTIFIED VIA mysql_native_password USING PASSWORD(%s)", password)
         self._query(f"GRANT ALL ON {DATABASE}.* TO {name}")
 
     def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
@@ -262,12 +260,13 @@ class MariadbServer:
 
     def _bootstrap_statements(self, binary: Path) -> str:
         tables = "\n".join((sql_folder(binary) / name).read_text() for name in SYSTEM_TABLES)
+        password = _quoted(self.password.get_secret_value())
         return (
             f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={_quoted(_os_user())};\n{tables}\n"
             # Until then, bootstrapping knows no users.
             "FLUSH PRIVILEGES;\n"
             f"CREATE DATABASE {DATABASE};\n"
-            f"CREATE USER {USER} IDENTIFIED VIA mysql_native_password USING PASSWORD({_quoted(self.password)});\n"
+            f"CREATE USER {USER} IDENTIFIED VIA mysql_native_password USING PASSWORD({password});\n"
             f"GRANT ALL ON {DATABASE}.* TO {USER};\n"
         )
 
@@ -291,7 +290,8 @@ class MariadbServer:
         """Where the server has the plugin (it comes in another package than the server itself)."""
         with contextlib.suppress(MySQLError):
             self._run("INSTALL SONAME 'auth_ed25519'")
-            self._run(f"CREATE USER {ED25519_USER} IDENTIFIED VIA ed25519 USING PASSWORD(%s)", self.password)
+            password = self.password.get_secret_value()
+            self._run(f"CREATE USER {ED25519_USER} IDENTIFIED VIA ed25519 USING PASSWORD(%s)", password)
             self._run(f"GRANT ALL ON {DATABASE}.* TO {ED25519_USER}")
             self.has_ed25519 = True
 

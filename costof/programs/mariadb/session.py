@@ -87,7 +87,7 @@ class MysqlSession:
             port=self._url.port,
             user=self._url.username,
             # As bytes: PyMySQL would take it for Latin-1.
-            password=self._url.password.encode(),
+            password=self._url.password.get_secret_value().encode(),
             autocommit=True,
             connect_timeout=REACH_SECONDS,
             read_timeout=ANSWER_SECONDS,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
+
+from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
@@ -30,7 +32,7 @@ class MysqlUrl:
     host: str
     port: int
     username: str
-    password: str = field(repr=False)
+    password: SecretStr
     tls: bool
     ca_file: Path | None
     shown: str
@@ -56,7 +58,7 @@ def parse_mysql_url(access: Access, study: str) -> MysqlUrl:
         host=host,
         port=port,
         username=parts.username,
-        password=access.password_beside(parts.password) or "",
+        password=access.password_beside(parts.password) or SecretStr(""),
         tls=tls,
         ca_file=access.ca_file or (Path(options[CA_OPTION]) if CA_OPTION in options else None),
         shown=f"{parts.scheme}://{told}{host_shown(host, port)}/{query}",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pymongo
+from pydantic import SecretStr
 from pymongo.errors import PyMongoError
 
 from costof.errors import CostofError, Problem
@@ -61,7 +62,7 @@ class ReplicaSet:
     """
 
     def __init__(
-        self, lab: Lab, name: str, members: Sequence[Member], password: str, database: str, prefix: str = ""
+        self, lab: Lab, name: str, members: Sequence[Member], password: SecretStr, database: str, prefix: str = ""
     ) -> None:
         self._lab = lab
         self.name = name
@@ -210,13 +211,14 @@ class ReplicaSet:
         # Known to every member before anybody logs in there: a client whose first login fails asks again only at its
         # next heartbeat, which is rare here.
         everywhere = {"w": len(self.members), "wtimeout": USERS_MS}
-        primary.admin.command("createUser", "lab", pwd=self._password, roles=["root"], writeConcern=everywhere)
+        password = self._password.get_secret_value()
+        primary.admin.command("createUser", "lab", pwd=password, roles=["root"], writeConcern=everywhere)
         role = {"role": "readWrite", "db": self._database}
         with self._client(self.primary.name, "lab") as admin:
             admin.admin.command(
                 "createUser",
                 "costof",
-                pwd=self._password,
+                pwd=password,
                 roles=[role],
                 mechanisms=["SCRAM-SHA-256"],
                 writeConcern=everywhere,
@@ -238,7 +240,8 @@ class ReplicaSet:
 
     def _client(self, name: str, username: str | None = None) -> Client:
         socket = quote(str(self._folder(name) / f"mongodb-{PORT}.sock"), safe="")
-        login: dict[str, Any] = {"username": username, "password": self._password} if username else {}
+        password = self._password.get_secret_value()
+        login: dict[str, Any] = {"username": username, "password": password} if username else {}
         return pymongo.MongoClient(
             f"mongodb://{socket}",
             directConnection=True,

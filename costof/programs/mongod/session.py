@@ -76,8 +76,8 @@ class MongodbSession:
         options: dict[str, Any] = {"serverSelectionTimeoutMS": REACH_MS, "connectTimeoutMS": REACH_MS, **more}
         if replica_set:
             options["replicaSet"] = replica_set
-        if self._url.username is not None:
-            options |= {"username": self._url.username, "password": self._url.password}
+        if self._url.username is not None and self._url.password is not None:
+            options |= {"username": self._url.username, "password": self._url.password.get_secret_value()}
             options["authSource"] = self._url.auth_source
         if self._url.tls:
             options["tls"] = True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
+from pydantic import SecretStr
 from pymongo import uri_parser
 from pymongo.errors import PyMongoError
 
@@ -28,7 +29,7 @@ class MongodbUrl:
 
     addresses: list[str]
     username: str | None
-    password: str | None = field(repr=False)
+    password: SecretStr | None
     auth_source: str
     replica_set: str | None
     read_preference: str

@@ -7,29 +7,30 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from pydantic import SecretStr
 from pymysql.err import MySQLError
 
 from costof import __version__
 from costof.datasets.tpcc import TABLES
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import PLAIN, TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.lab.resource import Opened
 from costof.model import Model
 from costof.programs.gateway import (
     NO_LIMITS,
-    PLAIN,
     ROLE,
     GatewayListener,
     GatewayListenerCounters,
     GatewayProcess,
 )
+from costof.programs.mariadb.settings import Decryption, MysqlSettings
 from costof.services import Judgement
 from costof.services.gateway.rules import (
     COLUMNS,
@@ -94,7 +95,7 @@ class Rules:
 class Position:
     """Where the gateway stands, and before what: `server` is 'address:port'.
 
-    `transport` is the border's own, to the server; `certificate` is what the gateway shows its clients where that is
+    `transport` goes to the server; `certificate` is what the gateway shows its clients where that is
     TLS. `catalogue` sees the database's tables at the server.
     """
 
@@ -103,7 +104,7 @@ class Position:
     database: str
     catalogue: CatalogueAccount
     prefix: list[str] = field(default_factory=list)
-    transport: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
+    transport: Transport = PLAIN
     certificate: Path | None = None
 
 
@@ -122,7 +123,7 @@ class GatewayFront(Opened):
         self._plan = plan
         self._folder = folder
         self._position = position
-        self._master_keys = {MASTER_KEY: secrets.token_hex(MASTER_KEY_BYTES)}
+        self._master_keys = {MASTER_KEY: SecretStr(secrets.token_hex(MASTER_KEY_BYTES))}
         self._accounts = list(accounts)
         self._rules = [rules for rules in dict.fromkeys(map(Rules.of, plan.arms)) if not rules.direct]
         self._sampled: dict[Rules, dict[str, str]] = {}
@@ -135,33 +136,30 @@ class GatewayFront(Opened):
         self._process.begin(listeners)
         self._listeners = dict(zip(self._rules, listeners, strict=True))
 
-    def service(self, arm: PlannedArm, direct: dict[str, Any]) -> dict[str, Any]:
-        """The border's `service` of an arm: the server's own, or the gateway's, which the client decrypts.
+    def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
+        """The server's own, or the gateway's, whose client decrypts.
 
         What the arm's rules encrypt the client takes in no other form, so that no operation of the run could have gone
-        without. Holds the password and the master key.
+        without.
         """
         rules = Rules.of(arm)
         if rules.direct:
             return direct
-        return {
-            **direct,
-            "addresses": [self._listeners[rules].name],
-            "decryption": {
-                "master_keys": dict(self._master_keys),
-                "must_be_encrypted": [
-                    f"{self._position.database}.{table}.{column}" for table, column in encrypted_columns(rules.columns)
-                ],
-            },
-        }
+        columns = encrypted_columns(rules.columns)
+        decryption = Decryption(
+            master_keys=self._master_keys,
+            must_be_encrypted=[f"{self._position.database}.{table}.{column}" for table, column in columns],
+        )
+        address = self._listeners[rules].address
+        return direct.model_copy(update={"addresses": [address], "decryption": decryption})
 
     def port(self, arm: PlannedArm) -> int:
         """The gateway's port for an arm that goes through it."""
-        return self._listeners[Rules.of(arm)].port
+        return _port(self._listeners[Rules.of(arm)])
 
     def counters(self, server: str) -> Counters | None:
         """Connections at the listener of that name; None where there is no such listener."""
-        if all(server != listener.name for listener in self._listeners.values()):
+        if all(server != listener.address for listener in self._listeners.values()):
             return None
         if self.ended() is not None:
             return Counters()
@@ -199,7 +197,7 @@ class GatewayFront(Opened):
         rules = Rules.of(arm)
         if rules.direct or self.ended() is not None:
             return Seen(time.monotonic(), None)
-        counted = self._process.counters().listeners[self._listeners[rules].name]
+        counted = self._process.counters().listeners[self._listeners[rules].address]
         return Seen(time.monotonic(), counted)
 
     def judge(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> Judgement:
@@ -236,15 +234,21 @@ class GatewayFront(Opened):
         at = self._position
         text = rules_text(rules.columns, at.database, rules.algorithm, self._accounts, self._master_keys, at.catalogue)
         write_private(path, text.encode())
-        port = FIRST_PORT + number
-        return GatewayListener(at.address, port, path, at.server, at.certificate, at.transport, limits=NO_LIMITS)
+        return GatewayListener(
+            address=f"{at.address}:{FIRST_PORT + number}",
+            rules_file=path,
+            server=at.server,
+            tls=TlsFiles.of(at.certificate) if at.certificate else None,
+            server_transport=at.transport,
+            limits=NO_LIMITS,
+        )
 
     def _sample(self, rules: Rules, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
         encrypted = encrypted_columns(rules.columns)
         share = len(encrypted) / len(COLUMNS)
         facts = {"columns encrypted": f"{len(encrypted)} of {len(COLUMNS)} ({share:.1%})"}
         if not rules.direct:
-            login = replace(login, address=self._position.address, port=self._listeners[rules].port)
+            login = replace(login, address=self._position.address, port=_port(self._listeners[rules]))
         try:
             rows, received = read_recorded(login, self._position.database)
         except (MySQLError, OSError) as error:
@@ -275,6 +279,10 @@ def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: in
     if not decrypted <= encrypted <= decrypted + unread:
         return f"the gateway encrypted {encrypted:,} values, the driver decrypted {decrypted:,}"
     return None
+
+
+def _port(listener: GatewayListener) -> int:
+    return int(listener.address.rpartition(":")[2])
 
 
 def _moved(before: GatewayListenerCounters, after: GatewayListenerCounters) -> dict[str, int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import Caution
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Endpoint
 from costof.lab.certificates import Authority
 from costof.lab.chain import ChainedSite
 from costof.lab.host import Host
@@ -77,11 +77,9 @@ class GatewayLab(Opened, Service):
         position = Position(self._site.addresses[GATEWAY], server, DATABASE, catalogue, host.prefix)
         self._front = stack.enter_context(GatewayFront(self._plan, self._lab.folder, position, ACCOUNTS))
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        return {
-            "service": self._front.service(arm, self._server.endpoint()),
-            "transport": arm.asked.for_instrument(None),
-        }
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        settings = self._front.client_settings(arm, self._server.client_settings())
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._site.client.prefix

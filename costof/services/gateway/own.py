@@ -9,18 +9,18 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from costof.datasets.tpcc import TABLES
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import PLAIN, Endpoint, Transport
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.gateway import PLAIN
 from costof.programs.mariadb.session import tls_context
-from costof.programs.mariadb.url import MysqlUrl, parse_mysql_url
+from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import told_writes
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
@@ -66,10 +66,9 @@ class GatewayTarget(OwnMysqlDatabase):
         finally:
             super().__exit__(kind, error, trace)
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        direct = {**self.login, "statements": "prepared"}
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
         transport = self._to_server if Rules.of(arm).direct else self._to_gateway
-        return {"service": self._front.service(arm, direct), "transport": transport}
+        return Endpoint(service=self._front.client_settings(arm, self.client_settings()), transport=transport)
 
     def make_tables(self) -> None:
         self._tables.make()
@@ -137,13 +136,11 @@ class GatewayTarget(OwnMysqlDatabase):
         """The lab holds the gateway's rules, and its supervisor removes them whatever ends us."""
         lab = stack.enter_context(Lab())
         address, certificate = lab.address(1), None
-        self._to_server: dict[str, Any] = dict(PLAIN)
-        self._to_gateway: dict[str, Any] = dict(PLAIN)
         self._authority = Authority(lab.folder / "certificates")
+        # Both sides of the gateway speak TLS or neither does: MySQL's proofs of a password differ.
+        self._to_server = Transport(kind="tls", ca_file=self._url.ca_file) if self._url.tls else PLAIN
+        self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if self._url.tls:
-            # Both sides of the gateway speak TLS or neither does: MySQL's proofs of a password differ.
-            self._to_server = _tls(self._url)
-            self._to_gateway = {**_tls(self._url), "ca_file": str(self._authority.ca_file)}
             certificate = self._authority.issue("gateway", KEY, [address])
         catalogue = CatalogueAccount(self._url.username, self._url.password)
         position = Position(
@@ -163,11 +160,6 @@ class GatewayTarget(OwnMysqlDatabase):
     def _login(self, direct: bool) -> Login:
         at = self._url if direct else replace(self._url, ca_file=self._authority.ca_file)
         return Login(at.host, at.port, at.username, at.password, tls=tls_context(at) if at.tls else None)
-
-
-def _tls(url: MysqlUrl) -> dict[str, Any]:
-    transport: dict[str, Any] = {"kind": "tls", "verify": "full", "resumption": False}
-    return transport | ({"ca_file": str(url.ca_file)} if url.ca_file is not None else {})
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
 
+from pydantic import SecretStr
+
 from costof.datasets import tpcc
 from costof.model import Model
 
@@ -56,7 +58,7 @@ class CatalogueAccount:
     """A login by which the gateway asks the server what tables, views and keys there are."""
 
     name: str
-    password: str
+    password: SecretStr
 
 
 def groups_of(columns: str | None) -> list[Group]:
@@ -80,7 +82,7 @@ def rules_text(
     database: str,
     algorithm: str | None,
     accounts: Sequence[Account],
-    master_keys: Mapping[str, str],
+    master_keys: Mapping[str, SecretStr],
     catalogue: CatalogueAccount,
 ) -> str:
     """The gateway's file. It holds the master keys and a password, so only its owner may read it.
@@ -105,6 +107,6 @@ def rules_text(
     return "\n".join(lines).lstrip() + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str | SecretStr) -> str:
     """A TOML basic string; its escapes are JSON's, where every character above ASCII is left as it is."""
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text if isinstance(text, str) else text.get_secret_value(), ensure_ascii=False)

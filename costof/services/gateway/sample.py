@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeAlias
 
 import pymysql
+from pydantic import SecretStr
 from pymysql.cursors import Cursor
 
 from costof.datasets.tpcc import TABLES
@@ -35,7 +36,7 @@ class Login:
     address: str
     port: int
     username: str
-    password: str
+    password: SecretStr
     host: Host | None = None
     tls: ssl.SSLContext | None = None
 
@@ -63,7 +64,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         port=login.port,
         user=login.username,
         # As bytes: PyMySQL would take it for Latin-1.
-        password=login.password.encode(),
+        password=login.password.get_secret_value().encode(),
         autocommit=True,
         connect_timeout=SECONDS,
         read_timeout=SECONDS,

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from costof import __version__
 from costof.errors import Caution
+from costof.ipc.plan import Endpoint, TlsFiles, Transport
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
@@ -20,6 +20,7 @@ from costof.lab.resource import Opened
 from costof.programs.balancer import ORIGIN_NAME, PROOF_PATH, Balancer, Entrance
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.haproxy import Haproxy
+from costof.programs.http import HttpSettings
 from costof.programs.nginx import Nginx
 from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
@@ -92,17 +93,10 @@ class HttpLab(Opened, Service):
             self._balancers[name] = balancer
         self._ports = {entrance.name: entrance.port for entrance in entrances}
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        address, port = self._entry(arm)
-        return {
-            "service": {
-                "protocol": "http",
-                "addresses": [f"{address}:{port}"],
-                "path": PATH,
-                "requests_per_connection": int(arm.asked.service["requests_per_connection"]),
-            },
-            "transport": arm.asked.for_instrument(self._authority.ca_file),
-        }
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        requests = int(arm.asked.service["requests_per_connection"])
+        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH, requests_per_connection=requests)
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._site.client.prefix
@@ -179,9 +173,8 @@ class HttpLab(Opened, Service):
         names = [self._site.origin_address, *self._site.addresses.values(), ORIGIN_NAME]
         return [
             Listener(
-                self._site.origin_address,
-                FIRST_LISTENER + number,
-                self._certificate(ORIGIN_NAME, route, names) if route.tls_at_origin else None,
+                address=f"{self._site.origin_address}:{FIRST_LISTENER + number}",
+                tls=TlsFiles.of(self._certificate(ORIGIN_NAME, route, names)) if route.tls_at_origin else None,
             )
             for number, route in enumerate(routes)
         ]
@@ -192,7 +185,7 @@ class HttpLab(Opened, Service):
             Entrance(
                 name=route.name,
                 port=FIRST_ENTRANCE + number,
-                onward=self._listeners[route].name,
+                onward=self._listeners[route].address,
                 certificate=self._certificate("balancer", route, names) if route.tls_at_balancer else None,
                 reencrypts=route.tls_at_balancer and route.tls_at_origin,
                 passes_through=route.passes_through,
@@ -204,18 +197,18 @@ class HttpLab(Opened, Service):
         assert route.key is not None
         return self._authority.issue(f"{owner}-of-{route.name}", route.key, names)
 
-    def _entry(self, arm: PlannedArm) -> tuple[str, int]:
-        """Where the arm's client connects to."""
+    def _entry(self, arm: PlannedArm) -> str:
+        """Where the arm's client connects to, 'address:port'."""
         route = Route.of(arm)
         if not route.direct:
-            return self._site.addresses[str(Setting.of(arm).balancer)], self._ports[route.name]
-        return self._listeners[route].address, self._listeners[route].port
+            return f"{self._site.addresses[str(Setting.of(arm).balancer)]}:{self._ports[route.name]}"
+        return self._listeners[route].address
 
     def _taken(self, route: Route) -> ListenerCounters | None:
         """What the origin has taken over a route. None when it has died: `lost` says so."""
         if self._origin.ended() is not None:
             return None
-        return self._origin.counters().listeners[self._listeners[route].name]
+        return self._origin.counters().listeners[self._listeners[route].address]
 
     def _prove(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Facts, and what of them contradicts the arm."""
@@ -223,9 +216,9 @@ class HttpLab(Opened, Service):
         told = ""
         if not route.direct and not route.passes_through:
             told = self._ask(arm, PROOF_PATH).strip()
-        before = self._origin.counters().listeners[self._listeners[route].name]
+        before = self._origin.counters().listeners[self._listeners[route].address]
         self._ask(arm, "/?wait=0")
-        after = self._origin.counters().listeners[self._listeners[route].name]
+        after = self._origin.counters().listeners[self._listeners[route].address]
         # Which of the origin's ports was asked tells the route; one with TLS takes nothing else.
         onward = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": told or "none"} if not route.direct else {}
@@ -233,9 +226,8 @@ class HttpLab(Opened, Service):
 
     def _ask(self, arm: PlannedArm, path: str) -> str:
         """One request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
-        address, port = self._entry(arm)
-        transport = self.endpoint(arm)["transport"]
-        asking = _Connection(self._site.client, address, port, _context(transport))
+        transport = arm.asked.transport_trusting(self._authority.ca_file)
+        asking = _Connection(self._site.client, self._entry(arm), _context(transport))
         try:
             asking.request("GET", path, headers={"Connection": "close"})
             response = asking.getresponse()
@@ -258,8 +250,8 @@ def contradiction(route: Route, at_balancer: str, onward: str) -> str | None:
 class _Connection(http.client.HTTPConnection):
     """From a host of the lab."""
 
-    def __init__(self, host: Host, address: str, port: int, context: ssl.SSLContext | None) -> None:
-        super().__init__(address, port)
+    def __init__(self, host: Host, address: str, context: ssl.SSLContext | None) -> None:
+        super().__init__(address)
         self._from = host
         self._context = context
 
@@ -272,17 +264,17 @@ class _Connection(http.client.HTTPConnection):
             self.sock = self._context.wrap_socket(plain, server_hostname=self.host)
 
 
-def _context(transport: dict[str, Any]) -> ssl.SSLContext | None:
+def _context(transport: Transport) -> ssl.SSLContext | None:
     """As the engine speaks TLS on an arm. Raises OSError for a suite that this OpenSSL lacks."""
-    if transport["kind"] == "plain":
+    if not transport.is_tls:
         return None
-    context = ssl.create_default_context(cafile=transport["ca_file"])
-    context.check_hostname = transport["verify"] == "full"
-    if transport["verify"] == "none":
+    context = ssl.create_default_context(cafile=transport.ca_file)
+    context.check_hostname = transport.verify == "full"
+    if transport.verify == "none":
         context.verify_mode = ssl.CERT_NONE
-    if "cipher" in transport:
+    if transport.cipher is not None:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
-        context.set_ciphers(f"{transport['cipher']}:@SECLEVEL={transport['security_level']}")
+        context.set_ciphers(f"{transport.cipher}:@SECLEVEL={transport.security_level}")
     return context
 
 

@@ -8,12 +8,14 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import quote, urlsplit
 
 from costof.errors import CostofError, Problem
+from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
 from costof.programs.access import Access
+from costof.programs.http import HttpSettings
 from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
 from costof.services.http.setting import Setting
@@ -60,18 +62,15 @@ class HttpTarget(Service):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
         place = self._places[arm.asked.speaks_tls]
-        return {
-            "service": {
-                "protocol": "http",
-                "addresses": [place.address],
-                "host": place.host,
-                "path": place.path,
-                "requests_per_connection": int(arm.asked.service["requests_per_connection"]),
-            },
-            "transport": arm.asked.for_instrument(self._ca_file),
-        }
+        settings = HttpSettings(
+            addresses=[place.address],
+            host=place.host,
+            path=place.path,
+            requests_per_connection=int(arm.asked.service["requests_per_connection"]),
+        )
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._ca_file))
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """There is no data."""

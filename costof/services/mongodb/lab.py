@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack
-from typing import Any
 
+from pydantic import SecretStr
+
+from costof.ipc.plan import Endpoint
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
@@ -17,6 +19,7 @@ from costof.lab.resource import Opened
 from costof.lab.round_trips import LinkEvidence
 from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import PORT, Member, ReplicaSet, read_counters
+from costof.programs.mongod.settings import MongodbSettings
 from costof.services import LoadData, Service
 from costof.services.site import Site
 from costof.services.tickets import Tickets
@@ -44,7 +47,7 @@ class MongodbLab(Opened, Service):
         self._lab = Lab()
         self._site = Site(self._lab, plan, servers=len(ROLES))
         self._tickets = Tickets()
-        self._password = secrets.token_urlsafe(24)
+        self._password = SecretStr(secrets.token_urlsafe(24))
         self._key = ""
 
     def _open(self, stack: ExitStack) -> None:
@@ -59,21 +62,17 @@ class MongodbLab(Opened, Service):
         self._set.form()
         self._site.measure()
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        return {
-            "service": {
-                "protocol": "mongodb",
-                "addresses": [self._address(role) for role in ("primary", "secondary")],
-                "replica_set": REPLICA_SET,
-                "read_preference": "secondary",
-                "username": "costof",
-                "password": self._password,
-                "auth_source": "admin",
-                "database": DATABASE,
-                "collection": COLLECTION,
-            },
-            "transport": arm.asked.for_instrument(self._authority.ca_file),
-        }
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        settings = MongodbSettings(
+            addresses=[self._address(role) for role in ("primary", "secondary")],
+            replica_set=REPLICA_SET,
+            read_preference="secondary",
+            username="costof",
+            password=self._password,
+            database=DATABASE,
+            collection=COLLECTION,
+        )
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._site.client(arm).prefix

@@ -7,12 +7,13 @@ that is dropped is what the marker says this run has made.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import pymongo
 from pymongo.errors import OperationFailure
 
 from costof.errors import Caution, CostofError, Problem
+from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.heartbeat import Heartbeat
@@ -21,6 +22,7 @@ from costof.programs.mongod.marked_database import MarkedDatabase
 from costof.programs.mongod.privileges import check_privileges, grant_line
 from costof.programs.mongod.replica_set import read_counters
 from costof.programs.mongod.session import MongodbSession, first_words
+from costof.programs.mongod.settings import MongodbSettings
 from costof.programs.mongod.url import parse_mongodb_url
 from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, own_name, told_writes
 from costof.services import LoadData, Service
@@ -68,22 +70,23 @@ class MongodbTarget(Service):
         finally:
             self._session.close()
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
         replica_set = self._hello.get("setName")
-        return {
-            "service": {
-                "protocol": "mongodb",
-                "addresses": self._url.addresses,
-                "replica_set": replica_set,
-                "read_preference": self._url.read_preference if replica_set else "primary",
-                "username": self._url.username,
-                "password": self._url.password,
-                "auth_source": self._url.auth_source,
-                "database": self.database,
-                "collection": COLLECTION,
-            },
-            "transport": arm.asked.for_instrument(self._url.ca_file),
-        }
+        settings = self.client_settings(self._url.read_preference if replica_set else "primary")
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._url.ca_file))
+
+    def client_settings(self, read_preference: str, write_concern: int | str | None = None) -> MongodbSettings:
+        return MongodbSettings(
+            addresses=self._url.addresses,
+            replica_set=self._hello.get("setName"),
+            read_preference=read_preference,
+            write_concern=write_concern,
+            username=self._url.username,
+            password=self._url.password,
+            auth_source=self._url.auth_source,
+            database=self.database,
+            collection=COLLECTION,
+        )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         self._refuse_what_is_there()

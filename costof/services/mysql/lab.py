@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from costof.datasets.sysbench import TABLE
+from costof.ipc.plan import Endpoint
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
@@ -57,12 +57,12 @@ class MysqlLab(Opened, Service):
         self._tunnels.start((self._server.address, PORT))
         self._site.measure()
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
         entrance = self._tunnels.entrance(arm) or (self._server.address, PORT)
-        return {
-            "service": self._server.endpoint(*entrance),
-            "transport": arm.asked.for_instrument(self.authority.ca_file),
-        }
+        return Endpoint(
+            service=self._server.client_settings(*entrance),
+            transport=arm.asked.transport_trusting(self.authority.ca_file),
+        )
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._site.client(arm).prefix

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, Problem
+from costof.ipc.plan import Endpoint
 from costof.programs.access import Access
 from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import told_writes
@@ -22,11 +23,8 @@ class MysqlTarget(OwnMysqlDatabase):
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "INDEX")
     TABLES: ClassVar[tuple[str, ...]] = (TABLE,)
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        return {
-            "service": {**self.login, "table": TABLE, "statements": "prepared"},
-            "transport": arm.asked.for_instrument(self._url.ca_file),
-        }
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        return Endpoint(service=self.client_settings(TABLE), transport=arm.asked.transport_trusting(self._url.ca_file))
 
     def make_tables(self) -> None:
         self._asked(create_table(self.database))

@@ -11,12 +11,13 @@ import secrets
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
+from pydantic import SecretStr
 from pymongo.errors import PyMongoError
 
 from costof.errors import Caution
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Endpoint
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened
@@ -24,6 +25,7 @@ from costof.lab.round_trips import LinkEvidence
 from costof.model import Model
 from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
+from costof.programs.mongod.settings import MongodbSettings
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
@@ -103,7 +105,7 @@ class ReplicationLab(Opened, Service):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lab = Lab()
-        self._password = secrets.token_urlsafe(24)
+        self._password = SecretStr(secrets.token_urlsafe(24))
         self._groups = {
             nodes: _group(plan, nodes) for nodes in dict.fromkeys(Setting.of(arm).nodes for arm in plan.arms)
         }
@@ -139,24 +141,19 @@ class ReplicationLab(Opened, Service):
             # From here on: forming in a tenth of a core would take minutes.
             self._give_shares(nodes, min(Setting.of(arm).node_cores for arm in self._plan.arms))
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
         nodes = Setting.of(arm).nodes
         members = self._sets[nodes].shaped.members
-        return {
-            "service": {
-                "protocol": "mongodb",
-                "addresses": [member.address for member in members if member.priority],
-                "replica_set": _set_name(nodes),
-                "read_preference": "primary",
-                "write_concern": write_concern(arm),
-                "username": "costof",
-                "password": self._password,
-                "auth_source": "admin",
-                "database": DATABASE,
-                "collection": COLLECTION,
-            },
-            "transport": arm.asked.for_instrument(None),
-        }
+        settings = MongodbSettings(
+            addresses=[member.address for member in members if member.priority],
+            replica_set=_set_name(nodes),
+            write_concern=write_concern(arm),
+            username="costof",
+            password=self._password,
+            database=DATABASE,
+            collection=COLLECTION,
+        )
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._network.client.prefix

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.errors import Caution, CostofError, Problem
 from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Endpoint, Transport
 from costof.lab.program import Description
 from costof.programs.access import Access
 from costof.programs.mongod.session import first_words
@@ -19,7 +20,6 @@ from costof.services.replication.lab import write_concern
 from costof.services.replication.readings import SetReading, figures_of, read_status, tree_mismatch
 from costof.services.replication.tree import told
 from costof.study.arms import PlannedArm
-from costof.study.asked import Transport
 from costof.study.plan import Plan
 
 
@@ -43,15 +43,12 @@ class ReplicationTarget(MongodbTarget):
             self._tree_hidden = first_words(error)
         return self
 
-    def endpoint(self, arm: PlannedArm) -> dict[str, Any]:
-        end = super().endpoint(arm)
-        end["service"] |= {
-            "read_preference": "primary",
-            "write_concern": write_concern(arm),
-        }
-        if self._url.tls:
-            end["transport"] = Transport(kind="tls").for_instrument(self._url.ca_file)
-        return end
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        tls = Transport(kind="tls", ca_file=self._url.ca_file)
+        return Endpoint(
+            service=self.client_settings("primary", write_concern(arm)),
+            transport=tls if self._url.tls else arm.asked.transport_trusting(None),
+        )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """The marker alone: YCSB's load is what is measured."""

@@ -1,0 +1,138 @@
+"""What an instrument is told: its plan, and each slice that it is to measure (docs/architecture.md).
+
+A field that is None is left out, and the instrument then does as it does by itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer
+from pydantic_core import to_json
+
+from costof.model import REVEALED, Model
+
+OPERATION_TIMEOUT_MS = 10_000
+
+#: What of the server's certificate is checked: chain and name, the chain, nothing.
+Verify = Literal["full", "ca-only", "none"]
+#: Settings of a kind of workload, by the engine's names: it alone knows them and their defaults.
+Options = dict[str, str | int | float | bool]
+
+
+class Transport(Model):
+    """How the client speaks; under TLS, what it offers alone and what it holds the server to."""
+
+    kind: Literal["plain", "tls"]
+    ca_file: Path | None = Field(default=None, description="PEM; the system's authorities where absent.")
+    version: Literal["1.2", "1.3"] | None = Field(default=None, description="Offered alone.")
+    cipher: str | None = Field(default=None, description="OpenSSL's name of a suite of TLS 1.2, offered alone.")
+    security_level: int | None = Field(default=None, description="OpenSSL's, where what is asked for is weak.")
+    verify: Verify = "full"
+    resumption: bool = False
+
+    @property
+    def is_tls(self) -> bool:
+        return self.kind == "tls"
+
+    def trusting(self, ca_file: Path | None) -> Transport:
+        """The same, and under TLS with the authorities of a file; None leaves the system's."""
+        return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
+
+    @model_serializer(mode="wrap")
+    def _of_its_kind(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Plain has no settings."""
+        return handler(self) if self.is_tls else {"kind": self.kind}
+
+
+PLAIN = Transport(kind="plain")
+
+
+class ServiceSettings(Model):
+    """Where a service is and how it is asked. A program's own settings, which stand beside it, extend these."""
+
+    protocol: str
+    addresses: list[str] = Field(description="'host:port'; any one that answers is enough.")
+
+
+class Endpoint(Model):
+    """A service, and how the client speaks to it."""
+
+    service: SerializeAsAny[ServiceSettings]
+    transport: Transport = PLAIN
+
+    def named(self, arm: str) -> Arm:
+        """As an instrument's arm."""
+        return Arm(name=arm, service=self.service, transport=self.transport)
+
+
+class Arm(Endpoint):
+    """One combination of levels, by the name that slices have for it."""
+
+    name: str
+
+
+class Pace(Model):
+    """Operations begin at instants of a schedule instead of one after the other; latency runs from those instants."""
+
+    per_second: float = Field(gt=0)
+    arrivals: Literal["constant", "poisson"] = "poisson"
+
+
+class Workload(Model):
+    """What a slice does. `workers` operations are under way at a time, each on a connection of its own."""
+
+    name: str
+    kind: str
+    workers: int = 1
+    first_operation: bool | None = Field(default=None, description="Kind connect: whether a trial has an operation.")
+    pace: Pace | None = Field(default=None, description="Absent: each as soon as its worker is free.")
+    ycsb: Options | None = None
+    tpcc: Options | None = None
+
+
+class Data(Model):
+    """The size of the table: YCSB's, or sysbench's, of which only the number of records is free."""
+
+    records: int = 0
+    fields: int = 10
+    field_length: int = 100
+
+
+class Plan(Model):
+    """All that an instrument will measure; at most `threads` threads carry workers."""
+
+    seed: int = 1
+    threads: int = 1
+    operation_timeout_ms: int = OPERATION_TIMEOUT_MS
+    data: Data = Data()
+    arms: list[Arm]
+    workloads: list[Workload]
+
+
+class SliceOrder(Model):
+    """A slice ends after so many operations or seconds, whichever comes first."""
+
+    id: int
+    arm: str
+    workload: str
+    operations: int
+    seconds: float
+
+
+def line(message: Model | dict[str, Any]) -> bytes:
+    """As it is written to the standard input of a process of ours, which nobody else reads: with its secrets."""
+    return to_json(message, exclude_none=True, context=REVEALED) + b"\n"
+
+
+class TlsFiles(Model):
+    """What a server of the engine's shows its clients: PEM files; one may be both."""
+
+    certificate_file: Path
+    key_file: Path
+
+    @classmethod
+    def of(cls, certificate: Path, key: Path | None = None) -> TlsFiles:
+        """The key is in the certificate's own file where no other is named."""
+        return cls(certificate_file=certificate, key_file=key or certificate)

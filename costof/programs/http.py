@@ -1,0 +1,21 @@
+"""What an instrument is told of a server that speaks HTTP, or of a balancer before one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from costof.ipc.plan import ServiceSettings
+from costof.model import Secret
+
+
+class HttpSettings(ServiceSettings):
+    """What is requested. `path` with its query; `headers` are whole lines, which may hold a log-in."""
+
+    protocol: Literal["http"] = "http"
+    host: str | None = Field(default=None, description="The Host header; the address without.")
+    path: str
+    headers: list[Secret] = Field(default_factory=list)
+    requests_per_connection: int | None = Field(default=None, description="Absent: as many as the server allows.")
+    any_status: bool = Field(default=False, description="Whether a response other than 2xx is a success too.")
