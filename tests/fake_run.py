@@ -57,7 +57,7 @@ class Slice:
     cpu_seconds: dict[str, float]
     evidence: dict[str, Any]
     tls: dict[str, int] | None = field(default_factory=dict)
-    held_back_seconds: dict[str, float] = field(default_factory=dict)
+    throttled_seconds: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -221,7 +221,7 @@ def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedAr
         server_connections=None if found.tls is None else int(found.evidence.get("connections", 0)),
         server_tls=found.tls,
         server_cpu_seconds={role: used for role, used in found.cpu_seconds.items() if role != "client"},
-        server_held_back_seconds=found.held_back_seconds,
+        server_throttled_seconds=found.throttled_seconds,
         server_figures=found.figures,
         server_facts=found.facts,
         server_counts=found.counts,

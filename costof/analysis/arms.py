@@ -147,8 +147,8 @@ def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
     """Share of the time, by role. Several threads are throttled at once, so seconds may add up to more."""
     seconds: dict[str, float] = {}
     for piece in pieces:
-        for role, held in piece.server_held_back_seconds.items():
-            seconds[role] = seconds.get(role, 0.0) + held
+        for role, throttled in piece.server_throttled_seconds.items():
+            seconds[role] = seconds.get(role, 0.0) + throttled
     return {role: min(1.0, held / elapsed) for role, held in seconds.items()}
 
 

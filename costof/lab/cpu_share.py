@@ -79,7 +79,7 @@ class CpuShare:
             return int((folder / "cpuacct.usage").read_text()) / 1e9
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
-    def held_back_seconds(self) -> float:
+    def throttled_seconds(self) -> float:
         """Time in which the group wanted to run and had used its share up."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:

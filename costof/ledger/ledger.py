@@ -57,7 +57,7 @@ class SliceRecord(Model):
     server_connections: int | None
     server_tls: dict[str, int] | None
     server_cpu_seconds: dict[str, float]
-    server_held_back_seconds: dict[str, float] = Field(default_factory=dict)
+    server_throttled_seconds: dict[str, float] = Field(default_factory=dict)
     server_figures: dict[str, float] = Field(default_factory=dict)
     server_facts: dict[str, str] = Field(default_factory=dict)
     server_counts: dict[str, int] = Field(default_factory=dict)

@@ -188,11 +188,11 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
         instruments.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
     observed = _observe(state, arm)
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
-    held_before, steal_before = state.service.held_back_seconds(), steal_seconds()
+    throttled_before, steal_before = state.service.throttled_seconds(), steal_seconds()
     state.slices += 1
     answer = instruments.slice(state.slices, arm, turn.workload)
     cpu = _since(cpu_before, state.service.cpu_seconds())
-    held_back, steal = _since(held_before, state.service.held_back_seconds()), steal_seconds() - steal_before
+    throttled, steal = _since(throttled_before, state.service.throttled_seconds()), steal_seconds() - steal_before
     moved = _read_counters(state, member).since(before)
     judgement = state.service.judge(arm, observed, _observe(state, arm), answer)
     workers = state.plan.workers(turn.workload, arm)
@@ -207,7 +207,7 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
             server_connections=moved.connections,
             server_tls=moved.tls_connections,
             server_cpu_seconds=cpu,
-            server_held_back_seconds=held_back,
+            server_throttled_seconds=throttled,
             server_figures=judgement.figures,
             server_facts=judgement.facts,
             server_counts=judgement.counts,

@@ -125,7 +125,7 @@ class Service(ABC):
         """What two observations say of the slice between them."""
         return Judgement()
 
-    def held_back_seconds(self) -> dict[str, float]:
+    def throttled_seconds(self) -> dict[str, float]:
         """Seconds so far in which a role wanted to run and its CPU share was used up, by role: its own steal time."""
         return {}
 

@@ -237,16 +237,16 @@ def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[
             for cores in ("0.25", "1")
         )
         # One thread hardly uses up a whole core's share.
-        held_back, bursts = 0.0, 0
-        while held_back < 0.02:
-            held_back, bursts = held_back + held_back_by_handshakes(lab, small), bursts + 1
-        assert sum(held_back_by_handshakes(lab, whole) for _ in range(bursts)) < held_back
+        throttled, bursts = 0.0, 0
+        while throttled < 0.02:
+            throttled, bursts = throttled + throttled_by_handshakes(lab, small), bursts + 1
+        assert sum(throttled_by_handshakes(lab, whole) for _ in range(bursts)) < throttled
 
 
-def held_back_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
+def throttled_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
     """Of a hundred at once, which is more than a small share's period is enough for."""
     lab.arrange(arm)
-    before = lab.held_back_seconds()["balancer"]
+    before = lab.throttled_seconds()["balancer"]
     with contextlib.ExitStack() as stack:
         context = _context(lab.endpoint(arm).transport)
         assert context is not None
@@ -263,7 +263,7 @@ def held_back_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
         for each in secure:
             each.settimeout(HANGS_SECONDS)
             each.do_handshake()
-    return lab.held_back_seconds()["balancer"] - before
+    return lab.throttled_seconds()["balancer"] - before
 
 
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])

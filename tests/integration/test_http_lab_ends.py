@@ -54,7 +54,7 @@ def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: p
             assert lab.prefix(arm) == []
             assert lab.proofs(arm)
             assert lab.lost_arm(arm) is None
-        assert lab.held_back_seconds() == {}
+        assert lab.throttled_seconds() == {}
         (caution,) = lab.cautions()
         assert "haproxy and nginx had no CPU share" in caution
         assert "loopback" in lab.describe().topology

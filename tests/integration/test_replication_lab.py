@@ -118,7 +118,7 @@ def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None
     used = seven.cpu_seconds()
     assert used["primary"] > before["primary"]
     assert {"primary", "secondaries", "hidden"} <= used.keys()
-    assert seven.held_back_seconds().keys() == {"primary", "secondaries", "hidden"}
+    assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._network.share("7-primary")
     assert share is not None
     # Resized from what the set was formed in.

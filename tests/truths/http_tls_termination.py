@@ -89,7 +89,7 @@ class HttpTruth(Truth):
                 "protocol": "TLSv1.3" if tls else None,
                 "server": "10.205.0.6:8443",
             },
-            held_back_seconds={"balancer": max(0.0, elapsed_ms / 1e3 * 0.8 - used)},
+            throttled_seconds={"balancer": max(0.0, elapsed_ms / 1e3 * 0.8 - used)},
             steal_seconds=0.02,
             more={"http": counts_of(operations, operations - opened)},
         )

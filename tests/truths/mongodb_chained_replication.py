@@ -56,7 +56,7 @@ class ReplicationTruth(Truth):
             cpu_seconds={"client": 0.01, "primary": 0.09, "secondaries": 0.1},
             evidence={"connections": 0},
             tls=None,
-            held_back_seconds={"primary": 0.5},
+            throttled_seconds={"primary": 0.5},
             figures={
                 "primary_cpu": 90.0 + chance.source.normal(0, 1),
                 "secondary_cpu": 60.0 + chance.source.normal(0, 1),

@@ -184,14 +184,14 @@ def test_the_groups_of_both_versions(tmp_path: Path) -> None:
         (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
     ],
 )
-def test_a_share_is_resized_in_place_and_tells_what_it_held_back(
+def test_a_share_is_resized_in_place_and_tells_how_long_it_throttled(
     version: int, counts: str, quota: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "group"
     folder.mkdir()
     (folder / "cpu.stat").write_text(counts)
     share = CpuShare(0.25, Hierarchies(version, tmp_path, tmp_path), "group")
-    assert share.held_back_seconds() == 1.5
+    assert share.throttled_seconds() == 1.5
     share.resize(0.5)
     assert {name: (folder / name).read_text() for name in quota} == quota
     assert share.cores == 0.5

@@ -114,9 +114,9 @@ class GatewayLab(Opened, Service):
         counted = self._front.counters(server)
         return self._server.counters() if counted is None else counted
 
-    def held_back_seconds(self) -> dict[str, float]:
+    def throttled_seconds(self) -> dict[str, float]:
         shares = {role: host.cpu_share for role, host in self._hosts.items()}
-        return {role: share.held_back_seconds() for role, share in shares.items() if share is not None}
+        return {role: share.throttled_seconds() for role, share in shares.items() if share is not None}
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._front.cpu_seconds()

@@ -141,8 +141,8 @@ class HttpLab(Opened, Service):
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | {ORIGIN_ROLE: self._origin.cpu_seconds()}
 
-    def held_back_seconds(self) -> dict[str, float]:
-        return {BALANCER_ROLE: self._site.held_back_seconds()} if self._site.shares else {}
+    def throttled_seconds(self) -> dict[str, float]:
+        return {BALANCER_ROLE: self._site.throttled_seconds()} if self._site.shares else {}
 
     def lost(self) -> str | None:
         status = self._origin.ended()

@@ -57,7 +57,7 @@ class BalancedSite(ChainedSite):
         if share is not None:
             share.resize(cores)
 
-    def held_back_seconds(self) -> float:
+    def throttled_seconds(self) -> float:
         """Time in which balancers wanted to run and had used their share up."""
         shares = [host.cpu_share for host in self.balancers.values()]
-        return sum(share.held_back_seconds() for share in shares if share is not None)
+        return sum(share.throttled_seconds() for share in shares if share is not None)

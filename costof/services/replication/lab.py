@@ -200,12 +200,12 @@ class ReplicationLab(Opened, Service):
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
         return used | self._network.cpu_seconds()
 
-    def held_back_seconds(self) -> dict[str, float]:
+    def throttled_seconds(self) -> dict[str, float]:
         held: dict[str, float] = {}
         for member in self._shaped.members:
             share = member.host.cpu_share if member.host else None
             if share is not None:
-                held[member.role] = held.get(member.role, 0.0) + share.held_back_seconds()
+                held[member.role] = held.get(member.role, 0.0) + share.throttled_seconds()
         return held
 
     def observe(self, arm: PlannedArm) -> Observation:
