@@ -17,8 +17,8 @@ from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
 from costof.run.evidence import mismatch
 from costof.services import Service
-from costof.services.gateway.own import GatewayTarget
-from costof.services.gateway.rules import encrypted_columns
+from costof.services.encryption.own import EncryptionTarget
+from costof.services.encryption.rules import encrypted_columns
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
 from costof.study.arms import PlannedArm
@@ -71,7 +71,7 @@ GATEWAY = Kind(
     apart=("addresses", "decryption"),
     proves=(True, True),
     encrypts=True,
-    privileges=GatewayTarget.PRIVILEGES,
+    privileges=EncryptionTarget.PRIVILEGES,
 )
 HTTP = Kind(
     "http-tls-termination",

@@ -17,9 +17,9 @@ from costof.programs.mariadb.server import MariadbServer
 from costof.report import analyse
 from costof.report.result import Result
 from costof.run.experiment import run
-from costof.services.gateway.gateway import Rules
-from costof.services.gateway.lab import GatewayLab
-from costof.services.gateway.own import GatewayTarget
+from costof.services.encryption.gateway import Rules
+from costof.services.encryption.lab import EncryptionLab
+from costof.services.encryption.own import EncryptionTarget
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.engines import Engines
@@ -54,7 +54,7 @@ class Finished:
     def __init__(self, folder: Path) -> None:
         self.plan = small("encrypted=direct,0,20,50,100", "algorithm=aes-128-gcm,sm4-cbc")
         self.ledger = Ledger.create(self.plan, folder)
-        lab = GatewayLab(self.plan)
+        lab = EncryptionLab(self.plan)
         run(self.plan, lab, self.ledger, Silent())
         self.secrets = [each.get_secret_value() for each in (lab._server.password, *lab._front._master_keys.values())]
 
@@ -134,9 +134,9 @@ def somebodys() -> Iterator[MariadbServer]:
         yield server
 
 
-def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) -> GatewayTarget:
+def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) -> EncryptionTarget:
     service = open_service(plan, Access(url_of(server), ca_file), "a-run")
-    assert isinstance(service, GatewayTarget)
+    assert isinstance(service, EncryptionTarget)
     return service
 
 

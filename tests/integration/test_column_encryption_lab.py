@@ -14,11 +14,11 @@ from costof.lab import network
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.programs.mariadb.server import DATABASE, USER
-from costof.services.gateway import lab as gateway_lab
-from costof.services.gateway.lab import ADMINISTRATOR, STRANGER, GatewayLab
-from costof.services.gateway.rules import encrypted_columns, rules_text
-from costof.services.gateway.sample import Login, compare, read_recorded, read_rows
-from costof.services.gateway.sample import log_in as log_in_raw
+from costof.services.encryption import lab as gateway_lab
+from costof.services.encryption.lab import ADMINISTRATOR, STRANGER, EncryptionLab
+from costof.services.encryption.rules import encrypted_columns, rules_text
+from costof.services.encryption.sample import Login, compare, read_recorded, read_rows
+from costof.services.encryption.sample import log_in as log_in_raw
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines
@@ -34,9 +34,9 @@ def small(*settings: str) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[GatewayLab]:
+def lab() -> Iterator[EncryptionLab]:
     """Not loaded: one customer, one order, an item."""
-    with GatewayLab(small("encrypted=direct,0,20,100")) as standing:
+    with EncryptionLab(small("encrypted=direct,0,20,100")) as standing:
         for table, columns in ROWS.items():
             names, told = ", ".join(columns), ", ".join(map(repr, columns.values()))
             standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({told})")  # noqa: S608
@@ -49,16 +49,16 @@ ROWS: dict[str, dict[str, object]] = {
 }
 
 
-def arm_of(lab: GatewayLab, level: str) -> PlannedArm:
+def arm_of(lab: EncryptionLab, level: str) -> PlannedArm:
     return next(arm for arm in lab._plan.arms if arm.levels["encrypted"] == level)
 
 
-def login(lab: GatewayLab, level: str, account: str) -> Login:
+def login(lab: EncryptionLab, level: str, account: str) -> Login:
     arm = arm_of(lab, level)
     return Login(lab._site.addresses["gateway"], lab._front.port(arm), account, lab._server.password, lab._site.client)
 
 
-def test_an_account_gets_what_its_role_says(lab: GatewayLab) -> None:
+def test_an_account_gets_what_its_role_says(lab: EncryptionLab) -> None:
     kept = lab._rows()
     with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
         assert read_rows(administrator, DATABASE) == kept
@@ -69,7 +69,7 @@ def test_an_account_gets_what_its_role_says(lab: GatewayLab) -> None:
         read_rows(stock, DATABASE)
 
 
-def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: GatewayLab) -> None:
+def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: EncryptionLab) -> None:
     files = sorted(lab._lab.folder.glob("rules-*.toml"))
     assert [path.name for path in files] == [
         "rules-100-aes-128-gcm.toml",
@@ -79,7 +79,7 @@ def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: GatewayLab) -> No
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_an_arm_that_sends_plaintext_is_lost_alone(lab: GatewayLab) -> None:
+def test_an_arm_that_sends_plaintext_is_lost_alone(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front
@@ -99,7 +99,7 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: GatewayLab) -> None:
     assert "row sample of 9 tables" in lab.proofs(arm)
 
 
-def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: GatewayLab) -> None:
+def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: EncryptionLab) -> None:
     server = lab._server
     server.ask(f"INSERT INTO {DATABASE}.new_order VALUES (2103, 3, 1)")  # noqa: S608  # our own name
     try:
@@ -114,7 +114,7 @@ def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: GatewayLab) -> Non
         server.ask(f"DELETE FROM {DATABASE}.new_order WHERE no_o_id = 2103")  # noqa: S608  # our own name
 
 
-def test_tables_that_have_grown_are_filled_anew(lab: GatewayLab) -> None:
+def test_tables_that_have_grown_are_filled_anew(lab: EncryptionLab) -> None:
     filled: list[int] = []
     tables = TpccDatabase(lab._server.ask, "grown", "mariadb")
     lab._server.ask("CREATE DATABASE grown")
@@ -132,7 +132,7 @@ def test_tables_that_have_grown_are_filled_anew(lab: GatewayLab) -> None:
 
 
 def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
-    with GatewayLab(small("encrypted=direct,0,20")) as lab:
+    with EncryptionLab(small("encrypted=direct,0,20")) as lab:
         (address,) = lab.endpoint(lab._plan.controls[0]).service.addresses
         assert lab.counters(address) != Counters()
         lab._front._process._process.kill()
@@ -150,7 +150,7 @@ def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> 
     for module in (network, gateway_lab):
         monkeypatch.setattr(module, "is_root", lambda: False)
     plan = small("encrypted=direct,0,20")
-    with GatewayLab(plan) as lab:
+    with EncryptionLab(plan) as lab:
         assert "loopback" in lab.describe().topology
         assert any("no CPU share" in caution for caution in lab.cautions())
         with Engines(plan, lab, ONE_TERMINAL) as engines:
@@ -161,12 +161,12 @@ def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> 
 
 RUN = """
 import json, sys
-from costof.services.gateway.lab import GatewayLab
+from costof.services.encryption.lab import EncryptionLab
 from costof.study.plan import Options, resolve
 from costof.study.library import load_study
 from costof.programs.access import Access
 plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
-with GatewayLab(plan) as lab:
+with EncryptionLab(plan) as lab:
     hosts = [lab._site.client, lab._site.last, *lab._site.middle.values()]
     paths = [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
     told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}

@@ -17,7 +17,7 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.mariadb.server import MariadbServer
-from costof.services.gateway.own import GatewayTarget
+from costof.services.encryption.own import EncryptionTarget
 from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
 from costof.study.plan import Plan
@@ -29,7 +29,7 @@ from .conftest import PASSWORD, Standalone, costof
 
 pytestmark = pytest.mark.servers
 USER = "bench-user"
-STUDIES = {"mysql-transport": MysqlTarget, "mysql-column-encryption": GatewayTarget}
+STUDIES = {"mysql-transport": MysqlTarget, "mysql-column-encryption": EncryptionTarget}
 LACKING = [(study, name) for study, target in STUDIES.items() for name in target.PRIVILEGES]
 
 

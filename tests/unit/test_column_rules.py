@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from costof.datasets import tpcc
-from costof.services.gateway.rules import (
+from costof.services.encryption.rules import (
     COLUMNS,
     Account,
     CatalogueAccount,

@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from costof.services.gateway.gateway import Rules, values_mismatch
-from costof.services.gateway.sample import Recorder, Rows, compare
+from costof.services.encryption.gateway import Rules, values_mismatch
+from costof.services.encryption.sample import Recorder, Rows, compare
 
 GCM = Rules("mysql-column-encryption/20.toml", "aes-128-gcm")
 CONTROL, DIRECT = Rules(None, None), Rules(None, None, direct=True)

@@ -19,9 +19,9 @@ from costof.lab.resource import Opened
 from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.server import ROLE as SERVER_ROLE
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
-from costof.services.gateway.rules import Account, CatalogueAccount
-from costof.services.gateway.sample import Login, Rows, log_in, read_rows
+from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
+from costof.services.encryption.rules import Account, CatalogueAccount
+from costof.services.encryption.sample import Login, Rows, log_in, read_rows
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
@@ -44,7 +44,7 @@ class Reading:
     server_counters: Counters
 
 
-class GatewayLab(Opened, Service):
+class EncryptionLab(Opened, Service):
     """All arms use one server, and all that do not go directly one gateway. Either's end is the run's."""
 
     measures_cpu = True
@@ -187,4 +187,4 @@ class GatewayLab(Opened, Service):
 
 
 def service(plan: Plan) -> Service:
-    return GatewayLab(plan)
+    return EncryptionLab(plan)

@@ -23,9 +23,9 @@ from costof.programs.mariadb.session import tls_context
 from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import told_writes
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.gateway.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
-from costof.services.gateway.rules import Account, CatalogueAccount
-from costof.services.gateway.sample import Login, Rows, log_in, read_rows
+from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
+from costof.services.encryption.rules import Account, CatalogueAccount
+from costof.services.encryption.sample import Login, Rows, log_in, read_rows
 from costof.services.own_mysql import OwnMysqlDatabase
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -35,7 +35,7 @@ KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
-class GatewayTarget(OwnMysqlDatabase):
+class EncryptionTarget(OwnMysqlDatabase):
     """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
 
     measures_cpu = True
@@ -164,7 +164,7 @@ class GatewayTarget(OwnMysqlDatabase):
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
-    return GatewayTarget(plan, access, run_name)
+    return EncryptionTarget(plan, access, run_name)
 
 
 def shown(access: Access, study: str) -> tuple[str, None]:

@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from costof.datasets.tpcc import TABLES
 from costof.encrypted import NONCE_BYTES, announcement
 from costof.lab.host import Host
-from costof.services.gateway.rules import Column
+from costof.services.encryption.rules import Column
 
 ROWS = 5
 # Below this, chance may put a value's bytes anywhere in some hundred kilobytes of ciphertext. A shorter value is held

@@ -32,14 +32,14 @@ from costof.programs.gateway import (
 )
 from costof.programs.mariadb.settings import Decryption, MysqlSettings
 from costof.services import Judgement
-from costof.services.gateway.rules import (
+from costof.services.encryption.rules import (
     COLUMNS,
     Account,
     CatalogueAccount,
     encrypted_columns,
     rules_text,
 )
-from costof.services.gateway.sample import Login, Rows, compare, read_recorded
+from costof.services.encryption.sample import Login, Rows, compare, read_recorded
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
