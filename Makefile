@@ -8,7 +8,7 @@ ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
-	@$(BIN)/python -m costof.programs.mongod.binary
+	@$(BIN)/python -m costof.programs.mongod
 
 # Distribution packages first, since OpenSSL's headers are needed to build the engine; each time, for their updates.
 packages:

@@ -18,12 +18,13 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
+from benches.mysql import KnowingClients
 from costof.encrypted.ciphertext import Envelope, KeyRing, RowFormat, session_salt
 from costof.ipc.plan import Data, Plan, Workload
 from costof.ipc.process import Instrument, engine, engine_path
 from costof.programs.mariadb.settings import Decryption
 from costof.run.instruments import LOAD, load_workload
-from costof.services.mysql.lab import MysqlLab
+from costof.services.server.lab import ServerLab
 from costof.statistics.effects import ratio
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
@@ -85,7 +86,7 @@ def print_driver() -> None:
     settings = ["distance=lan", "transport=plain", f"records={RECORDS}"]
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
     arm = next(arm for arm in plan.arms if not arm.twin)
-    with MysqlLab(plan, knows_clients=True) as lab, engine(lab.prefix(arm)) as wire:
+    with ServerLab(plan, KnowingClients) as lab, engine(lab.prefix(arm)) as wire:
         wire.plan(_plan(lab, arm))
         lab.prepare(arm, lambda _: _load(wire))
         turns = [_turn(wire, turn) for turn in range(TURNS)]
@@ -98,7 +99,7 @@ def print_driver() -> None:
     )
 
 
-def _plan(lab: MysqlLab, arm: PlannedArm) -> Plan:
+def _plan(lab: ServerLab, arm: PlannedArm) -> Plan:
     end = lab.endpoint(arm)
     keys = Decryption(master_keys={"app": SecretStr("00112233445566778899aabbccddeeff")})
     keyed = end.model_copy(update={"service": end.service.model_copy(update={"decryption": keys})})

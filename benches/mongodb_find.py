@@ -20,7 +20,7 @@ from costof.ipc.plan import Data, Plan, Workload, line
 from costof.ipc.process import Instrument, engine
 from costof.programs.mongod.settings import MongodbSettings
 from costof.services import Service
-from costof.services.mongodb.lab import service
+from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
@@ -34,7 +34,7 @@ CONNECTIONS = (1, 32)
 def main() -> None:
     """Measure and print."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=[f"records={RECORDS}"]))
-    with service(plan) as lab, engine() as wire:
+    with ServerLab(plan) as lab, engine() as wire:
         arms = [arm for arm in plan.arms if not arm.twin]
         told = _plan(lab, arms)
         ready = wire.plan(told)

@@ -34,7 +34,7 @@ from costof.ipc.process import Instrument, engine
 from costof.programs.mongod.settings import MongodbSettings
 from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
 from costof.services import Service
-from costof.services.mongodb.lab import service
+from costof.services.server.lab import ServerLab
 from costof.study.library import load_study
 from costof.study.plan import Options as Asked
 from costof.study.plan import resolve
@@ -56,7 +56,7 @@ def main() -> None:
     """Measure and print."""
     go_ycsb = GO_YCSB.path()
     plan = resolve(load_study("mongodb-tls"), Asked(profile="quick", settings=["transport=plain"]))
-    with service(plan) as lab, engine() as wire, engine() as loader:
+    with ServerLab(plan) as lab, engine() as wire, engine() as loader:
         asked = {"read_preference": "primary", "write_concern": 1}
         settings = lab.endpoint(plan.arms[0]).service.model_copy(update=asked)
         wire.plan(_plan(settings))

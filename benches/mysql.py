@@ -19,14 +19,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benches.table import OURS, Measured, Turn, alternate, print_table
 from costof.ipc.plan import Data, Plan, Workload, line
 from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import write_private
+from costof.programs.mariadb.server import MariadbServer
+from costof.programs.server import Place
 from costof.run.instruments import LOAD, load_workload
-from costof.services.mysql.lab import MysqlLab
+from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
@@ -38,11 +40,20 @@ CONNECTIONS = 500
 WORKERS = (1, 32)
 
 
+class KnowingClients(MariadbServer):
+    """Takes clients' certificates of the lab's own authority: a client that presents another is refused."""
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        address = place.new_address()
+        return cls(place.lab, place.authority, [address], keys=place.keys, host=place.host, knows_clients=True)
+
+
 @dataclass(frozen=True)
 class Bench:
     """A lab, an engine in its client's host, and an arm to be asked."""
 
-    lab: MysqlLab
+    lab: ServerLab
     wire: Instrument
     arm: PlannedArm
 
@@ -124,7 +135,7 @@ def main() -> None:
         return
     settings = ["distance=lan", "transport=tls", f"records={RECORDS}"]
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
-    with MysqlLab(plan, knows_clients=True) as lab:
+    with ServerLab(plan, KnowingClients) as lab:
         arms = [arm for arm in plan.arms if not arm.twin]
         with engine(lab.prefix(arms[0])) as wire:
             wire.plan(_plan(lab, arms))
@@ -133,7 +144,7 @@ def main() -> None:
     print_table("MariaDB: connections with a query each, and point selects", measured)
 
 
-def _plan(lab: MysqlLab, arms: list[PlannedArm]) -> Plan:
+def _plan(lab: ServerLab, arms: list[PlannedArm]) -> Plan:
     workloads = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
     return Plan(
         data=Data(records=RECORDS),

@@ -22,9 +22,9 @@ from costof.report import analyse
 from costof.report.result import Result
 from costof.run.experiment import run
 from costof.services import Service
-from costof.services.mysql.lab import MysqlLab
 from costof.services.open import open_service
 from costof.services.replication.lab import ReplicationLab
+from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
@@ -61,7 +61,7 @@ def far_plan(rounds: str) -> Plan:
 def measured(plan: Plan) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.create(plan, Path(folder) / "run")
-        run(plan, open_service(plan, None, None, "run"), ledger, Silent())
+        run(plan, open_service(plan, None, "run"), ledger, Silent())
         return analyse(ledger)
 
 
@@ -103,7 +103,7 @@ def beginnings() -> Iterator[tuple[str, str, str]]:
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))
-    labs: dict[str, Service] = {"the quick lab of MySQL": MysqlLab(quick), "15 members": ReplicationLab(fifteen)}
+    labs: dict[str, Service] = {"the quick lab of MySQL": ServerLab(quick), "15 members": ReplicationLab(fifteen)}
     for name, lab in labs.items():
         seconds: list[float] = []
         with timed(seconds):

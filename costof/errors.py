@@ -86,6 +86,9 @@ class Problem(Enum):
         "{account} may not {actions} in {database} on {target}; nothing was written. Somebody who may grant it says: "
         "{grant}",
     )
+    NO_SERVICE = (EXIT_USAGE, "the study asks for the {what} '{name}', which costof does not know")
+    NO_SUCH_SETTING = (EXIT_USAGE, "the study asks of its service what {protocol} cannot be asked: {detail}")
+    NO_OWN_SERVER = (EXIT_USAGE, "{program} can be asked in a lab only: leave --target out")
     NO_TUNNEL_TO_TARGET = (
         EXIT_USAGE,
         "{levels} can be had in a lab only: costof opens no tunnel to your servers; say --set transport={rest}",

@@ -5,12 +5,14 @@ A field that is None is left out, and the instrument then does as it does by its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import to_json
 
+from costof.errors import CostofError, Problem
 from costof.model import REVEALED, Model
 
 OPERATION_TIMEOUT_MS = 10_000
@@ -54,6 +56,15 @@ class ServiceSettings(Model):
 
     protocol: str
     addresses: list[str] = Field(description="'host:port'; any one that answers is enough.")
+
+    def asking(self, asked: Mapping[str, Any]) -> Self:
+        """The same with what an arm asks of the service. Raises `NO_SUCH_SETTING`."""
+        try:
+            return self.model_validate({**dict(self), **asked})
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise CostofError(Problem.NO_SUCH_SETTING, protocol=self.protocol, detail=detail) from None
 
 
 class Endpoint(Model):

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pkgutil import iter_modules
 
+from costof import programs
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.own_database import Marker
-
-#: The program that a scheme's URLs lead to, by its folder here.
-PROGRAMS = {"mongodb": "mongod", "mongodb+srv": "mongod", "mysql": "mariadb", "mariadb": "mariadb"}
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,16 @@ class Server(ABC):
 def reached(access: Access) -> Iterator[Server]:
     """The server of a URL. Raises `BAD_TARGET`, and what a log-in is refused for."""
     scheme = access.url.partition("://")[0].lower()
-    if scheme not in PROGRAMS:
+    opened = _by_scheme()
+    if scheme not in opened:
         raise CostofError(Problem.BAD_TARGET, study="clean", detail="write it as mongodb://… or mysql://…")
-    opened: Callable[[Access], Iterator[Server]]
-    opened = import_module(f"costof.programs.{PROGRAMS[scheme]}.leftovers").opened
-    yield from opened(access)
+    yield from opened[scheme](access)
+
+
+def _by_scheme() -> dict[str, Callable[[Access], Iterator[Server]]]:
+    """How a server is reached, by the schemes of its URLs: each program says its own (`server.py`)."""
+    modules = [import_module(f"{__package__}.{found.name}") for found in iter_modules(programs.__path__)]
+    return {scheme: module.opened for module in modules for scheme in getattr(module, "URL_SCHEMES", ())}
 
 
 def in_use_here(marker: Marker) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -28,7 +28,7 @@ from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, steal_seconds
 from costof.run.schedule import enough, precision, turns_of_round
-from costof.services import Observation, Service
+from costof.services import Observation, Service, Stage
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
@@ -98,9 +98,9 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
                 progress.stage(f"loading {plan.loads}")
             able = next(arm for arm in plan.arms if state.instruments.measures("wire", arm.name))
             service.prepare(able, state.instruments.load)
-            _prove(state, service.proofs)
+            _prove(state, "start")
             partial = _measure(state)
-            _prove(state, service.last_proofs)
+            _prove(state, "end")
             for text in service.cautions():
                 ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
@@ -114,10 +114,10 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
         ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share)))
 
 
-def _prove(state: _Run, proofs: Callable[[PlannedArm], dict[str, str]]) -> None:
+def _prove(state: _Run, stage: Stage) -> None:
     """What the service itself knows of its arms and links."""
     for arm in state.plan.arms:
-        facts = proofs(arm)
+        facts = state.service.prove(arm, stage)
         if facts:
             state.ledger.append(ProofRecord(arm=arm.name, facts=facts))
     links = state.service.links()
@@ -167,7 +167,7 @@ def _arm_is_lost(state: _Run, name: str) -> bool:
     """Whether the arm's own part of the service is gone; said once in the ledger. The others go on."""
     if name in state.lost_arms:
         return True
-    reason = state.service.lost_arm(state.plan.arm(name))
+    reason = state.service.lost(state.plan.arm(name))
     if reason is None:
         return False
     state.lost_arms.add(name)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
@@ -19,6 +19,7 @@ from costof.lab.round_trips import LinkEvidence
 from costof.study.arms import PlannedArm
 
 LoadData = Callable[[PlannedArm], None]
+Stage = Literal["start", "end"]
 #: What a service knows of itself at one instant; only the service reads it.
 Observation = Any
 
@@ -94,20 +95,10 @@ class Service(ABC):
         """What was measured on the lab's links, where it has some."""
         return []
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What the service itself can prove of an arm before it is measured, such as a tunnel's negotiated cipher.
-
-        Asked when the data is there.
-        """
+    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        """What the service itself can prove of an arm, such as a tunnel's negotiated cipher, or that the data is still
+        sound when the run ends. At the start it is asked when the data is there."""
         return {}
-
-    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What it can prove of an arm once the run is over, such as that the data is still sound."""
-        return {}
-
-    def lost_arm(self, arm: PlannedArm) -> str | None:
-        """Why one arm can no longer be measured though the others can (its tunnel died); None while it can."""
-        return None
 
     def counters(self, server: str) -> Counters:
         """The counters of the member at `server` ('address:port')."""
@@ -133,6 +124,7 @@ class Service(ABC):
         """What a reader must know of these servers, once the run is over."""
         return []
 
-    def lost(self) -> str | None:
-        """Why the service can no longer answer, where it knows; None while it can."""
+    def lost(self, arm: PlannedArm | None = None) -> str | None:
+        """Why the service can no longer answer, where it knows, or why one arm alone cannot be measured (its tunnel
+        died); None while it can."""
         return None

@@ -1,6 +1,6 @@
 """From a plan to the servers it asks: the run's own lab, or the user's target.
 
-A service is found by its name: `lab.py` and `own.py` in `costof/services/<service>/` each have a function `service`. A
+A service is found by its kind: `lab.py` and `own.py` in `costof/services/<kind>/` each have a function `service`. A
 target's takes the `Access`, and `shown` says its URLs without their secrets.
 """
 
@@ -22,14 +22,15 @@ TWO_URLS = frozenset({"http"})
 def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
     """The service of a plan, not yet started. `access` holds the password, which the plan does not.
 
-    Raises `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, and whatever a URL is refused for.
+    Raises `NO_SERVICE`, `NO_OWN_SERVER`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, and
+    whatever a URL is refused for.
     """
     service: Service
     if access is None:
-        service = import_module(f"costof.services.{plan.study.service}.lab").service(plan)
+        service = _module(plan.study, "lab").service(plan)
         return service
     _check_used(plan.study, access)
-    service = _target(plan.study).service(plan, access, run_name)
+    service = _module(plan.study, "own").service(plan, access, run_name)
     _check_plain_arms(plan, service)
     return service
 
@@ -39,13 +40,13 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
     if access is None:
         return None, None
     _check_used(study, access)
-    shown: tuple[str, str | None] = _target(study).shown(access, study.name)
+    shown: tuple[str, str | None] = _module(study, "own").shown(access, study)
     return shown
 
 
 def _check_used(study: Study, access: Access) -> None:
     """Raises for options that a target of this study has no use for."""
-    if study.service not in TWO_URLS:
+    if study.service.kind not in TWO_URLS:
         if access.plain_url is not None:
             raise CostofError(Problem.PLAIN_TARGET_UNUSED)
         return
@@ -56,8 +57,14 @@ def _check_used(study: Study, access: Access) -> None:
             raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)
 
 
-def _target(study: Study) -> ModuleType:
-    return import_module(f"costof.services.{study.service}.own")
+def _module(study: Study, which: str) -> ModuleType:
+    name = f"{__package__}.{study.service.kind}"
+    try:
+        return import_module(f"{name}.{which}")
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise CostofError(Problem.NO_SERVICE, what="kind of service", name=study.service.kind) from None
 
 
 def _check_plain_arms(plan: Plan, service: Service) -> None:

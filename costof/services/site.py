@@ -26,17 +26,17 @@ CLIENT_LOOPBACK = 100
 class Site(Opened):
     """A context manager within a lab's; leave it before the lab.
 
-    `addresses` are those that servers bind on `server`. `apart`: hosts of their own, where root allows it, even when
-    all clients are near, so that near is the same thing in a run with and without far clients.
+    Servers bind addresses on `server`, each a `new_address`. `apart`: hosts of their own, where root allows it, even
+    when all clients are near, so that near is the same thing in a run with and without far clients.
     """
 
-    def __init__(self, lab: Lab, plan: Plan, servers: int = 1, apart: bool = False) -> None:
+    def __init__(self, lab: Lab, plan: Plan, apart: bool = False) -> None:
         self._lab = lab
-        self._servers = servers
         self._network = Network(lab, seed=plan.seed)
         self._names: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._evidence: list[LinkEvidence] = []
+        self._served = 0
         self._round_trips_ms: dict[str, float] = {}
         for arm in plan.arms:
             name = _distance_name(plan, arm)
@@ -51,6 +51,16 @@ class Site(Opened):
             self._make_hosts()
         else:
             self._take_loopback()
+
+    def new_address(self) -> str:
+        """One more address of the servers' host, reached by all clients. Raises `LAB_FAILED`."""
+        if self.server.loopback:
+            self._served += 1
+            return self._lab.address(self._served)
+        address = self._network.served_address(self.server)
+        for link in self._links.values():
+            self._network.route(link.a, address, link)
+        return address
 
     def client(self, arm: PlannedArm) -> Host:
         """The host of the arm's clients."""
@@ -100,14 +110,9 @@ class Site(Opened):
             self._take_loopback()
             return
         self._network.start()
-        self.addresses = [self._network.served_address(self.server) for _ in range(self._servers)]
-        for link in self._links.values():
-            for address in self.addresses:
-                self._network.route(link.a, address, link)
 
     def _take_loopback(self) -> None:
-        self.addresses = [self._lab.address(number + 1) for number in range(self._servers)]
-        self.server = Host("server", None, loopback=self.addresses[0])
+        self.server = Host("server", None, loopback=self._lab.address(1))
         client = Host("client", None, loopback=self._lab.address(CLIENT_LOOPBACK))
         ends = (client.loopback or "", self.server.loopback or "")
         self._links = {name: Link(name, client, self.server, *ends, "loopback", "lo") for name in self._round_trips_ms}

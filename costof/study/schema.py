@@ -18,6 +18,9 @@ from costof.study.published import Published
 Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
+#: The kind of service that is one server program.
+SERVER = "server"
+MODULE_NAME = r"^[a-z][a-z0-9_]*$"
 
 
 #: The level of a factor where a user's own server is taken as it is: it asks for nothing.
@@ -183,12 +186,25 @@ class Profile(Model):
     )
 
 
+class AskedService(Model):
+    """What a study is asked of: a folder of `costof/services/`, and for 'server' a program of `costof/programs/`."""
+
+    kind: str = Field(pattern=MODULE_NAME)
+    program: str | None = Field(default=None, pattern=MODULE_NAME)
+
+    @model_validator(mode="after")
+    def _server_is_of_a_program(self) -> Self:
+        if (self.kind == SERVER) != (self.program is not None):
+            raise ValueError(f"a program goes with kind '{SERVER}', and with no other")
+        return self
+
+
 class Study(Model):
     name: str
     title: str
     question: str
     protection: str = Field(description="What costs, in a sentence such as '… adds 3 ms': 'TLS'.")
-    service: str
+    service: AskedService
     control: dict[str, str]
     factors: dict[str, Factor]
     workloads: dict[str, Workload]

@@ -15,11 +15,11 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
+from costof.programs.mariadb.own import OwnSysbench
 from costof.run.evidence import mismatch
 from costof.services import Service
-from costof.services.encryption.own import EncryptionTarget
+from costof.services.encryption.own import OwnTpcc
 from costof.services.encryption.rules import encrypted_columns
-from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
@@ -36,7 +36,7 @@ HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("
 
 @dataclass(frozen=True)
 class Kind:
-    """What the tests have to know of a service: a new one joins with a `Kind` and a line in `SERVICES`.
+    """What the tests have to know of a service: a new one joins with a line in `SERVICES`.
 
     `counted_as` is the name under which its servers count a connection with TLS 1.3. `operation` is its workload of
     operations on a connection that stands. `apart` are the fields of endpoints in which arms may differ, `proves`
@@ -60,8 +60,8 @@ class Kind:
 MONGODB = Kind("mongodb-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
 REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, apart=("write_concern",))
 MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
-MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=MysqlTarget.PRIVILEGES)
-GATEWAY = Kind(
+MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=OwnSysbench.PRIVILEGES)
+ENCRYPTION = Kind(
     "mysql-column-encryption",
     ("encrypted=direct,0,20", "terminals=8"),
     ("encrypted=direct,0,20",),
@@ -71,7 +71,7 @@ GATEWAY = Kind(
     apart=("addresses", "decryption"),
     proves=(True, True),
     encrypts=True,
-    privileges=EncryptionTarget.PRIVILEGES,
+    privileges=OwnTpcc.PRIVILEGES,
 )
 HTTP = Kind(
     "http-tls-termination",
@@ -115,10 +115,14 @@ def opened(kind: Kind, plan: Plan, access: Access | None = None, **told: bool) -
         yield Standing(kind, plan, service, **told)
 
 
+def in_lab(kind: Kind) -> contextlib.AbstractContextManager[Standing]:
+    return opened(kind, plan_for(kind))
+
+
 @contextlib.contextmanager
 def user_of_a_set() -> Iterator[tuple[str, Path]]:
     """A lab plays the user's replica set: its URL and its CA."""
-    with opened(MONGODB, plan_for(MONGODB)) as playing:
+    with in_lab(MONGODB) as playing:
         end = told(playing.service.endpoint(playing.plan.arms[2]))
         service = end["service"]
         addresses = ",".join(service["addresses"])
@@ -165,15 +169,15 @@ def replication_lab() -> contextlib.AbstractContextManager[Standing]:
 
 
 SERVICES = {
-    "mongodb-lab": lambda: opened(MONGODB, plan_for(MONGODB)),
+    "mongodb-lab": lambda: in_lab(MONGODB),
     "mongodb-target": mongodb_target,
     "replication-lab": replication_lab,
     "replication-target": replication_target,
-    "mysql-lab": lambda: opened(MYSQL, plan_for(MYSQL)),
+    "mysql-lab": lambda: in_lab(MYSQL),
     "mysql-target": lambda: mysql_target(MYSQL),
-    "gateway-lab": lambda: opened(GATEWAY, plan_for(GATEWAY)),
-    "gateway-target": lambda: mysql_target(GATEWAY),
-    "http-lab": lambda: opened(HTTP, plan_for(HTTP)),
+    "encryption-lab": lambda: in_lab(ENCRYPTION),
+    "encryption-target": lambda: mysql_target(ENCRYPTION),
+    "http-lab": lambda: in_lab(HTTP),
     "http-target": http_target,
 }
 
@@ -237,7 +241,7 @@ def test_it_says_what_it_is_and_what_it_writes(standing: Standing) -> None:
     assert described.topology
     assert standing.service.writes()
     assert standing.service.lost() is None
-    assert not any(standing.service.lost_arm(arm) for arm in standing.plan.arms)
+    assert not any(standing.service.lost(arm) for arm in standing.plan.arms)
 
 
 @pytest.mark.parametrize("workload", ["connect", "operation"])
@@ -269,12 +273,12 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
 
 def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
-        proofs = standing.service.proofs(arm)
+        proofs = standing.service.prove(arm, "start")
         if arm.asked.lab.get("tunnel"):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         else:
             assert bool(proofs) == standing.proves
-        assert standing.service.lost_arm(arm) is None
+        assert standing.service.lost(arm) is None
 
 
 def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> None:

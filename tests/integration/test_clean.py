@@ -135,25 +135,25 @@ def test_a_run_on_another_machine_is_known_by_its_lock_or_its_signs_of_life(
         done = theirs.clean(tmp_path, "--yes")
         assert "process 1 on elsewhere" in done.out
         assert "its run holds its lock" in done.out or "its run showed life" in done.out
-        assert service.database in theirs.databases()  # type: ignore[attr-defined]
+        assert service.server.database in theirs.databases()  # type: ignore[attr-defined]
 
 
 def test_a_run_that_has_long_shown_no_life_is_dead(
     mongodb: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with mongodb.run_from_elsewhere(monkeypatch) as service:
-        service._heartbeat.stop()  # type: ignore[attr-defined]
-        kept = service._session.client[service.database]["costof"]  # type: ignore[attr-defined]
+        service.server._heartbeat.stop()  # type: ignore[attr-defined]
+        kept = service.server.session.client[service.server.database]["costof"]  # type: ignore[attr-defined]
         older = [{"$set": {"at": {"$subtract": ["$at", int(DEAD_AFTER_SECONDS * 1000)]}}}]
         kept.update_one({"_id": "alive"}, older)
-        assert f"removed {service.database}" in mongodb.clean(tmp_path, "--yes").out  # type: ignore[attr-defined]
+        assert f"removed {service.server.database}" in mongodb.clean(tmp_path, "--yes").out  # type: ignore[attr-defined]
 
 
 def test_a_run_that_lost_its_connection_takes_its_lock_again(
     mysql: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with mysql.run_from_elsewhere(monkeypatch) as service:
-        session = service._session  # type: ignore[attr-defined]
+        session = service.server.session  # type: ignore[attr-defined]
         ((own,),) = session.ask("SELECT CONNECTION_ID()")
         session.try_to("SELECT RELEASE_ALL_LOCKS()")
         assert "left by run" in mysql.clean(tmp_path).out
@@ -165,7 +165,7 @@ def test_a_run_that_lost_its_connection_takes_its_lock_again(
 
 def test_what_others_have_put_there_stays(mysql: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with mysql.run_from_elsewhere(monkeypatch) as service:
-        session, name = service._session, service.database  # type: ignore[attr-defined]
+        session, name = service.server.session, service.server.database  # type: ignore[attr-defined]
         session.ask(f"CREATE TABLE {name}.theirs (id INT)")
     assert name in mysql.databases()
 

@@ -167,8 +167,8 @@ def test_an_account_that_must_speak_tls_speaks_it_on_both_sides(somebodys: Maria
         with target_of(plan, somebodys, somebodys.ca_file) as service, Engines(plan, service, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
             assert {service.endpoint(arm).transport.kind for arm in plan.arms} == {"tls"}
-            assert all(service.proofs(arm) for arm in plan.arms)
-            assert not any(service.lost_arm(arm) for arm in plan.arms)
+            assert all(service.prove(arm, "start") for arm in plan.arms)
+            assert not any(service.lost(arm) for arm in plan.arms)
     finally:
         somebodys.ask(f"ALTER USER {ADMIN} REQUIRE NONE")
     assert databases(somebodys) == before

@@ -87,16 +87,16 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: EncryptionLab) -> None:
     write_private(path, spoiled.encode())
     assert set(front._process.reload().values()) == {None}
     try:
-        assert "row sample of 9 tables" not in lab.proofs(arm)
-        assert (lab.lost_arm(arm) or "").endswith("came in plaintext")
-        assert all(lab.lost_arm(each) is None for each in lab._plan.arms if each is not arm)
+        assert "row sample of 9 tables" not in lab.prove(arm, "start")
+        assert (lab.lost(arm) or "").endswith("came in plaintext")
+        assert all(lab.lost(each) is None for each in lab._plan.arms if each is not arm)
         assert lab.lost() is None
     finally:
         front._sampled.clear()
         front._contradicted.clear()
         write_private(path, text.encode())
         front._process.reload()
-    assert "row sample of 9 tables" in lab.proofs(arm)
+    assert "row sample of 9 tables" in lab.prove(arm, "start")
 
 
 def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: EncryptionLab) -> None:
@@ -140,7 +140,7 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
         assert "gateway ended in the middle of the run" in (lab.lost() or "")
         assert lab.counters(address) == Counters()
         assert lab.cautions() == []
-        assert lab.last_proofs(lab._plan.controls[0]) == {}
+        assert lab.prove(lab._plan.controls[0], "end") == {}
         lab._lab.kill("mariadb")
         eventually("the notice", lambda: bool(lab._lab.dead()))
         assert "mariadb ended in the middle of the run" in (lab.lost() or "")
@@ -155,8 +155,8 @@ def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> 
         assert any("no CPU share" in caution for caution in lab.cautions())
         with Engines(plan, lab, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
-        assert all(lab.proofs(arm) for arm in plan.arms)
-        assert not any(lab.lost_arm(arm) for arm in plan.arms)
+        assert all(lab.prove(arm, "start") for arm in plan.arms)
+        assert not any(lab.lost(arm) for arm in plan.arms)
 
 
 RUN = """

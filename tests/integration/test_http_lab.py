@@ -56,9 +56,9 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 @contextlib.contextmanager
 def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
     """A connection as the arm's client makes it, on the client's host."""
-    address, port = lab._entry(arm)
+    address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
-    with contextlib.closing(_Connection(lab._site.client, address, port, context)) as connection:
+    with contextlib.closing(_Connection(lab._site.client, address, context)) as connection:
         connection.connect()
         yield connection
 
@@ -85,8 +85,8 @@ def test_every_arm_proves_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm
         if arm.levels.get("suite") == "rc4-sha":
             continue
         lab.arrange(arm)
-        facts = lab.proofs(arm)
-        assert lab.lost_arm(arm) is None
+        facts = lab.prove(arm, "start")
+        assert lab.lost(arm) is None
         termination = arm.levels["termination"]
         assert facts["to the origin"] == ("TLS" if termination in ("reencrypt", "backend") else "plain")
         at_balancer = facts.get("TLS at the balancer")
@@ -115,8 +115,8 @@ def test_an_arm_whose_suite_openssl_lacks_is_lost_alone(lab: HttpLab, arms: list
     old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
     assert old
     for arm in old:
-        assert lab.proofs(arm) == {}
-        assert "could not be proved" in (lab.lost_arm(arm) or "")
+        assert lab.prove(arm, "start") == {}
+        assert "could not be proved" in (lab.lost(arm) or "")
     assert lab.lost() is None
 
 
@@ -177,12 +177,12 @@ def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[Planned
     context = _context(lab.endpoint(arm).transport)
     assert context is not None
     before = counted(lab, arm)
-    address, port = lab._entry(arm)
+    address, _, port = lab._entry(arm).rpartition(":")
     session = None
     for resumed in (False, True):
         plain = lab._site.client.socket()
         plain.settimeout(HANGS_SECONDS)
-        plain.connect((address, port))
+        plain.connect((address, int(port)))
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
@@ -250,10 +250,10 @@ def throttled_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
     with contextlib.ExitStack() as stack:
         context = _context(lab.endpoint(arm).transport)
         assert context is not None
-        address, port = lab._entry(arm)
+        address, _, port = lab._entry(arm).rpartition(":")
         secure = []
         for plain in sockets_of(lab._site.client, 100):
-            plain.connect((address, port))
+            plain.connect((address, int(port)))
             wrapped = context.wrap_socket(plain, server_hostname=address, do_handshake_on_connect=False)
             secure.append(stack.enter_context(wrapped))
         for each in secure:
@@ -274,14 +274,14 @@ def test_ten_thousand_connections_stand_at_a_balancer(lab: HttpLab, arms: list[P
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     arm = next(arm for arm in arms if arm.levels["balancer"] == balancer and arm.control)
     lab.arrange(next(arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels["balancer_cpu"] == "1"))
-    address, port = lab._entry(arm)
+    address, _, port = lab._entry(arm).rpartition(":")
     try:
         with contextlib.ExitStack() as stack:
             standing: list[socket.socket] = []
             for each in sockets_of(lab._site.client, IDLE_CONNECTIONS):
                 stack.enter_context(each)
                 each.settimeout(HANGS_SECONDS)
-                each.connect((address, port))
+                each.connect((address, int(port)))
                 each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 standing.append(each)
             for each in standing:

@@ -31,7 +31,7 @@ def test_a_balancer_that_dies_costs_its_arms_and_the_origin_the_run() -> None:
         eventually("the notice", lambda: lab._lab.dead() != [])
         for arm in plan.arms:
             died = arm.levels["balancer"] == "haproxy" and arm.levels["termination"] != "direct"
-            reason = lab.lost_arm(arm)
+            reason = lab.lost(arm)
             assert (reason is not None) == died
             assert reason is None or "the balancer haproxy ended" in reason
             moved = counted(lab, arm)
@@ -52,8 +52,8 @@ def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: p
         for arm in plan.arms:
             lab.arrange(arm)
             assert lab.prefix(arm) == []
-            assert lab.proofs(arm)
-            assert lab.lost_arm(arm) is None
+            assert lab.prove(arm, "start")
+            assert lab.lost(arm) is None
         assert lab.throttled_seconds() == {}
         (caution,) = lab.cautions()
         assert "haproxy and nginx had no CPU share" in caution
@@ -65,7 +65,7 @@ def test_two_labs_at_once_do_not_meet() -> None:
     with HttpLab(plan) as one, HttpLab(plan) as other:
         for lab in (one, other):
             before = [counted(each, plan.arms[2]) for each in (one, other)]
-            assert lab.proofs(plan.arms[2])["TLS at the balancer"].startswith("TLSv1.3")
+            assert lab.prove(plan.arms[2], "start")["TLS at the balancer"].startswith("TLSv1.3")
             after = [counted(each, plan.arms[2]) for each in (one, other)]
             moved = [now.since(then).connections for now, then in zip(after, before, strict=True)]
             assert moved == [2 * (each is lab) for each in (one, other)]

@@ -11,7 +11,7 @@ import pytest
 from costof.ipc.plan import Workload
 from costof.ipc.process import application
 from costof.lab.lab import is_root
-from costof.services.mongodb.lab import MongodbLab
+from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines, patient_plan
@@ -26,14 +26,14 @@ def plan_for(*settings: str) -> Plan:
     return plan_of("mongodb-tls", "quick", "records=100", *settings)
 
 
-def hosts(lab: MongodbLab, arm: PlannedArm) -> list[str]:
+def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
     return [address.rpartition(":")[0] for address in lab.endpoint(arm).service.addresses]
 
 
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
 def test_every_client_reaches_the_members_it_is_told_of() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
-    with MongodbLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert len({str(hosts(lab, arm)) for arm in plan.arms}) == 1
         assert len({str(lab.prefix(arm)) for arm in plan.arms}) == 2
         assert {link.name for link in lab.links()} == {"lan", f"{FAR_MS:g}ms"}
@@ -46,7 +46,7 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
             assert (total.min_ns / 1e6 >= 3 * FAR_MS) == far, arm.name
 
 
-def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[str, Any]:
+def one_application_query(plan: Plan, lab: ServerLab, arm: PlannedArm) -> dict[str, Any]:
     with application("mongodb", {}, lab.prefix(arm)) as driver:
         asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
         (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
@@ -59,18 +59,19 @@ def one_application_query(plan: Plan, lab: MongodbLab, arm: PlannedArm) -> dict[
 
 def test_near_clients_need_no_hosts_and_every_member_knows_the_users() -> None:
     plan = plan_for("transport=plain,tls")
-    with MongodbLab(plan) as lab:
+    with ServerLab(plan) as lab:
         assert not any(lab.prefix(arm) for arm in plan.arms)
         assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
         assert "on loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         # A login that comes too early fails, and pymongo tries again only at its next heartbeat: the lab then hung.
-        assert not any("Authentication failed" in lab.log(role) for role in lab.process_ids)
+        logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
+        assert not any("Authentication failed" in log for log in logs)
 
 
 def test_what_tls_negotiates_is_what_was_asked_for() -> None:
     plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=rsa-2048,ecdsa-p256", "verify=full,none")
-    with MongodbLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
         for arm in [arm for arm in plan.arms if arm.levels["transport"] == "tls"]:
             lab.arrange(arm)

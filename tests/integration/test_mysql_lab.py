@@ -12,8 +12,8 @@ import pytest
 
 from costof.lab.lab import is_root
 from costof.lab.namespace import FOLDER
-from costof.services.mysql.lab import MysqlLab, keys_to_show
-from costof.services.mysql.tunnels import cipher_of
+from costof.services.server.lab import ServerLab, keys_to_show
+from costof.services.server.tunnels import cipher_of
 from costof.study.arms import PlannedArm
 from costof.study.asked import Asked
 from costof.study.library import load_study
@@ -53,16 +53,16 @@ def arm_of(plan: Plan, transport: str, distance: str = "lan") -> PlannedArm:
 
 
 @pytest.fixture(scope="module")
-def every_level() -> Iterator[tuple[Plan, MysqlLab, Engines]]:
+def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
     suites = "suite=" + ",".join(load_study("mysql-transport").factors["suite"].levels)
     keys = "key=rsa-1024,rsa-2048,rsa-4096,ecdsa-p256"
     plan = plan_for(EVERY_TRANSPORT, suites, keys, "distance=lan")
-    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
         yield plan, lab, engines
 
 
-def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
+def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
     seen = set()
     for arm in plan.arms:
@@ -81,7 +81,7 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, MysqlLab, En
     assert len(seen) == 4 + 2 * 3
 
 
-def test_a_larger_key_costs_more(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
+def test_a_larger_key_costs_more(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
     quickest_ns = {}
     for key in ("rsa-2048", "rsa-4096"):
@@ -91,19 +91,19 @@ def test_a_larger_key_costs_more(every_level: tuple[Plan, MysqlLab, Engines]) ->
     assert quickest_ns["rsa-4096"] > 1.5 * quickest_ns["rsa-2048"]
 
 
-def test_every_tunnel_has_the_cipher_of_its_arm(every_level: tuple[Plan, MysqlLab, Engines]) -> None:
+def test_every_tunnel_has_the_cipher_of_its_arm(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, _ = every_level
     tunnels = {arm.levels["transport"]: arm for arm in plan.arms if cipher_of(arm)}
     assert len(tunnels) == 4
     for level, arm in tunnels.items():
         cipher = cipher_of(arm)
         assert cipher.startswith(level.removeprefix("ssh-"))
-        assert lab.proofs(arm) == {"tunnel cipher": cipher, "tunnel compression": "none"}
-        assert lab.lost_arm(arm) is None
+        assert lab.prove(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
+        assert lab.lost(arm) is None
 
 
 def test_a_tunnels_connections_are_the_servers_and_its_cpu_time_its_own(
-    every_level: tuple[Plan, MysqlLab, Engines],
+    every_level: tuple[Plan, ServerLab, Engines],
 ) -> None:
     plan, lab, engines = every_level
     arm = arm_of(plan, "ssh-aes256-cbc")
@@ -119,7 +119,7 @@ def test_a_tunnels_connections_are_the_servers_and_its_cpu_time_its_own(
 
 def test_an_arm_that_resumes_does_so_after_any_change_of_the_key() -> None:
     plan = plan_for("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off", "distance=lan")
-    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
         for arm in [*plan.protected, *reversed(plan.protected)]:
             lab.arrange(arm)
@@ -150,11 +150,11 @@ def test_the_first_key_is_one_that_every_client_takes(asked: list[str], first: s
 @needs_hosts
 def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
     plan = plan_of("mysql-transport")
-    with MysqlLab(plan) as lab:
+    with ServerLab(plan) as lab:
         links = lab.links()
         for arm in plan.arms:
             assert lab.prefix(arm)
-            assert lab.lost_arm(arm) is None
+            assert lab.lost(arm) is None
     assert {(link.name, link.method) for link in links} == {
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
@@ -170,9 +170,9 @@ def quickest_ms(engines: Engines, arm: PlannedArm) -> float:
 @needs_hosts
 def test_arms_of_several_distances_take_turns_on_one_server() -> None:
     plan = plan_for("distance=lan,20,40", "transport=plain,tls,ssh-aes256-gcm")
-    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
-        services = [lab.endpoint(arm)["service"] for arm in plan.arms if arm.levels["transport"] != "ssh-aes256-gcm"]
+        services = [lab.endpoint(arm).service for arm in plan.arms if arm.levels["transport"] != "ssh-aes256-gcm"]
         assert all(service == services[0] for service in services)
         for distance, milliseconds in (("lan", 0.0), ("20", 20.0), ("40", 40.0)):
             trips = {"plain": 3, "tls": 4, "ssh-aes256-gcm": 2}
@@ -189,12 +189,12 @@ def test_arms_of_several_distances_take_turns_on_one_server() -> None:
 
 def test_a_tunnel_that_dies_is_lost_alone() -> None:
     plan = plan_for("distance=lan", "transport=plain,ssh-aes256-ctr,ssh-aes256-gcm")
-    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
         dying, living = arm_of(plan, "ssh-aes256-ctr"), arm_of(plan, "ssh-aes256-gcm")
         lab._lab.kill("ssh-aes256-ctr-lan")
-        eventually("notice of it", lambda: lab.lost_arm(dying) is not None)
-        assert "tunnel ssh-aes256-ctr-lan ended" in (lab.lost_arm(dying) or "")
+        eventually("notice of it", lambda: lab.lost(dying) is not None)
+        assert "tunnel ssh-aes256-ctr-lan ended" in (lab.lost(dying) or "")
         answer = engines.slice(dying, "connect", 3, 2.0)
         assert answer.operations == 0
         assert answer.errors[0].error_class in ("refused", "reset", "closed")
@@ -202,7 +202,7 @@ def test_a_tunnel_that_dies_is_lost_alone() -> None:
         lab._lab.kill("sshd")
         eventually("the end of sshd", lambda: bool(lab._lab.processes["sshd"].exit_status))
         for arm in (plan.arms[0], living):
-            assert lab.lost_arm(arm) is None
+            assert lab.lost(arm) is None
             assert engines.slice(arm, "connect", 3).operations == 3
         assert lab.lost() is None
         lab._lab.kill("mariadb")
@@ -215,10 +215,10 @@ def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
     other = {"asked": Asked(lab={"tunnel": "no-such-cipher"})}
     arms = [arm.model_copy(update=other if arm.name == "ssh-aes256-cbc" else {}) for arm in plan.arms]
     plan = plan.model_copy(update={"arms": arms})
-    with MysqlLab(plan) as lab, Engines(plan, lab) as engines:
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         broken = arm_of(plan, "ssh-aes256-cbc")
-        assert "no-such-cipher" in (lab.lost_arm(broken) or "")
-        assert lab.proofs(broken) == {}
+        assert "no-such-cipher" in (lab.lost(broken) or "")
+        assert lab.prove(broken, "start") == {}
         error = engines.ready[broken.name].error
         assert error is not None
         assert error.error_class == "refused"
@@ -228,7 +228,7 @@ def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
 
 def test_two_labs_at_once_do_not_meet() -> None:
     plan = plan_for("transport=plain,tls,ssh-aes256-ctr", "distance=lan")
-    with MysqlLab(plan) as one, MysqlLab(plan) as other:
+    with ServerLab(plan) as one, ServerLab(plan) as other:
         for lab in (one, other):
             with Engines(plan, lab) as engines:
                 lab.prepare(plan.arms[0], engines.load)
@@ -237,13 +237,13 @@ def test_two_labs_at_once_do_not_meet() -> None:
 
 RUN = """
 import json, sys
-from costof.services.mysql.lab import MysqlLab
+from costof.services.server.lab import ServerLab
 from costof.lab.namespace import FOLDER
 from costof.lab.lab import descendants_of
 from costof.study.plan import Options, resolve
 from costof.study.library import load_study
 plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=sys.argv[1:]))
-with MysqlLab(plan) as lab:
+with ServerLab(plan) as lab:
     started = list(lab.process_ids.values())
     pids = started + [pid for parent in started for pid in descendants_of(parent)] + lab._site.process_ids()
     hosts = {link.a for link in lab._site._links.values()} | {lab._site.server}

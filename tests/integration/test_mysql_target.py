@@ -12,11 +12,12 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
+from costof.programs.mariadb.own import OwnSysbench
 from costof.programs.mariadb.server import MariadbServer
 from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import MARKER_NAME
-from costof.services.mysql.own import MysqlTarget
 from costof.services.open import open_service
+from costof.services.own import OwnService
 from costof.study.plan import Plan
 from tests.support.engines import Engines
 from tests.support.programs import databases, somebodys_mariadb, url_of, user_of_many_databases
@@ -39,10 +40,10 @@ def small(*settings: str) -> Plan:
     return plan_of("mysql-transport", "quick", *chosen, target="mysql://shown")
 
 
-def target(server: MariadbServer, url: str | None = None, ca_file: Path | None = None) -> MysqlTarget:
+def target(server: MariadbServer, url: str | None = None, ca_file: Path | None = None) -> OwnService[OwnSysbench]:
     access = Access(url or url_of(server), ca_file or server.ca_file, allow_plain=True)
     service = open_service(small(), access, "a-run")
-    assert isinstance(service, MysqlTarget)
+    assert isinstance(service, OwnService)
     return service
 
 
@@ -50,10 +51,10 @@ def test_a_target_is_measured_and_left_as_it_was(server: MariadbServer) -> None:
     before = databases(server)
     plan = small()
     with target(server) as service:
-        assert databases(server) - before == {service.database}
+        assert databases(server) - before == {service.server.database}
         with Engines(plan, service) as engines:
             service.prepare(plan.arms[0], engines.load)
-            counted = server._query(f"SELECT COUNT(*) FROM {service.database}.sbtest1")  # noqa: S608  # our own name
+            counted = server._query(f"SELECT COUNT(*) FROM {service.server.database}.sbtest1")  # noqa: S608  # our own name
             assert counted == ((RECORDS,),)
             assert all(engines.slice(arm, "query", 10).operations == 10 for arm in plan.arms)
         assert not service.cautions()
@@ -82,20 +83,20 @@ def test_every_write_is_told_and_none_is_done_before(server: MariadbServer, tmp_
 
 def test_a_database_that_is_there_is_not_touched(server: MariadbServer) -> None:
     service = target(server)
-    server._query(f"CREATE DATABASE {service.database}")
+    server._query(f"CREATE DATABASE {service.server.database}")
     with pytest.raises(CostofError) as refused, service:
         pass
     assert refused.value.problem is Problem.TARGET_OCCUPIED
-    assert service.database in databases(server)
-    server._query(f"DROP DATABASE {service.database}")
+    assert service.server.database in databases(server)
+    server._query(f"DROP DATABASE {service.server.database}")
 
 
 @pytest.mark.parametrize("spoiled", ["UPDATE {} SET run = 'another'", "DELETE FROM {}", "DROP TABLE {}"])
 def test_without_its_marker_it_is_not_dropped(server: MariadbServer, spoiled: str) -> None:
     with target(server) as service:
-        server._query(spoiled.format(f"{service.database}.{MARKER_NAME}"))
-    assert service.database in databases(server)
-    server._query(f"DROP DATABASE {service.database}")
+        server._query(spoiled.format(f"{service.server.database}.{MARKER_NAME}"))
+    assert service.server.database in databases(server)
+    server._query(f"DROP DATABASE {service.server.database}")
 
 
 def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
@@ -115,7 +116,7 @@ def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
 def test_a_connection_that_the_server_ended_is_opened_again(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
-        ((own,),) = service._session.ask("SELECT CONNECTION_ID()")
+        ((own,),) = service.server.session.ask("SELECT CONNECTION_ID()")
         server._query(f"KILL {own}")
         assert service.counters("any").connections is not None
     assert databases(server) == before

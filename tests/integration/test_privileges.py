@@ -16,9 +16,9 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
+from costof.programs.mariadb.own import OwnSysbench
 from costof.programs.mariadb.server import MariadbServer
-from costof.services.encryption.own import EncryptionTarget
-from costof.services.mysql.own import MysqlTarget
+from costof.services.encryption.own import OwnTpcc
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.engines import Engines
@@ -29,7 +29,7 @@ from .conftest import PASSWORD, Standalone, costof
 
 pytestmark = pytest.mark.servers
 USER = "bench-user"
-STUDIES = {"mysql-transport": MysqlTarget, "mysql-column-encryption": EncryptionTarget}
+STUDIES = {"mysql-transport": OwnSysbench, "mysql-column-encryption": OwnTpcc}
 LACKING = [(study, name) for study, target in STUDIES.items() for name in target.PRIVILEGES]
 
 
@@ -78,7 +78,7 @@ def test_a_privilege_that_is_missing_is_told_before_anything_is_written(
 
 def test_privileges_may_come_by_a_role(server: MariadbServer) -> None:
     server._query("CREATE ROLE bench")
-    server._query(f"GRANT {', '.join(MysqlTarget.PRIVILEGES)} ON `costof\\_%`.* TO bench")
+    server._query(f"GRANT {', '.join(OwnSysbench.PRIVILEGES)} ON `costof\\_%`.* TO bench")
     role = ("GRANT bench TO {user}", "SET DEFAULT ROLE bench FOR {user}")
     with user(server, *role) as url, open_service(small("mysql-transport"), Access(url), "a-run"):
         pass
@@ -100,7 +100,7 @@ def refused(plan: Plan, access: Access) -> CostofError:
 
 
 def test_one_database_is_enough_and_stays_where_it_was_there(server: MariadbServer) -> None:
-    grant = f"GRANT {', '.join(MysqlTarget.PRIVILEGES)} ON `shop\\_bench`.* TO {{user}}"
+    grant = f"GRANT {', '.join(OwnSysbench.PRIVILEGES)} ON `shop\\_bench`.* TO {{user}}"
     plan = small("mysql-transport")
     with user(server, grant) as url:
         access = Access(url, server.ca_file, database="shop_bench", allow_plain=True)

@@ -156,16 +156,16 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
-        assert lab.lost_arm(arm) is None
+        assert lab.lost(arm) is None
         before = lab.observe(arm)
         os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
-        eventually("notice", lambda: lab.lost_arm(arm) is not None)
+        eventually("notice", lambda: lab.lost(arm) is not None)
         # The run goes on to its next turn, and says then which arms have gone.
         lab.arrange(arm)
         judged = lab.judge(arm, before, lab.observe(arm), SliceAnswer.model_construct(elapsed_ns=1, operations=0))
         assert judged.mismatch is not None
-        assert "secondary-1" in (lab.lost_arm(arm) or "")
-        assert lab.lost() == lab.lost_arm(arm)
+        assert "secondary-1" in (lab.lost(arm) or "")
+        assert lab.lost() == lab.lost(arm)
 
 
 def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatc
             assert judged.mismatch is not None
             assert judged.mismatch.startswith("secondary-1 cannot be asked: in STARTUP2")
             # Its set is not lost: slices go on being taken, and thrown out.
-            assert lab.lost_arm(arm) is None
+            assert lab.lost(arm) is None
             assert "in STARTUP2" in (take_slice(lab, arm, attempts=1).mismatch or "")
         eventually("its copy", lambda: lab.observe(arm).fault("primary") is None)
         assert take_slice(lab, arm).mismatch is None

@@ -11,8 +11,8 @@ from costof.errors import CostofError, Problem
 from costof.ipc.answers import SliceAnswer
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.services.mongodb.lab import MongodbLab
 from costof.services.open import open_service
+from costof.services.server.lab import ServerLab
 from tests.integration.conftest import PASSWORD
 from tests.support.programs import eventually
 from tests.support.small_plans import plan_of, replication_plan
@@ -22,22 +22,23 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 
 @pytest.fixture(scope="module")
-def playing() -> Iterator[tuple[MongodbLab, str]]:
+def playing() -> Iterator[tuple[ServerLab, str]]:
     """A lab that plays the user's set, and the hosts part of its URL."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
-    with MongodbLab(plan) as lab:
+    with ServerLab(plan) as lab:
         yield lab, ",".join(lab.endpoint(plan.arms[0]).service.addresses)
 
 
-def user(lab: MongodbLab, name: str, roles: list[str]) -> str:
+def user(lab: ServerLab, name: str, roles: list[str]) -> str:
     everywhere = {"w": 3, "wtimeout": 30_000}
-    lab._set.admin("primary").admin.command("createUser", name, pwd=PASSWORD, roles=roles, writeConcern=everywhere)
+    admin = lab.server.set.admin("primary").admin
+    admin.command("createUser", name, pwd=PASSWORD, roles=roles, writeConcern=everywhere)
     return f"{name}:{PASSWORD}"
 
 
-def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLab, str]) -> None:
+def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[ServerLab, str]) -> None:
     lab, hosts = playing
-    admin: pymongo.MongoClient[dict[str, object]] = lab._set.admin("primary")
+    admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
     plan = replication_plan(target="mongodb://a-user")
     assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
@@ -52,7 +53,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLa
         observed = target.observe(arm)
         judged = target.judge(arm, observed, observed, NOTHING)
         assert judged.mismatch is None
-        assert all(member.address in judged.facts["tree"] for member in lab._set.members)
+        assert all(member.address in judged.facts["tree"] for member in lab.server.set.members)
         assert judged.figures["hops_to_majority"] == 1
         assert "replication_lag_ms" in judged.figures
         assert target.cautions() == []
@@ -60,7 +61,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[MongodbLa
     assert set(admin.list_database_names()) == databases
 
 
-def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tuple[MongodbLab, str]) -> None:
+def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tuple[ServerLab, str]) -> None:
     lab, hosts = playing
     plan = replication_plan(target="mongodb://a-user")
     login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])

@@ -10,8 +10,7 @@ import pytest
 
 from costof.ipc.answers import Phase
 from costof.lab.lab import is_root
-from costof.services.mongodb.lab import MongodbLab
-from costof.services.mysql.lab import MysqlLab
+from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.capture import SYN, Capture, Segment, round_trips
@@ -34,7 +33,7 @@ MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
 @dataclass
 class Far:
     plan: Plan
-    service: MysqlLab | MongodbLab
+    service: ServerLab
     engines: Engines
     expected: dict[str, int]
 
@@ -42,16 +41,16 @@ class Far:
         return Capture(self.service._site.client(arm), int(self.engines.server(arm).rpartition(":")[2]))
 
 
-def far_mysql() -> tuple[Plan, MysqlLab, dict[str, int]]:
+def far_mysql() -> tuple[Plan, ServerLab, dict[str, int]]:
     settings = ["records=100", FAR, "transport=plain,tls", "suite=modern,dhe-rsa-aes256-sha"]
     plan = plan_of("mysql-transport", "quick", *settings)
-    return plan, MysqlLab(plan), MYSQL
+    return plan, ServerLab(plan), MYSQL
 
 
-def far_mongodb() -> tuple[Plan, MongodbLab, dict[str, int]]:
+def far_mongodb() -> tuple[Plan, ServerLab, dict[str, int]]:
     settings = ["records=100", FAR, "tls_version=1.2,1.3"]
     plan = plan_of("mongodb-tls", "quick", *settings)
-    return plan, MongodbLab(plan), MONGODB
+    return plan, ServerLab(plan), MONGODB
 
 
 LABS = {"mysql": far_mysql, "mongodb": far_mongodb}

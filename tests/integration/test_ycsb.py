@@ -18,7 +18,7 @@ from costof.ipc.plan import Arm, ServiceSettings, Workload
 from costof.ipc.process import engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
-from costof.services.mongodb.lab import MongodbLab
+from costof.services.server.lab import ServerLab
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, log_in, running_mariadb
 from tests.support.small_plans import plan_of
@@ -40,19 +40,19 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def replica_set() -> Iterator[MongodbLab]:
+def replica_set() -> Iterator[ServerLab]:
     plan = plan_of("mongodb-tls", "quick", "transport=plain")
-    with MongodbLab(plan) as lab:
+    with ServerLab(plan) as lab:
         yield lab
 
 
-def mongodb(lab: MongodbLab) -> Store:
+def mongodb(lab: ServerLab) -> Store:
     def make(table: str, _fields: int) -> ServiceSettings:
-        service = lab.endpoint(lab._arms[0]).service
+        service = lab.server.client_settings()
         return service.model_copy(update={"collection": table, "read_preference": "primary"})
 
     def rows(table: str) -> Rows:
-        found = lab._set.admin("primary").ycsb[table].find()
+        found = lab.server.set.admin("primary").ycsb[table].find()
         return {row.pop("_id"): {name.upper(): bytes(value) for name, value in row.items()} for row in found}
 
     return Store(make, rows)
@@ -242,7 +242,7 @@ def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
     assert 0 < error.count == 60 - counts(answer)["read"]
 
 
-def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab) -> None:
+def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
     met, unmet = measure(
@@ -254,7 +254,7 @@ def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: MongodbLab)
     assert "Not enough data-bearing nodes" in error.detail
 
 
-def test_a_secondary_is_read_while_the_primary_is_written(replica_set: MongodbLab) -> None:
+def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab) -> None:
     service = (
         mongodb(replica_set).make("apart", 10).model_copy(update={"read_preference": "secondary", "write_concern": 3})
     )
@@ -264,9 +264,9 @@ def test_a_secondary_is_read_while_the_primary_is_written(replica_set: MongodbLa
     assert sorted(answer.evidence["server"].split(",")) == sorted(service.addresses)
 
 
-def test_a_step_down_is_survived(replica_set: MongodbLab) -> None:
+def test_a_step_down_is_survived(replica_set: ServerLab) -> None:
     service = {**mongodb(replica_set).make("stepped", 10), "write_concern": "majority"}
-    primary = replica_set._set.admin("primary")
+    primary = replica_set.server.set.admin("primary")
     enough = threading.Event()
 
     def step_down() -> None:

@@ -33,7 +33,7 @@ from costof.programs.mariadb.server import DATABASE, DEFAULT_KEY, USER, MariadbS
 from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer
 from costof.programs.origin import Listener, OriginProcess
-from costof.services.mongodb.lab import MongodbLab
+from costof.services.server.lab import ServerLab
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 
@@ -62,7 +62,7 @@ class Standing:
 @contextlib.contextmanager
 def standing_mongod() -> Iterator[Standing]:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
-    with MongodbLab(plan) as service:
+    with ServerLab(plan) as service:
         login = service.endpoint(plan.arms[0]).service
         password = login.password.get_secret_value()
         uri = "mongodb://" + ",".join(login.addresses)

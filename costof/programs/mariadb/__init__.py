@@ -1,1 +1,11 @@
-"""MariaDB, and MySQL where a user's own server is one."""
+"""MariaDB, and any server of MySQL's protocol (`costof/programs/server.py`)."""
+
+from costof.programs.mariadb.leftovers import opened
+from costof.programs.mariadb.own import OwnSysbench
+from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.url import SCHEMES as URL_SCHEMES
+
+__all__ = ["URL_SCHEMES", "lab_server", "opened", "own_server"]
+
+lab_server = MariadbServer
+own_server = OwnSysbench

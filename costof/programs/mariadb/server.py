@@ -15,7 +15,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 from pydantic import SecretStr
@@ -27,7 +27,7 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import Counters
+from costof.lab.program import Counters, Description
 from costof.programs.mariadb.binary import (
     OPENSSL_CONFIGURATION,
     SETTINGS,
@@ -40,6 +40,7 @@ from costof.programs.mariadb.binary import (
     sql_folder,
 )
 from costof.programs.mariadb.settings import MysqlSettings
+from costof.programs.server import LabServer, Place
 
 PORT = 3306
 DATABASE = "costof"
@@ -49,13 +50,15 @@ ROLE = "server"
 PROBE_SECONDS = 5.0
 
 
-class MariadbServer:
+class MariadbServer(LabServer):
     """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
 
     `addresses` are where clients reach it, and are in its certificates; `bind` is what it listens on (the first
     address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show, the first one from the
     start. `settings` stand instead of the lab's usual ones.
     """
+
+    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def __init__(
         self,
@@ -88,6 +91,10 @@ class MariadbServer:
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
 
     def start(self) -> None:
         """Make the system tables and the users, start the server and wait until it answers.
@@ -147,18 +154,16 @@ class MariadbServer:
         """The first of its addresses."""
         return self.addresses[0]
 
-    def client_settings(self, address: str | None = None, port: int | None = None) -> MysqlSettings:
-        """For one of its addresses or a tunnel's entrance."""
+    def client_settings(self) -> MysqlSettings:
         return MysqlSettings(
-            addresses=[f"{address or self.address}:{port or self.port}"],
+            addresses=[f"{self.address}:{self.port}"],
             username=USER,
             password=self.password,
             database=DATABASE,
             table=TABLE,
         )
 
-    def create_table(self) -> None:
-        """The table for the data, empty. Raises `LAB_FAILED`."""
+    def make_tables(self) -> None:
         self._query(create_table(DATABASE))
 
     def add_user(self, name: str) -> None:
@@ -195,10 +200,11 @@ class MariadbServer:
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 
-    def counters(self) -> Counters:
+    def counters(self, server: str = "") -> Counters:
         """`Connections` and `Ssl_finished_accepts`, the latter under 'TLS': it does not count by version.
 
-        A connection counts when it is accepted, so that those of the lab's own administration (one) are in it.
+        A connection counts when it is accepted, so that those of the lab's own administration (one) are in it. At every
+        distance and behind every tunnel it is the same server.
         """
         status = self.status("Connections")
         return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
@@ -206,6 +212,12 @@ class MariadbServer:
     def status(self, pattern: str) -> dict[str, str]:
         """`SHOW GLOBAL STATUS LIKE pattern`."""
         return {row[0]: row[1] for row in self._query("SHOW GLOBAL STATUS LIKE %s", pattern)}
+
+    def answers(self, address: str, port: int, host: Host) -> bool:
+        return greets(address, port, host)
+
+    def describe(self) -> Description:
+        return Description(versions={"mariadbd": self.version}, topology="one server", facts=self.facts())
 
     def facts(self) -> dict[str, str]:
         """What of its settings matters to a reader of a result."""

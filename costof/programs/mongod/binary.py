@@ -94,11 +94,3 @@ def _check(what: str, path: Path, expected: str) -> None:
     if found != expected:
         path.unlink()
         raise CostofError(Problem.MONGOD_MISSING, detail=f"{what} has SHA-256 {found}, not {expected}, and was removed")
-
-
-if __name__ == "__main__":
-    # `make setup`: the download happens where somebody waits for a set-up, not in the first run.
-    try:
-        sys.stdout.write(f"mongod {mongod_version(find_mongod())}\n")
-    except CostofError as error:
-        sys.exit(f"costof: {error}")

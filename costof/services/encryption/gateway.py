@@ -190,7 +190,7 @@ class GatewayFront(Opened):
             self._sampled[rules] = self._sample(rules, kept, login)
         return self._sampled[rules]
 
-    def lost_arm(self, arm: PlannedArm) -> str | None:
+    def lost(self, arm: PlannedArm) -> str | None:
         return self._contradicted.get(Rules.of(arm))
 
     def observe(self, arm: PlannedArm) -> Seen:

@@ -18,7 +18,7 @@ from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened
 from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.server import ROLE as SERVER_ROLE
-from costof.services import Judgement, LoadData, Observation, Service
+from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
@@ -98,16 +98,13 @@ class EncryptionLab(Opened, Service):
     def writes(self) -> list[str]:
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What a client without keys receives. An arm that this contradicts is lost."""
+    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        """What a client without keys receives, and at the end what TPC-C's conditions say. An arm that the first
+        contradicts is lost."""
+        if stage == "end":
+            return {} if self.lost() else self._tables.facts()
         account = Login(self._server.address, PORT, USER, self._server.password, self._site.client)
         return self._front.sample(arm, self._rows, account)
-
-    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
-        return {} if self.lost() else self._tables.facts()
-
-    def lost_arm(self, arm: PlannedArm) -> str | None:
-        return self._front.lost_arm(arm)
 
     def counters(self, server: str) -> Counters:
         """Of the end that a client speaks to: the gateway's listener, or the server."""
@@ -136,7 +133,9 @@ class EncryptionLab(Opened, Service):
             counts=judged.counts | {"connections counted by the server": connections},
         )
 
-    def lost(self) -> str | None:
+    def lost(self, arm: PlannedArm | None = None) -> str | None:
+        if arm is not None:
+            return self._front.lost(arm)
         for process in self._lab.dead():
             if process.role == SERVER_ROLE:
                 return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"

@@ -1,15 +1,15 @@
 """A user's own MySQL or MariaDB server behind the gateway, which runs on this machine, and TPC-C's tables there.
 
-The tables are in a database of the run's own (`own_mysql_database.py`); nothing else is touched. The URL's account is
+The tables are in a database of the run's own (`programs/mariadb/own.py`); nothing else is touched. The URL's account is
 the measured one: through the gateway it gets ciphertext and decrypts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from costof.datasets.tpcc import TABLES
 from costof.datasets.tpcc_database import TpccDatabase
@@ -19,89 +19,87 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
+from costof.programs.mariadb.own import OwnMysqlDatabase
 from costof.programs.mariadb.session import tls_context
-from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import told_writes
-from costof.services import Judgement, LoadData, Observation, Service
+from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
-from costof.services.own_mysql import OwnMysqlDatabase
+from costof.services.own import OwnService
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import Study
 
 #: The key of the gateway's own certificate, where the user's account must speak TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
-class EncryptionTarget(OwnMysqlDatabase):
-    """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
+class OwnTpcc(OwnMysqlDatabase):
+    """With TPC-C's tables."""
 
-    measures_cpu = True
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
     TABLES: ClassVar[tuple[str, ...]] = TABLES
 
-    def __init__(self, plan: Plan, access: Access, run_name: str) -> None:
-        super().__init__(plan, access, run_name)
-        self._plan = plan
-        self._tables = TpccDatabase(self._asked, self.database, self._url.shown)
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        try:
-            with ExitStack() as stack:
-                self._open_gateway(stack)
-                self._leave = stack.pop_all()
-        except BaseException:
-            super().__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._leave.close()
-        finally:
-            super().__exit__(kind, error, trace)
-
-    def endpoint(self, arm: PlannedArm) -> Endpoint:
-        transport = self._to_server if Rules.of(arm).direct else self._to_gateway
-        return Endpoint(service=self._front.client_settings(arm, self.client_settings()), transport=transport)
+    def __init__(self, access: Access, study: str, run: str, warehouses: int) -> None:
+        super().__init__(access, study, run, warehouses)
+        self.tables = TpccDatabase(self.ask, self.database, self.shown)
 
     def make_tables(self) -> None:
-        self._tables.make()
+        self.tables.make()
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+    def prepare(self, load: Callable[[], None]) -> None:
         """Raises `TPCC_UNSOUND`."""
-        through = loading_arm(self._plan, arm)
-        self._tables.fill(lambda: load(through))
-
-    def arrange(self, arm: PlannedArm) -> None:
-        self._tables.renew()
+        self.tables.fill(load)
 
     def writes(self) -> list[str]:
-        create, marker, *_, drop = told_writes(self._access.database, self._url.shown, 0, "", "")
-        warehouses, database = self._plan.study.warehouses, self._access.database or "it"
+        create, marker, *_, drop = told_writes(self.chosen, self.shown, 0, "", "")
+        database = self.chosen or "it"
         return [
             create,
             marker,
-            f"create TPC-C's nine tables in {database} and insert {warehouses:,} times {WAREHOUSE}",
+            f"create TPC-C's nine tables in {database} and insert {self.records:,} times {WAREHOUSE}",
             f"insert, update and delete rows of {database} by TPC-C's transactions for as long as the run lasts",
             drop,
         ]
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def cautions(self) -> list[str]:
+        return super().cautions() + self.tables.cautions()
+
+
+class EncryptionTarget(OwnService[OwnTpcc]):
+    """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
+
+    measures_cpu = True
+
+    def __init__(self, plan: Plan, access: Access, server: OwnTpcc) -> None:
+        super().__init__(access, server)
+        self._plan = plan
+
+    def _open(self, stack: ExitStack) -> None:
+        super()._open(stack)
+        self._open_gateway(stack)
+
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        transport = self._to_server if Rules.of(arm).direct else self._to_gateway
+        settings = self._front.client_settings(arm, self.server.client_settings())
+        return Endpoint(service=settings.asking(arm.asked.service), transport=transport)
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        super().prepare(loading_arm(self._plan, arm), load)
+
+    def arrange(self, arm: PlannedArm) -> None:
+        self.server.tables.renew()
+
+    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        if stage == "end":
+            return self.server.tables.facts()
         return self._front.sample(arm, self._rows, self._login(direct=Rules.of(arm).direct))
 
-    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
-        return self._tables.facts()
-
-    def lost_arm(self, arm: PlannedArm) -> str | None:
-        return self._front.lost_arm(arm)
-
-    def lost(self) -> str | None:
+    def lost(self, arm: PlannedArm | None = None) -> str | None:
+        if arm is not None:
+            return self._front.lost(arm)
         status = self._front.ended()
         return None if status is None else f"the gateway ended in the middle of the run (status {status})"
 
@@ -121,9 +119,6 @@ class EncryptionTarget(OwnMysqlDatabase):
             return Judgement()
         return self._front.judge(arm, before, after, answer)
 
-    def cautions(self) -> list[str]:
-        return super().cautions() + self._tables.cautions()
-
     def describe(self) -> Description:
         described = super().describe()
         return Description(
@@ -134,39 +129,40 @@ class EncryptionTarget(OwnMysqlDatabase):
 
     def _open_gateway(self, stack: ExitStack) -> None:
         """The lab holds the gateway's rules, and its supervisor removes them whatever ends us."""
-        lab = stack.enter_context(Lab())
+        lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
         # Both sides of the gateway speak TLS or neither does: MySQL's proofs of a password differ.
-        self._to_server = Transport(kind="tls", ca_file=self._url.ca_file) if self._url.tls else PLAIN
+        self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
-        if self._url.tls:
+        if url.tls:
             certificate = self._authority.issue("gateway", KEY, [address])
-        catalogue = CatalogueAccount(self._url.username, self._url.password)
         position = Position(
-            address, self._server, self.database, catalogue, transport=self._to_server, certificate=certificate
+            address,
+            url.address,
+            self.server.database,
+            CatalogueAccount(url.username, url.password),
+            transport=self._to_server,
+            certificate=certificate,
         )
-        accounts = [Account(self._url.username, "ciphertext", MASTER_KEY)]
+        accounts = [Account(url.username, "ciphertext", MASTER_KEY)]
         self._front = stack.enter_context(GatewayFront(self._plan, lab.folder, position, accounts))
-
-    @property
-    def _server(self) -> str:
-        return self._url.address
 
     def _rows(self) -> Rows:
         with log_in(self._login(direct=True)) as connection:
-            return read_rows(connection, self.database)
+            return read_rows(connection, self.server.database)
 
     def _login(self, direct: bool) -> Login:
-        at = self._url if direct else replace(self._url, ca_file=self._authority.ca_file)
+        at = self.server.url if direct else replace(self.server.url, ca_file=self._authority.ca_file)
         return Login(at.host, at.port, at.username, at.password, tls=tls_context(at) if at.tls else None)
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
-    return EncryptionTarget(plan, access, run_name)
+    server = OwnTpcc(access, plan.study.name, run_name, plan.study.warehouses)
+    return EncryptionTarget(plan, access, server)
 
 
-def shown(access: Access, study: str) -> tuple[str, None]:
+def shown(access: Access, study: Study) -> tuple[str, None]:
     """The URL as plans and reports show it. Raises `BAD_TARGET`."""
-    return parse_mysql_url(access, study).shown, None
+    return OwnTpcc(access, study.name, "", 0).shown, None

@@ -24,7 +24,7 @@ from costof.programs.http import HttpSettings
 from costof.programs.nginx import Nginx
 from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
-from costof.services import LoadData, Service
+from costof.services import LoadData, Service, Stage
 from costof.services.http.setting import Setting
 from costof.services.http.site import BalancedSite
 from costof.study.arms import PlannedArm
@@ -94,8 +94,7 @@ class HttpLab(Opened, Service):
         self._ports = {entrance.name: entrance.port for entrance in entrances}
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        requests = int(arm.asked.service["requests_per_connection"])
-        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH, requests_per_connection=requests)
+        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).asking(arm.asked.service)
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -112,8 +111,10 @@ class HttpLab(Opened, Service):
             setting = Setting.of(arm)
             self._site.resize(str(setting.balancer), setting.balancer_cores or 1.0)
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Where TLS ended for two connections made as the arm makes them. One that contradicts the arm loses it."""
+        if stage == "end":
+            return {}
         try:
             facts, wrong = self._prove(arm)
         except (OSError, http.client.HTTPException) as error:
@@ -122,11 +123,6 @@ class HttpLab(Opened, Service):
         if wrong is not None:
             self._contradicted[arm.name] = wrong
         return facts
-
-    def lost_arm(self, arm: PlannedArm) -> str | None:
-        if arm.name in self._contradicted:
-            return self._contradicted[arm.name]
-        return self._balancers[str(Setting.of(arm).balancer)].why_dead() if not Route.of(arm).direct else None
 
     def counters(self, server: str) -> Counters:
         """Of the end that a client speaks to: a balancer, or the origin where bytes are passed through to it."""
@@ -144,9 +140,14 @@ class HttpLab(Opened, Service):
     def throttled_seconds(self) -> dict[str, float]:
         return {BALANCER_ROLE: self._site.throttled_seconds()} if self._site.shares else {}
 
-    def lost(self) -> str | None:
+    def lost(self, arm: PlannedArm | None = None) -> str | None:
+        if arm is not None:
+            return self._contradicted.get(arm.name) or self._balancer_lost(arm)
         status = self._origin.ended()
         return None if status is None else f"the lab's origin ended in the middle of the run (status {status})"
+
+    def _balancer_lost(self, arm: PlannedArm) -> str | None:
+        return self._balancers[str(Setting.of(arm).balancer)].why_dead() if not Route.of(arm).direct else None
 
     def cautions(self) -> list[str]:
         return (

@@ -21,6 +21,7 @@ from costof.services import LoadData, Service
 from costof.services.http.setting import Setting
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import Study
 from costof.urls import UrlError, check_without_login, query_shown
 
 PORTS = {"https": 443, "http": 80}
@@ -68,9 +69,10 @@ class HttpTarget(Service):
             addresses=[place.address],
             host=place.host,
             path=place.path,
-            requests_per_connection=int(arm.asked.service["requests_per_connection"]),
         )
-        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._ca_file))
+        return Endpoint(
+            service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(self._ca_file)
+        )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """There is no data."""
@@ -102,10 +104,10 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     return HttpTarget(plan, tls, parse_url(access.plain_url, "http", plan.study.name), access.ca_file)
 
 
-def shown(access: Access, study: str) -> tuple[str, str | None]:
+def shown(access: Access, study: Study) -> tuple[str, str | None]:
     """Both URLs as plans and reports show them. Raises `BAD_TARGET`."""
-    plain = access.plain_url and parse_url(access.plain_url, "http", study).url
-    return parse_url(access.url, "https", study).url, plain
+    plain = access.plain_url and parse_url(access.plain_url, "http", study.name).url
+    return parse_url(access.url, "https", study.name).url, plain
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:

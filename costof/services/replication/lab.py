@@ -25,7 +25,7 @@ from costof.lab.round_trips import LinkEvidence
 from costof.model import Model
 from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
-from costof.programs.mongod.settings import MongodbSettings
+from costof.programs.mongod.settings import COLLECTION, MAJORITY, MongodbSettings
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.services.replication.nodes import Distances, Group, NodeNetwork
 from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
@@ -36,7 +36,6 @@ from costof.study.plan import Plan
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-COLLECTION = "usertable"
 #: Roles as CPU time is counted under them, in the members' order.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
 MOST_VOTERS = 7
@@ -147,13 +146,13 @@ class ReplicationLab(Opened, Service):
         settings = MongodbSettings(
             addresses=[member.address for member in members if member.priority],
             replica_set=_set_name(nodes),
-            write_concern=write_concern(arm),
+            write_concern=MAJORITY,
             username="costof",
             password=self._password,
             database=DATABASE,
             collection=COLLECTION,
         )
-        return Endpoint(service=settings, transport=arm.asked.transport_trusting(None))
+        return Endpoint(service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._network.client.prefix
@@ -228,10 +227,9 @@ class ReplicationLab(Opened, Service):
         figures = figures_of(before, after, shaped.voters, answer.operations)
         return Judgement(None, figures | self._cpu_figures(setting, before, after), facts)
 
-    def lost_arm(self, arm: PlannedArm) -> str | None:
-        return self._lost_set(Setting.of(arm).nodes)
-
-    def lost(self) -> str | None:
+    def lost(self, arm: PlannedArm | None = None) -> str | None:
+        if arm is not None:
+            return self._lost_set(Setting.of(arm).nodes)
         reasons = [self._lost_set(nodes) for nodes in self._sets]
         return self._network.lost() or (reasons[0] if all(reasons) else None)
 
@@ -310,12 +308,6 @@ FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden
 
 def service(plan: Plan) -> Service:
     return ReplicationLab(plan)
-
-
-def write_concern(arm: PlannedArm) -> int | str:
-    """A number of members, or a word such as the server's own for most of them."""
-    concern = str(arm.asked.service.get("write_concern", "majority"))
-    return int(concern) if concern.isdigit() else concern
 
 
 def _group(plan: Plan, nodes: int) -> Group:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from contextlib import ExitStack
+from typing import Any
 
 from pymongo.errors import OperationFailure, PyMongoError
 
@@ -11,51 +12,52 @@ from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint, Transport
 from costof.lab.program import Description
 from costof.programs.access import Access
+from costof.programs.mongod.own import OwnMongodb
 from costof.programs.mongod.session import first_words
+from costof.programs.mongod.settings import COLLECTION, MAJORITY
 from costof.programs.own_database import told_writes
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.mongodb.lab import COLLECTION
-from costof.services.mongodb.own import MongodbTarget, shown
-from costof.services.replication.lab import write_concern
+from costof.services.own import OwnService
 from costof.services.replication.readings import SetReading, figures_of, read_status, tree_mismatch
 from costof.services.replication.tree import told
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import Study
 
 
-class ReplicationTarget(MongodbTarget):
+class ReplicationTarget(OwnService[OwnMongodb]):
     """Arms differ in `write_concern`. Who follows whom is a fact of each slice, where the user may read it."""
 
-    def __init__(self, plan: Plan, access: Access, run_name: str) -> None:
-        super().__init__(plan, access, run_name)
+    def __init__(self, access: Access, server: OwnMongodb) -> None:
+        super().__init__(access, server)
+        self._chosen = access.database
         self._tree_hidden: str | None = None
         self._voters: list[str] = []
 
-    def __enter__(self) -> Self:
-        super().__enter__()
-        if not self._hello.get("setName"):
-            self.__exit__(None, None, None)
-            raise CostofError(Problem.NO_REPLICA_SET, target=self._url.shown)
+    def _open(self, stack: ExitStack) -> None:
+        super()._open(stack)
+        if not self.server.hello.get("setName"):
+            raise CostofError(Problem.NO_REPLICA_SET, target=self.server.shown)
         try:
-            members = self._session.client.admin.command("replSetGetConfig")["config"]["members"]
+            members = self._command("replSetGetConfig")["config"]["members"]
             self._voters = [member["host"] for member in members if member["votes"]]
         except PyMongoError as error:
             self._tree_hidden = first_words(error)
-        return self
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        tls = Transport(kind="tls", ca_file=self._url.ca_file)
+        asked = {"read_preference": "primary", "write_concern": MAJORITY, **arm.asked.service}
+        tls = Transport(kind="tls", ca_file=self.server.ca_file)
         return Endpoint(
-            service=self.client_settings("primary", write_concern(arm)),
-            transport=tls if self._url.tls else arm.asked.transport_trusting(None),
+            service=self.server.client_settings().asking(asked),
+            transport=tls if self.server.tls else arm.asked.transport_trusting(None),
         )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """The marker alone: YCSB's load is what is measured."""
-        super().prepare(arm, lambda arm: None)
+        self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
-        create, marker, _, drop = told_writes(self._access.database, self._url.shown, 0, "1 kB", COLLECTION)
+        create, marker, _, drop = told_writes(self._chosen, self.server.shown, 0, "1 kB", COLLECTION)
         each = f"insert records of about 1 kB into its {COLLECTION} for as long as the run lasts"
         return [create, marker, each, drop]
 
@@ -63,7 +65,7 @@ class ReplicationTarget(MongodbTarget):
         if self._tree_hidden is not None:
             return None
         try:
-            return read_status(self._session.client.admin.command("replSetGetStatus"))
+            return read_status(self._command("replSetGetStatus"))
         except OperationFailure as error:
             self._tree_hidden = first_words(error)
             return None
@@ -83,10 +85,15 @@ class ReplicationTarget(MongodbTarget):
         hidden = [Caution.TREE_HIDDEN.text(detail=self._tree_hidden)] if self._tree_hidden else []
         return super().cautions() + hidden
 
+    def _command(self, name: str) -> dict[str, Any]:
+        return self.server.session.client.admin.command(name)
+
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
-    return ReplicationTarget(plan, access, run_name)
+    return ReplicationTarget(access, OwnMongodb(access, plan.study.name, run_name, plan.records))
 
 
-__all__ = ["service", "shown"]
+def shown(access: Access, study: Study) -> tuple[str, None]:
+    """The URL as plans and reports show it. Raises `BAD_TARGET`."""
+    return OwnMongodb(access, study.name, "", 0).shown, None

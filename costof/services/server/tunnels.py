@@ -7,12 +7,14 @@ from functools import partial
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab
-from costof.programs.mariadb.server import greets
-from costof.programs.openssh import SshServer, Tunnel
+from costof.programs.openssh import CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
+from costof.programs.server import LabServer
 from costof.services.site import Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
+#: Of the processes that carry tunnels.
+TUNNEL_ROLES = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
 #: A cipher, by OpenSSH's name, and a distance.
 Key = tuple[str, str]
@@ -24,7 +26,7 @@ def cipher_of(arm: PlannedArm) -> str:
 
 
 class Tunnels:
-    """`start` them when the service behind them answers. One that does not come up is its arms' misfortune alone."""
+    """`start` them when the server behind them answers. One that does not come up is its arms' misfortune alone."""
 
     def __init__(self, lab: Lab, site: Site, arms: Sequence[PlannedArm]) -> None:
         self._lab = lab
@@ -35,20 +37,21 @@ class Tunnels:
         self._failed: dict[Key, str] = {}
         self._sshd: SshServer | None = None
 
-    def start(self, target: tuple[str, int]) -> None:
-        """Stand all of them up to `target`, an address of the servers' host. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+    def start(self, server: LabServer) -> None:
+        """Stand all of them up to a server on the servers' host. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         if not self._arms:
             return
-        self._sshd = SshServer(self._lab, self._site.addresses[0], host=self._site.server)
+        address, _, port = server.client_settings().addresses[0].rpartition(":")
+        self._sshd = SshServer(self._lab, address, host=self._site.server)
         self._sshd.start()
         begun = {}
         for key, arm in self._arms.items():
             cipher, distance = key
             name = f"ssh-{cipher.partition('@')[0]}-{distance}"
             entrance, host = self._listens(key, arm), self._site.client(arm)
-            begun[key] = self._sshd.begin_tunnel(name, cipher, entrance, target, host=host)
+            begun[key] = self._sshd.begin_tunnel(name, cipher, entrance, (address, int(port)), host=host)
         for key, tunnel in begun.items():
-            carries = partial(greets, tunnel.address, tunnel.port, self._site.client(self._arms[key]))
+            carries = partial(server.answers, tunnel.address, tunnel.port, self._site.client(self._arms[key]))
             try:
                 self._sshd.stand(tunnel, carries)
             except CostofError as error:

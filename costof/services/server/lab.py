@@ -1,40 +1,38 @@
-"""The lab of a MySQL study: one MariaDB, reached plainly, by its TLS and by SSH tunnels, from near and far."""
+"""The lab of one server program: one server, reached plainly, by its TLS and by SSH tunnels, from near and far."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from costof.datasets.sysbench import TABLE
 from costof.ipc.plan import Endpoint
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Opened
 from costof.lab.round_trips import LinkEvidence
-from costof.programs.mariadb.server import DATABASE, PORT, ROLE, MariadbServer
-from costof.services import LoadData, Service
-from costof.services.mysql.tunnels import Tunnels
+from costof.programs.server import LabServer, Place, lab_server
+from costof.services import LoadData, Service, Stage
+from costof.services.server.tickets import Tickets
+from costof.services.server.tunnels import TUNNEL_ROLES, Tunnels
 from costof.services.site import Site
-from costof.services.tickets import Tickets
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 
-class MysqlLab(Opened, Service):
-    """All arms use one server process. A tunnel that ends costs its arm alone; the server or a link, the run.
+class ServerLab(Opened, Service):
+    """All arms use one server. A tunnel that ends costs its arm alone; the server or a link, the run.
 
-    `knows_clients`: the server takes clients' certificates of the lab's own `authority`.
+    `program`: another one than the study's. Raises `NO_SERVICE`.
     """
 
     measures_cpu = True
 
-    def __init__(self, plan: Plan, knows_clients: bool = False) -> None:
-        self._knows_clients = knows_clients
+    def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
+        self._program = program or lab_server(plan.study.service.program)
         self._keys = keys_to_show([key for arm in plan.arms if (key := arm.asked.lab.get("key"))])
         self._lab = Lab()
-        # Near clients have a host of their own too, where root allows it: near is the same beside far ones and alone.
-        self._site = Site(self._lab, plan, apart=True)
+        self._site = Site(self._lab, plan, apart=self._program.clients_apart)
         self._tickets = Tickets()
         self._tunnels = Tunnels(self._lab, self._site, plan.arms)
 
@@ -42,41 +40,34 @@ class MysqlLab(Opened, Service):
         stack.enter_context(self._lab)
         stack.enter_context(self._site)
         self.authority = Authority(self._lab.folder / "certificates")
-        self._server = MariadbServer(
-            self._lab,
-            self.authority,
-            self._site.addresses,
-            keys=self._keys,
-            host=self._site.server,
-            knows_clients=self._knows_clients,
-        )
-        stack.callback(self._server.close)
-        self._server.start()
-        # Here and not when it is filled: what measures may look at the table as soon as it connects.
-        self._server.create_table()
-        self._tunnels.start((self._server.address, PORT))
+        place = Place(self._lab, self._site.server, self.authority, self._keys, self._site.new_address)
+        self.server = self._program.at(place)
+        stack.callback(self.server.close)
+        self.server.start()
+        # Here and not when they are filled: what measures may look at the tables as soon as it connects.
+        self.server.make_tables()
+        self._tunnels.start(self.server)
         self._site.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        entrance = self._tunnels.entrance(arm) or (self._server.address, PORT)
-        return Endpoint(
-            service=self._server.client_settings(*entrance),
-            transport=arm.asked.transport_trusting(self.authority.ca_file),
-        )
+        settings = self.server.client_settings().asking(arm.asked.service)
+        if entrance := self._tunnels.entrance(arm):
+            settings = settings.model_copy(update={"addresses": ["{}:{}".format(*entrance)]})
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self.authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._site.client(arm).prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         load(arm)
-        self._server.settle()
+        self.server.settle()
 
     def writes(self) -> list[str]:
-        return [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+        return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
         key = arm.asked.lab.get("key")
-        if key is not None and self._server.show_key(key):
+        if key is not None and self.server.show_key(key):
             self._tickets.void()
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
@@ -85,31 +76,30 @@ class MysqlLab(Opened, Service):
     def links(self) -> list[LinkEvidence]:
         return self._site.links()
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        return self._tunnels.proofs(arm)
-
-    def lost_arm(self, arm: PlannedArm) -> str | None:
-        return self._tunnels.why_lost(arm)
+    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        return self._tunnels.proofs(arm) if stage == "start" else {}
 
     def counters(self, server: str) -> Counters:
-        # At every distance and behind every tunnel it is the same one.
-        return self._server.counters()
+        return self.server.counters(server)
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._site.cpu_seconds()
 
-    def lost(self) -> str | None:
-        # A tunnel is `lost_arm`'s business; and tunnels that stand do without the sshd that let them in.
+    def lost(self, arm: PlannedArm | None = None) -> str | None:
+        if arm is not None:
+            return self._tunnels.why_lost(arm)
         for process in self._lab.dead():
-            if process.role == ROLE:
+            # Tunnels that stand do without the sshd that let them in.
+            if process.role not in TUNNEL_ROLES:
                 return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
         return self._site.lost()
 
     def describe(self) -> Description:
+        described = self.server.describe()
         return Description(
-            versions={"mariadbd": self._server.version, **self._tunnels.versions()},
-            topology=f"one server {self._site.topology()}",
-            facts=self._server.facts() | self._tunnels.facts(),
+            versions=described.versions | self._tunnels.versions(),
+            topology=f"{described.topology} {self._site.topology()}",
+            facts=described.facts | self._tunnels.facts(),
         )
 
     @property
@@ -129,4 +119,5 @@ def keys_to_show(asked: Sequence[str]) -> list[str]:
 
 
 def service(plan: Plan) -> Service:
-    return MysqlLab(plan)
+    """Raises `NO_SERVICE`."""
+    return ServerLab(plan)

@@ -1,4 +1,4 @@
-"""A database of a run's own on a user's own MySQL or MariaDB server, reached by URL: what every target of MySQL does.
+"""A database of a run's own on a user's own MySQL or MariaDB server, reached by URL.
 
 It is somebody's data. All that is written goes into one database, which must not exist or be empty and carries a
 marker; all that is dropped is what the marker says this run has made.
@@ -7,9 +7,11 @@ marker; all that is dropped is what the marker says this run has made.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
@@ -19,14 +21,11 @@ from costof.programs.mariadb.privileges import check_privileges, grant_line
 from costof.programs.mariadb.session import MysqlSession
 from costof.programs.mariadb.settings import MysqlSettings
 from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.own_database import Marker, check_ca_file, own_name
-from costof.services import Service
-from costof.services.plain_arms import barred_by_tls
-from costof.study.arms import PlannedArm
-from costof.study.plan import Plan
+from costof.programs.own_database import Marker, check_ca_file, own_name, told_writes
+from costof.programs.server import OwnServer
 
 
-class OwnMysqlDatabase(Service):
+class OwnMysqlDatabase(OwnServer):
     """Reached for administration as its URL asks; the arms are the engine's to prove."""
 
     #: What the account must be allowed to do in the database.
@@ -34,20 +33,21 @@ class OwnMysqlDatabase(Service):
     #: All that is made there.
     TABLES: ClassVar[tuple[str, ...]]
 
-    def __init__(self, plan: Plan, access: Access, run_name: str) -> None:
-        self._url = parse_mysql_url(access, plan.study.name)
-        self._access = access
-        self._records = plan.records
-        self._run = run_name
-        self.database = own_name(access.database, run_name)
-        self._session = MysqlSession(self._url, again=self._lock_again)
-        self._marked = MarkedDatabase(self._session, self.database)
+    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+        self.url = parse_mysql_url(access, study)
+        self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
+        self.chosen = access.database
+        self.records = records
+        self._run = run
+        self.database = own_name(access.database, run)
+        self.session = MysqlSession(self.url, again=self._lock_again)
+        self._marked = MarkedDatabase(self.session, self.database)
         self._marker: Marker | None = None
         self._counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
-        check_ca_file(self._url.ca_file)
-        self._session.open()
+        check_ca_file(self.ca_file)
+        self.session.open()
         try:
             self._make_database()
         except BaseException:
@@ -65,7 +65,7 @@ class OwnMysqlDatabase(Service):
             if self._marker is not None:
                 self._marked.remove(self._marker)
         finally:
-            self._session.close()
+            self.session.close()
 
     @abstractmethod
     def make_tables(self) -> None:
@@ -83,7 +83,7 @@ class OwnMysqlDatabase(Service):
         return Counters(connections, {"TLS": tls}, shared=True)
 
     def describe(self) -> Description:
-        ((version, words),) = self._asked("SELECT @@version, @@version_comment")
+        ((version, words),) = self.ask("SELECT @@version, @@version_comment")
         return Description(
             versions={"server": f"{version} ({words})"},
             topology="a single server",
@@ -95,48 +95,64 @@ class OwnMysqlDatabase(Service):
         return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
 
     def needs(self) -> list[str]:
-        return [grant_line(self.PRIVILEGES, self._access.database, self._url.username)]
+        return [grant_line(self.PRIVILEGES, self.chosen, self.url.username)]
 
-    def barred(self, arm: PlannedArm) -> str | None:
-        return barred_by_tls(arm, self._url.tls, self._access.allow_plain)
-
-    def client_settings(self, table: str | None = None) -> MysqlSettings:
-        """For a client that asks for the table's records, or for what needs no table."""
+    def client_settings(self) -> MysqlSettings:
         return MysqlSettings(
-            addresses=[self._url.address],
-            username=self._url.username,
-            password=self._url.password,
+            addresses=[self.url.address],
+            username=self.url.username,
+            password=self.url.password,
             database=self.database,
-            table=table,
         )
 
     def _make_database(self) -> None:
         """Here and not when it is filled: a client that is proved logs in to the database."""
         if not self._marked.lock():
             raise self._occupied("is used by another run")
-        exists, chosen = self._marked.exists(), self._access.database
-        if (exists and not chosen) or not self._marked.is_empty():
+        exists = self._marked.exists()
+        if (exists and not self.chosen) or not self._marked.is_empty():
             raise self._occupied("is there already, and this run did not make what it holds")
-        check_privileges(self._session, self.database, self.PRIVILEGES, self._url.shown, chosen)
+        check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
         marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
         if not exists:
             # Atomic: should somebody make it in between, this fails.
-            self._asked(f"CREATE DATABASE `{self.database}`")
+            self.ask(f"CREATE DATABASE `{self.database}`")
         self._marker = marker
         self._marked.mark(marker)
         self.make_tables()
 
     def _occupied(self, what: str) -> CostofError:
-        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self._url.shown, what=what)
+        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
 
     def _lock_again(self) -> None:
         self._marked.lock()
 
     def _status(self, name: str) -> int:
-        rows = self._asked("SHOW GLOBAL STATUS LIKE %s", name)
+        rows = self.ask("SHOW GLOBAL STATUS LIKE %s", name)
         if not rows:
-            raise CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=f"it has no counter {name}")
+            raise CostofError(Problem.TARGET_FAILED, target=self.shown, detail=f"it has no counter {name}")
         return int(rows[0][1])
 
-    def _asked(self, statement: str, *values: object) -> Any:
-        return self._session.ask(statement, *values)
+    def ask(self, statement: str, *values: object) -> Any:
+        return self.session.ask(statement, *values)
+
+
+class OwnSysbench(OwnMysqlDatabase):
+    """With sysbench's table."""
+
+    PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "INDEX")
+    TABLES: ClassVar[tuple[str, ...]] = (TABLE,)
+
+    def client_settings(self) -> MysqlSettings:
+        return super().client_settings().model_copy(update={"table": TABLE})
+
+    def make_tables(self) -> None:
+        self.ask(create_table(self.database))
+
+    def prepare(self, load: Callable[[], None]) -> None:
+        load()
+        for statement in after_load(self.database):
+            self.ask(statement)
+
+    def writes(self) -> list[str]:
+        return told_writes(self.chosen, self.shown, self.records, "200 bytes", TABLE)

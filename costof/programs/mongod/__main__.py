@@ -1,0 +1,14 @@
+"""`make setup`: the download happens where somebody waits for a set-up, not in the first run."""
+
+from __future__ import annotations
+
+import sys
+
+from costof.errors import CostofError
+from costof.programs.mongod.binary import find_mongod, mongod_version
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"mongod {mongod_version(find_mongod())}\n")
+    except CostofError as error:
+        sys.exit(f"costof: {error}")

@@ -1,0 +1,163 @@
+"""What a server program says of itself, so that a study can ask it: a server of a lab's, and a user's own.
+
+A program is a module of this folder. It has `lab_server`, a class of `LabServer`; for users' own servers `own_server`,
+a class of `OwnServer`; and to be cleaned up after there, `URL_SCHEMES` and `opened` (`leftovers.py`). Its name is known
+to the studies that ask for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import ClassVar, Self
+
+from costof.errors import CostofError, Problem
+from costof.ipc.plan import ServiceSettings
+from costof.lab.certificates import Authority
+from costof.lab.host import Host
+from costof.lab.lab import Lab
+from costof.lab.program import Counters, Description
+from costof.programs.access import Access
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server of a lab's stands. `new_address` is one more address of the host that every client reaches.
+
+    `keys` are the kinds of key that it must be able to show, the first of them from the start.
+    """
+
+    lab: Lab
+    host: Host
+    authority: Authority
+    keys: Sequence[str]
+    new_address: Callable[[], str]
+
+
+class LabServer(ABC):
+    """One server of the run's own, or a set of them. It takes plain and TLS, and ends with the lab."""
+
+    #: Whether near clients have a host of their own too, where root allows it, so that near is the same beside far ones
+    #: and alone.
+    clients_apart: ClassVar[bool] = True
+    #: What is written in a run, in words.
+    writes: ClassVar[list[str]]
+
+    @classmethod
+    @abstractmethod
+    def at(cls, place: Place) -> Self:
+        """Not yet started."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+
+    def make_tables(self) -> None:
+        """Empty ones, before any client connects: what measures may look at them at once. Raises `LAB_FAILED`."""
+
+    def close(self) -> None:
+        """Leave the processes to the lab, which ends them."""
+
+    @abstractmethod
+    def client_settings(self) -> ServiceSettings:
+        """For a client that comes by no tunnel."""
+
+    def settle(self) -> None:
+        """What makes the first queries after the load like all later ones. Raises `LAB_FAILED`."""
+
+    @abstractmethod
+    def counters(self, server: str) -> Counters:
+        """Of the member at `server` ('address:port')."""
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """`topology`: what stands, such as 'one server'; where, the lab says."""
+
+    def show_key(self, kind: str) -> bool:
+        """Show a key of this kind from now on. Whether that is a change, which voids the tickets given before."""
+        raise CostofError(Problem.LAB_FAILED, detail="this server keeps the key that it was started with")
+
+    def answers(self, address: str, port: int, host: Host) -> bool:
+        """Whether it is this server that answers a client of `host` there: the condition on which a tunnel stands."""
+        raise CostofError(Problem.LAB_FAILED, detail="whether this server stands behind a tunnel cannot be told")
+
+
+class OwnServer(ABC):
+    """A server of a user's own, and the place for a run's data there. A context manager; leaving it removes the data.
+
+    Made, it has read the URL and reached nothing.
+    """
+
+    #: Its URL without secrets, whether TLS was asked of it, and the authorities that it is held to.
+    shown: str
+    tls: bool
+    ca_file: Path | None
+
+    @abstractmethod
+    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+        """`records` that will be loaded, for what is said of the writes. Raises `BAD_TARGET`, `BAD_DATABASE`."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Raises whatever it refuses, and before anything is written what the account lacks."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @abstractmethod
+    def client_settings(self) -> ServiceSettings: ...
+
+    @abstractmethod
+    def prepare(self, load: Callable[[], None]) -> None:
+        """Make what was not made before, `load` the data, and wait until every member has it."""
+
+    @abstractmethod
+    def writes(self) -> list[str]:
+        """Every write, in words (`--dry-run`)."""
+
+    def needs(self) -> list[str]:
+        """What the account must be allowed to do, and how it is granted (`--dry-run`)."""
+        return []
+
+    def counters(self, server: str) -> Counters:
+        """Of the member at `server` ('address:port'), where the account may read them."""
+        return Counters()
+
+    @abstractmethod
+    def describe(self) -> Description: ...
+
+    def cautions(self) -> list[str]:
+        """What a reader must know of it, once the run is over."""
+        return []
+
+
+def lab_server(program: str | None) -> type[LabServer]:
+    """Raises `NO_SERVICE`."""
+    found: type[LabServer] | None = getattr(_module(program), "lab_server", None)
+    if found is None:
+        raise CostofError(Problem.NO_SERVICE, what="server program", name=program)
+    return found
+
+
+def own_server(program: str | None) -> type[OwnServer]:
+    """Raises `NO_SERVICE`, `NO_OWN_SERVER`."""
+    found: type[OwnServer] | None = getattr(_module(program), "own_server", None)
+    if found is None:
+        raise CostofError(Problem.NO_OWN_SERVER, program=program)
+    return found
+
+
+def _module(program: str | None) -> ModuleType:
+    name = f"{__package__}.{program}"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise CostofError(Problem.NO_SERVICE, what="server program", name=program) from None

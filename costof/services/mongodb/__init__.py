@@ -1,1 +1,0 @@
-"""A MongoDB replica set or single server."""

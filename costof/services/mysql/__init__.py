@@ -1,1 +1,0 @@
-"""One MariaDB or MySQL server, reached in plain, by TLS or by tunnels."""

@@ -1,0 +1,59 @@
+"""A user's own server as a service: what holds whatever program it is, and whatever it is asked."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Generic, TypeVar
+
+from costof.ipc.plan import Endpoint
+from costof.lab.program import Counters, Description
+from costof.lab.resource import Opened
+from costof.programs.access import Access
+from costof.programs.server import OwnServer
+from costof.services import LoadData, Service
+from costof.study.arms import PlannedArm
+
+Own = TypeVar("Own", bound=OwnServer)
+
+
+class OwnService(Opened, Service, Generic[Own]):
+    """Plain arms are not tried where TLS was asked of the server, unless the user allows it."""
+
+    def __init__(self, access: Access, server: Own) -> None:
+        self.server = server
+        self._plain_allowed = access.allow_plain or not server.tls
+
+    def _open(self, stack: ExitStack) -> None:
+        stack.enter_context(self.server)
+
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        return Endpoint(
+            service=self.server.client_settings().asking(arm.asked.service),
+            transport=arm.asked.transport_trusting(self.server.ca_file),
+        )
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        self.server.prepare(lambda: load(arm))
+
+    def writes(self) -> list[str]:
+        return self.server.writes()
+
+    def needs(self) -> list[str]:
+        return self.server.needs()
+
+    def barred(self, arm: PlannedArm) -> str | None:
+        if self._plain_allowed or arm.asked.transport is None or arm.asked.transport.is_tls:
+            return None
+        # Its log-in could be read on the way.
+        return (
+            "TLS was asked of this target, so nothing is said to it in plain; --allow-plain has this arm measured too"
+        )
+
+    def counters(self, server: str) -> Counters:
+        return self.server.counters(server)
+
+    def describe(self) -> Description:
+        return self.server.describe()
+
+    def cautions(self) -> list[str]:
+        return self.server.cautions()

@@ -1,0 +1,28 @@
+"""A user's own server of any program that costof can be a guest on, reached by its URL."""
+
+from __future__ import annotations
+
+from costof.errors import CostofError, Problem
+from costof.programs.access import Access
+from costof.programs.server import own_server
+from costof.services import Service
+from costof.services.own import OwnService
+from costof.services.server.tunnels import cipher_of
+from costof.study.plan import Plan
+from costof.study.schema import Study
+
+
+def service(plan: Plan, access: Access, run_name: str) -> Service:
+    """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_TUNNEL_TO_TARGET`."""
+    server = own_server(plan.study.service.program)
+    factor = plan.study.main_factor
+    tunnels = {arm.levels[factor] for arm in plan.arms if cipher_of(arm)}
+    if tunnels:
+        rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if not cipher_of(arm)))
+        raise CostofError(Problem.NO_TUNNEL_TO_TARGET, levels=", ".join(sorted(tunnels)), rest=rest)
+    return OwnService(access, server(access, plan.study.name, run_name, plan.records))
+
+
+def shown(access: Access, study: Study) -> tuple[str, None]:
+    """The URL as plans and reports show it. Raises `NO_OWN_SERVER`, `BAD_TARGET`."""
+    return own_server(study.service.program)(access, study.name, "", 0).shown, None

@@ -1,0 +1,122 @@
+"""A server program is one module: a study asks for it by its name, and nothing else has to know it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Self
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.ipc.plan import ServiceSettings
+from costof.lab.program import Counters, Description
+from costof.programs.access import Access
+from costof.programs.server import LabServer, Place
+from costof.services.open import open_service, shown_urls
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+from costof.study.schema import Study
+from tests.support.small_plans import plan_of
+
+ECHO_TLS = """
+title = "What does TLS cost an echo?"
+question = "What does TLS cost?"
+protection = "TLS"
+service = { kind = "server", program = "echo" }
+control = { transport = "plain" }
+[factors.transport]
+label = "transport"
+default = ["plain", "tls"]
+[factors.transport.levels]
+plain = { label = "plain", transport.kind = "plain" }
+tls = { label = "TLS", transport.kind = "tls", service.shout = "yes" }
+[workloads.query]
+label = "queries"
+view = "wire"
+kind = "query"
+[metrics]
+[profiles.default]
+description = ""
+budget = "10s"
+precision = 0.05
+rounds = [3, 9]
+slices.query = { operations = 10, seconds = 1 }
+"""
+
+
+class EchoSettings(ServiceSettings):
+    protocol: str = "echo"
+    shout: bool = False
+
+
+class EchoServer(LabServer):
+    writes = ["nothing"]
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls()
+
+    def start(self) -> None: ...
+
+    def client_settings(self) -> EchoSettings:
+        return EchoSettings(addresses=["echo:7"])
+
+    def counters(self, server: str) -> Counters:
+        return Counters()
+
+    def describe(self) -> Description:
+        return Description({}, "one server")
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    module = ModuleType("costof.programs.echo")
+    module.lab_server = EchoServer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    (tmp_path / "echo-tls.toml").write_text(ECHO_TLS)
+    return load_study(str(tmp_path / "echo-tls.toml"))
+
+
+def test_a_lab_is_made_of_the_program_that_a_study_names(study: Study) -> None:
+    assert open_service(resolve(study, Options()), None, "run").writes() == ["nothing"]
+
+
+def test_one_that_is_no_guest_on_users_servers_says_so_in_a_line(study: Study) -> None:
+    for ask in (
+        lambda: shown_urls(study, Access("echo://h")),
+        lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
+    ):
+        with pytest.raises(CostofError, match="echo can be asked in a lab only: leave --target out") as refused:
+            ask()
+        assert refused.value.problem is Problem.NO_OWN_SERVER
+
+
+def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
+    settings = EchoServer().client_settings()
+    assert settings.asking({"shout": "yes"}).shout
+    for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
+        with pytest.raises(CostofError) as refused:
+            settings.asking(wrong)
+        assert refused.value.problem is Problem.NO_SUCH_SETTING
+        assert next(iter(wrong)) in str(refused.value)
+        assert "loud" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("service", "named"), [({"kind": "server", "program": "none_such"}, "none_such"), ({"kind": "none_such"}, "kind")]
+)
+def test_what_costof_does_not_know_is_said_in_a_line(service: dict[str, str], named: str) -> None:
+    plan = plan_of("mysql-transport")
+    told = plan.model_dump() | {"study": plan.study.model_dump() | {"service": service}}
+    with pytest.raises(CostofError, match=named) as refused:
+        open_service(type(plan).model_validate(told), None, "run")
+    assert refused.value.problem is Problem.NO_SERVICE
+
+
+@pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
+def test_a_program_goes_with_the_kind_that_is_one(service: dict[str, str]) -> None:
+    told = load_study("mysql-transport").model_dump() | {"service": service}
+    with pytest.raises(ValueError, match=r"a program goes with|string_pattern|should match"):
+        Study.model_validate(told)
