@@ -1,4 +1,4 @@
-"""Where a chain of programs stands: a host for the clients, one for each program in the middle, and one for the last.
+"""Programs one behind the other: a host for the clients, one for each program in the middle, and one for the last.
 
 ```
 client ──┬── one in the middle ──┬── last
@@ -13,52 +13,35 @@ loopback addresses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.network import Network
-from costof.lab.resource import Opened
+from costof.lab.topology import Topology
 
 
-class ChainedSite(Opened):
-    """A context manager within a lab's; leave it before the lab.
-
-    `cores` is the share of each in the middle, `last_cores` that of the last, if any.
-    """
+class Chain(Topology):
+    """`cores` is the share of each in the middle, `last_cores` that of the last, if any; without root none has one."""
 
     def __init__(
-        self,
-        lab: Lab,
-        middle: Sequence[str],
-        last: str,
-        seed: int,
-        cores: float | None = None,
-        last_cores: float | None = None,
+        self, lab: Lab, middle: Sequence[str], last: str, seed: int, cores: float, last_cores: float | None = None
     ) -> None:
-        self._lab = lab
+        super().__init__(lab, seed)
         self._names = list(middle)
         self._last_name = last
-        self._cores = cores
-        self._last_cores = last_cores
-        self._network = Network(lab, seed=seed)
+        self._cores = cores if self.shares else None
+        self._last_cores = last_cores if self.shares else None
         self.middle: dict[str, Host] = {}
         #: Where clients reach those in the middle.
         self.addresses: dict[str, str] = {}
 
-    def _open(self, stack: ExitStack) -> None:
-        """Make hosts and links. Raises `LAB_FAILED`."""
-        stack.enter_context(self._network)
-        self._make_hosts()
-
-    def topology(self) -> str:
+    def words(self) -> str:
         """Such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
         told = f"a client, {' and '.join(self._names)} and {self._last_name}"
         if self.client.namespace is None:
             return f"{told}, on loopback"
         return f"{told}, each on a host (network namespace) of its own, joined by veth"
 
-    def _make_hosts(self) -> None:
+    def _make(self) -> None:
         network = self._network
         self.client = network.host("client")
         self.last = network.host(self._last_name.split()[-1], cpu_share=self._last_cores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from costof.lab.cpu_share import CpuShare
@@ -34,9 +35,23 @@ class Host:
         """An IPv4 socket on this host, for the process that calls: administration, probes."""
         return socket_in(self.namespace, socket.AF_INET, kind, protocol)
 
+    def resize(self, cores: float) -> None:
+        """Give it so many cores, where it has a share. Raises `LAB_FAILED`."""
+        if self.cpu_share:
+            self.cpu_share.resize(cores)
+
     def cpu_seconds(self) -> float | None:
         """CPU time of all that ran on this host; None when it has no share of its own."""
         return self.cpu_share.cpu_seconds() if self.cpu_share else None
+
+
+def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
+    """Time in which hosts wanted to run and had used their shares up, by role; nothing of those without a share."""
+    found: dict[str, float] = {}
+    for role, host in hosts:
+        if host.cpu_share:
+            found[role] = found.get(role, 0.0) + host.cpu_share.throttled_seconds()
+    return found
 
 
 @dataclass(frozen=True)

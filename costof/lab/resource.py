@@ -1,4 +1,4 @@
-"""What a lab and its sites share: each is a context manager that is made of others."""
+"""What a lab, its topology and a service share: each is a context manager that is made of others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Opened(ABC):
+class Resource(ABC):
     """`_open` enters on a stack what this is made of. All of it is left in reverse order, at the end or where opening
     fails half-way."""
 

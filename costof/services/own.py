@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Opened
+from costof.lab.resource import Resource
 from costof.programs.access import Access
 from costof.programs.server import OwnServer
 from costof.services import LoadData, Service
@@ -16,7 +16,7 @@ from costof.study.arms import PlannedArm
 Own = TypeVar("Own", bound=OwnServer)
 
 
-class OwnService(Opened, Service, Generic[Own]):
+class OwnService(Resource, Service, Generic[Own]):
     """Plain arms are not tried where TLS was asked of the server, unless the user allows it."""
 
     def __init__(self, access: Access, server: Own) -> None:

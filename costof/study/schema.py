@@ -276,6 +276,16 @@ class Study(Model):
         """The factor that says how far the client is, where the study has one."""
         return next((name for name, factor in self.factors.items() if factor.milliseconds), None)
 
+    def distance(self, levels: dict[str, str]) -> str:
+        """The name of the distance that an arm's levels ask for: the level's own.
+
+        A number has one spelling here, since a user may write it in several.
+        """
+        name = self.distance_factor
+        if name is None:
+            return "lan"
+        return levels[name] if levels[name] in self.factors[name].milliseconds else f"{self.round_trip_ms(levels):g}ms"
+
     def round_trip_ms(self, levels: dict[str, str]) -> float:
         """Round-trip time that an arm's levels ask for; 0 where the study knows no distance."""
         name = self.distance_factor

@@ -55,7 +55,9 @@ def arm_of(lab: EncryptionLab, level: str) -> PlannedArm:
 
 def login(lab: EncryptionLab, level: str, account: str) -> Login:
     arm = arm_of(lab, level)
-    return Login(lab._site.addresses["gateway"], lab._front.port(arm), account, lab._server.password, lab._site.client)
+    return Login(
+        lab._chain.addresses["gateway"], lab._front.port(arm), account, lab._server.password, lab._chain.client
+    )
 
 
 def test_an_account_gets_what_its_role_says(lab: EncryptionLab) -> None:
@@ -167,7 +169,7 @@ from costof.study.library import load_study
 from costof.programs.access import Access
 plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
 with EncryptionLab(plan) as lab:
-    hosts = [lab._site.client, lab._site.last, *lab._site.middle.values()]
+    hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
     paths = [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
     told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
     print(json.dumps(told), flush=True)

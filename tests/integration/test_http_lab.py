@@ -58,7 +58,7 @@ def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = No
     """A connection as the arm's client makes it, on the client's host."""
     address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
-    with contextlib.closing(_Connection(lab._site.client, address, context)) as connection:
+    with contextlib.closing(_Connection(lab._chain.client, address, context)) as connection:
         connection.connect()
         yield connection
 
@@ -180,7 +180,7 @@ def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[Planned
     address, _, port = lab._entry(arm).rpartition(":")
     session = None
     for resumed in (False, True):
-        plain = lab._site.client.socket()
+        plain = lab._chain.client.socket()
         plain.settimeout(HANGS_SECONDS)
         plain.connect((address, int(port)))
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
@@ -221,7 +221,7 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
 def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for name in ("haproxy", "nginx"):
-        share = lab._site.balancers[name].cpu_share
+        share = lab._chain.middle[name].cpu_share
         assert share is not None
         for arm in arms:
             if arm.levels["balancer"] == name:
@@ -252,7 +252,7 @@ def throttled_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
         assert context is not None
         address, _, port = lab._entry(arm).rpartition(":")
         secure = []
-        for plain in sockets_of(lab._site.client, 100):
+        for plain in sockets_of(lab._chain.client, 100):
             plain.connect((address, int(port)))
             wrapped = context.wrap_socket(plain, server_hostname=address, do_handshake_on_connect=False)
             secure.append(stack.enter_context(wrapped))
@@ -278,7 +278,7 @@ def test_ten_thousand_connections_stand_at_a_balancer(lab: HttpLab, arms: list[P
     try:
         with contextlib.ExitStack() as stack:
             standing: list[socket.socket] = []
-            for each in sockets_of(lab._site.client, IDLE_CONNECTIONS):
+            for each in sockets_of(lab._chain.client, IDLE_CONNECTIONS):
                 stack.enter_context(each)
                 each.settimeout(HANGS_SECONDS)
                 each.connect((address, int(port)))

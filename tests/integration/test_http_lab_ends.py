@@ -79,7 +79,7 @@ from costof.study.plan import Options, resolve
 from costof.study.library import load_study
 plan = resolve(load_study("http-tls-termination"), Options(settings=["termination=none", "balancer=haproxy,nginx"]))
 with HttpLab(plan) as lab:
-    hosts = [lab._site.client, lab._site.origin, *lab._site.balancers.values()]
+    hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
     paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
     paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
     told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}

@@ -245,8 +245,8 @@ from costof.study.library import load_study
 plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=sys.argv[1:]))
 with ServerLab(plan) as lab:
     started = list(lab.process_ids.values())
-    pids = started + [pid for parent in started for pid in descendants_of(parent)] + lab._site.process_ids()
-    hosts = {link.a for link in lab._site._links.values()} | {lab._site.server}
+    pids = started + [pid for parent in started for pid in descendants_of(parent)] + lab._star.process_ids()
+    hosts = {link.a for link in lab._star._links.values()} | {lab._star.server}
     paths = [str(FOLDER / host.namespace) for host in hosts if host.namespace] + [str(lab._lab.folder)]
     print(json.dumps({"pids": pids, "paths": paths, "prefix": lab.prefix(plan.arms[0])}), flush=True)
     sys.stdin.read()

@@ -119,7 +119,7 @@ def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None
     assert used["primary"] > before["primary"]
     assert {"primary", "secondaries", "hidden"} <= used.keys()
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
-    share = seven._network.share("7-primary")
+    share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
     # Resized from what the set was formed in.
     for name, value in limits(share.hierarchies.version, 0.5).items():
@@ -236,10 +236,10 @@ from costof.services.replication.lab import ReplicationLab
 from tests.support.small_plans import replication_plan
 plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")
 with ReplicationLab(plan) as lab:
-    hosts = [lab._network.client, *lab._network.hosts.values()]
+    hosts = [lab._nodes.client, *lab._nodes.hosts.values()]
     paths = [f"/run/netns/{host.namespace}" for host in hosts] + [str(lab._lab.folder)]
     paths += [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
-    pids = [*lab.process_ids.values(), *lab._network.process_ids()]
+    pids = [*lab.process_ids.values(), *lab._nodes.process_ids()]
     print(json.dumps({"pids": pids, "paths": paths}), flush=True)
     sys.stdin.read()
 """

@@ -9,7 +9,7 @@ from costof.lab import network
 from costof.lab.lab import Lab, is_root
 from costof.lab.round_trips import tcp_round_trip_ms
 from costof.services.replication import nodes
-from costof.services.replication.nodes import Distances, Group, NodeNetwork
+from costof.services.replication.nodes import Distances, Group, Nodes
 from tests.support.programs import HANGS_SECONDS, SHORTER_MS
 
 pytestmark = [
@@ -21,7 +21,7 @@ pytestmark = [
 def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
     near, far = Distances(0.1, 0), Distances(5, 20)
     group = Group(["a", "b", "c"], "c", [near, far])
-    with Lab() as lab, NodeNetwork(lab, 1, [group], cores=2) as standing:
+    with Lab() as lab, Nodes(lab, 1, [group], cores=2) as standing:
         measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
         # A busy machine makes packets later and never earlier, and hardly all of them.
         medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
@@ -45,7 +45,7 @@ def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
                 assert server.recv(10) == b"still here"
 
 
-def quickest_ms(standing: NodeNetwork, node: str) -> float:
+def quickest_ms(standing: Nodes, node: str) -> float:
     """Of twenty handshakes with node a."""
     found = []
     with standing.hosts["a"].socket() as listener:
@@ -63,13 +63,13 @@ def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch:
     for module in (network, nodes):
         monkeypatch.setattr(module, "is_root", lambda: False)
     with Lab() as lab:
-        with NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
+        with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
             assert len(set(near.addresses.values())) == 3
             assert all(address.startswith("127.") for address in near.addresses.values())
             assert not near.shares
         with (
             pytest.raises(CostofError, match="a round trip of 5 ms between nodes needs root") as refused,
-            NodeNetwork(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])], cores=2),
+            Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])], cores=2),
         ):
             pass
         assert refused.value.problem is Problem.NEEDS_ROOT

@@ -38,7 +38,10 @@ class Far:
     expected: dict[str, int]
 
     def capture(self, arm: PlannedArm) -> Capture:
-        return Capture(self.service._site.client(arm), int(self.engines.server(arm).rpartition(":")[2]))
+        return Capture(
+            self.service._star.client(self.plan.study.distance(arm.levels)),
+            int(self.engines.server(arm).rpartition(":")[2]),
+        )
 
 
 def far_mysql() -> tuple[Plan, ServerLab, dict[str, int]]:

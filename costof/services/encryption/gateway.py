@@ -21,7 +21,7 @@ from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import PLAIN, TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
-from costof.lab.resource import Opened
+from costof.lab.resource import Resource
 from costof.model import Model
 from costof.programs.gateway import (
     NO_LIMITS,
@@ -116,7 +116,7 @@ class Seen:
     counters: GatewayListenerCounters | None
 
 
-class GatewayFront(Opened):
+class GatewayFront(Resource):
     """A context manager within a lab's, in whose folder the rules lie. An arm that its sample contradicts is lost."""
 
     def __init__(self, plan: Plan, folder: Path, position: Position, accounts: Iterable[Account]) -> None:

@@ -11,11 +11,11 @@ from costof.errors import Caution
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.certificates import Authority
-from costof.lab.chain import ChainedSite
-from costof.lab.host import Host
-from costof.lab.lab import Lab, is_root
+from costof.lab.chain import Chain
+from costof.lab.host import Host, throttled_seconds
+from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Opened
+from costof.lab.resource import Resource
 from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.server import ROLE as SERVER_ROLE
 from costof.services import Judgement, LoadData, Observation, Service, Stage
@@ -44,7 +44,7 @@ class Reading:
     server_counters: Counters
 
 
-class EncryptionLab(Opened, Service):
+class EncryptionLab(Resource, Service):
     """All arms use one server, and all that do not go directly one gateway. Either's end is the run's."""
 
     measures_cpu = True
@@ -52,17 +52,15 @@ class EncryptionLab(Opened, Service):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lab = Lab()
-        #: Whether server and gateway have the CPU shares that arms ask for: as machines of their own would.
-        self._shares = is_root()
-        cores = {"cores": 1.0, "last_cores": 1.0} if self._shares else {}
-        self._site = ChainedSite(self._lab, [GATEWAY], "a server", plan.seed, **cores)
+        # Server and gateway have CPU shares, as machines of their own would.
+        self._chain = Chain(self._lab, [GATEWAY], "a server", plan.seed, cores=1.0, last_cores=1.0)
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
-        stack.enter_context(self._site)
+        stack.enter_context(self._chain)
         authority = Authority(self._lab.folder / "certificates")
         self._server = MariadbServer(
-            self._lab, authority, [self._site.last_address], host=self._site.last, settings=SETTINGS
+            self._lab, authority, [self._chain.last_address], host=self._chain.last, settings=SETTINGS
         )
         stack.callback(self._server.close)
         self._server.start()
@@ -71,10 +69,10 @@ class EncryptionLab(Opened, Service):
         # Here and not when they are filled: what measures may look at the tables as soon as it connects.
         self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
         self._tables.make()
-        host = self._site.middle[GATEWAY]
+        host = self._chain.middle[GATEWAY]
         server = f"{self._server.address}:{PORT}"
         catalogue = CatalogueAccount(ADMINISTRATOR, self._server.password)
-        position = Position(self._site.addresses[GATEWAY], server, DATABASE, catalogue, host.prefix)
+        position = Position(self._chain.addresses[GATEWAY], server, DATABASE, catalogue, host.prefix)
         self._front = stack.enter_context(GatewayFront(self._plan, self._lab.folder, position, ACCOUNTS))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -82,7 +80,7 @@ class EncryptionLab(Opened, Service):
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        return self._site.client.prefix
+        return self._chain.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """Load TPC-C's tables, past the gateway where an arm goes so. Raises `TPCC_UNSOUND`."""
@@ -103,7 +101,7 @@ class EncryptionLab(Opened, Service):
         contradicts is lost."""
         if stage == "end":
             return {} if self.lost() else self._tables.facts()
-        account = Login(self._server.address, PORT, USER, self._server.password, self._site.client)
+        account = Login(self._server.address, PORT, USER, self._server.password, self._chain.client)
         return self._front.sample(arm, self._rows, account)
 
     def counters(self, server: str) -> Counters:
@@ -112,8 +110,7 @@ class EncryptionLab(Opened, Service):
         return self._server.counters() if counted is None else counted
 
     def throttled_seconds(self) -> dict[str, float]:
-        shares = {role: host.cpu_share for role, host in self._hosts.items()}
-        return {role: share.throttled_seconds() for role, share in shares.items() if share is not None}
+        return throttled_seconds(self._hosts.items())
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
@@ -146,7 +143,7 @@ class EncryptionLab(Opened, Service):
     def cautions(self) -> list[str]:
         shares = (
             []
-            if self._shares
+            if self._chain.shares
             else [Caution.NO_CPU_SHARE.text(hosts="server and gateway", factors="server_cpu and gateway_cpu")]
         )
         return shares if self.lost() else shares + self._tables.cautions()
@@ -154,7 +151,7 @@ class EncryptionLab(Opened, Service):
     def describe(self) -> Description:
         return Description(
             versions={"mariadbd": self._server.version, **self._front.versions()},
-            topology=self._site.topology(),
+            topology=self._chain.words(),
             facts=self._server.facts(),
         )
 
@@ -166,17 +163,16 @@ class EncryptionLab(Opened, Service):
     @property
     def _hosts(self) -> dict[str, Host]:
         """Those with a share, by role."""
-        return {SERVER_ROLE: self._site.last, GATEWAY: self._site.middle[GATEWAY]}
+        return {SERVER_ROLE: self._chain.last, GATEWAY: self._chain.middle[GATEWAY]}
 
     def _give_shares(self, cores: dict[str, float]) -> None:
         for role, host in self._hosts.items():
-            if host.cpu_share is not None:
-                host.cpu_share.resize(cores[role])
+            host.resize(cores[role])
 
     def _rows(self) -> Rows:
         """Past the gateway, as its administrator."""
         with log_in(
-            Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._site.client)
+            Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:
             return read_rows(direct, DATABASE)
 

@@ -13,10 +13,11 @@ from costof import __version__
 from costof.errors import Caution
 from costof.ipc.plan import Endpoint, TlsFiles, Transport
 from costof.lab.certificates import Authority
-from costof.lab.host import Host
+from costof.lab.chain import Chain
+from costof.lab.host import Host, throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Opened
+from costof.lab.resource import Resource
 from costof.programs.balancer import ORIGIN_NAME, PROOF_PATH, Balancer, Entrance
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.haproxy import Haproxy
@@ -26,7 +27,6 @@ from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
 from costof.services import LoadData, Service, Stage
 from costof.services.http.setting import Setting
-from costof.services.http.site import BalancedSite
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
@@ -35,6 +35,13 @@ PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
 PROOF_SECONDS = 10
+# A new connection for each request leaves its port waiting for a minute (TIME_WAIT); an operator who has thousands of
+# them a second says so. Where /proc/sys may not be written, the kernel's own 28,000 ports must do.
+TUNE = """
+cd /proc/sys/net/ipv4
+[ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
+[ ! -w ip_local_port_range ] || echo "10240 65535" >ip_local_port_range
+"""
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Route:
         return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 
-class HttpLab(Opened, Service):
+class HttpLab(Resource, Service):
     """All arms use one origin and one process of each balancer. A balancer that dies costs its arms; the origin, the
     run."""
 
@@ -75,20 +82,21 @@ class HttpLab(Opened, Service):
         self._lab = Lab()
         first_cores = Setting.of(balanced[0]).balancer_cores or 1.0
         names = dict.fromkeys(str(Setting.of(arm).balancer) for arm in balanced)
-        self._site = BalancedSite(self._lab, list(names), first_cores, plan.seed)
+        self._chain = Chain(self._lab, list(names), "an origin", plan.seed, first_cores)
         self._balancers: dict[str, Balancer] = {}
         self._contradicted: dict[str, str] = {}
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
-        stack.enter_context(self._site)
+        stack.enter_context(self._chain)
+        self._tune_hosts()
         self._authority = Authority(self._lab.folder / "certificates")
-        self._origin = stack.enter_context(OriginProcess(self._site.origin.prefix))
+        self._origin = stack.enter_context(OriginProcess(self._chain.last.prefix))
         self._listeners = dict(zip(self._routes, self._listeners_of(self._routes), strict=True))
         self._origin.begin(list(self._listeners.values()))
         entrances = self._entrances_of([route for route in self._routes if not route.direct])
-        for name, host in self._site.balancers.items():
-            balancer = PROGRAMS[name](self._lab, host, self._site.addresses[name], entrances, self._authority.ca_file)
+        for name, host in self._chain.middle.items():
+            balancer = PROGRAMS[name](self._lab, host, self._chain.addresses[name], entrances, self._authority.ca_file)
             balancer.start()
             self._balancers[name] = balancer
         self._ports = {entrance.name: entrance.port for entrance in entrances}
@@ -98,7 +106,7 @@ class HttpLab(Opened, Service):
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        return self._site.client.prefix
+        return self._chain.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """There is no data."""
@@ -109,7 +117,7 @@ class HttpLab(Opened, Service):
     def arrange(self, arm: PlannedArm) -> None:
         if not Route.of(arm).direct:
             setting = Setting.of(arm)
-            self._site.resize(str(setting.balancer), setting.balancer_cores or 1.0)
+            self._chain.middle[str(setting.balancer)].resize(setting.balancer_cores or 1.0)
 
     def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Where TLS ended for two connections made as the arm makes them. One that contradicts the arm loses it."""
@@ -128,7 +136,7 @@ class HttpLab(Opened, Service):
         """Of the end that a client speaks to: a balancer, or the origin where bytes are passed through to it."""
         for name, balancer in self._balancers.items():
             for route in self._routes:
-                if not route.direct and server == f"{self._site.addresses[name]}:{self._ports[route.name]}":
+                if not route.direct and server == f"{self._chain.addresses[name]}:{self._ports[route.name]}":
                     if route.passes_through:
                         return _told(self._taken(route))
                     return balancer.counters(route.name)
@@ -138,7 +146,7 @@ class HttpLab(Opened, Service):
         return self._lab.cpu_seconds() | {ORIGIN_ROLE: self._origin.cpu_seconds()}
 
     def throttled_seconds(self) -> dict[str, float]:
-        return {BALANCER_ROLE: self._site.throttled_seconds()} if self._site.shares else {}
+        return throttled_seconds((BALANCER_ROLE, host) for host in self._chain.middle.values())
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
@@ -152,7 +160,7 @@ class HttpLab(Opened, Service):
     def cautions(self) -> list[str]:
         return (
             []
-            if self._site.shares
+            if self._chain.shares
             else [Caution.NO_CPU_SHARE.text(hosts=" and ".join(self._balancers), factors="balancer_cpu")]
         )
 
@@ -161,7 +169,7 @@ class HttpLab(Opened, Service):
         return Description(
             versions={name: balancer.version for name, balancer in self._balancers.items()}
             | {"origin": f"costof-engine {__version__}"},
-            topology=self._site.topology(),
+            topology=self._chain.words(),
             facts=facts | {"request": f"GET {PATH}"},
         )
 
@@ -170,18 +178,23 @@ class HttpLab(Opened, Service):
         """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()} | {"origin": self._origin.pid}
 
+    def _tune_hosts(self) -> None:
+        for host in (self._chain.client, *self._chain.middle.values()):
+            if host.namespace is not None:
+                self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])
+
     def _listeners_of(self, routes: Iterable[Route]) -> list[Listener]:
-        names = [self._site.origin_address, *self._site.addresses.values(), ORIGIN_NAME]
+        names = [self._chain.last_address, *self._chain.addresses.values(), ORIGIN_NAME]
         return [
             Listener(
-                address=f"{self._site.origin_address}:{FIRST_LISTENER + number}",
+                address=f"{self._chain.last_address}:{FIRST_LISTENER + number}",
                 tls=TlsFiles.of(self._certificate(ORIGIN_NAME, route, names)) if route.tls_at_origin else None,
             )
             for number, route in enumerate(routes)
         ]
 
     def _entrances_of(self, routes: Iterable[Route]) -> list[Entrance]:
-        names = list(self._site.addresses.values())
+        names = list(self._chain.addresses.values())
         return [
             Entrance(
                 name=route.name,
@@ -202,7 +215,7 @@ class HttpLab(Opened, Service):
         """Where the arm's client connects to, 'address:port'."""
         route = Route.of(arm)
         if not route.direct:
-            return f"{self._site.addresses[str(Setting.of(arm).balancer)]}:{self._ports[route.name]}"
+            return f"{self._chain.addresses[str(Setting.of(arm).balancer)]}:{self._ports[route.name]}"
         return self._listeners[route].address
 
     def _taken(self, route: Route) -> ListenerCounters | None:
@@ -228,7 +241,7 @@ class HttpLab(Opened, Service):
     def _ask(self, arm: PlannedArm, path: str) -> str:
         """One request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
         transport = arm.asked.transport_trusting(self._authority.ca_file)
-        asking = _Connection(self._site.client, self._entry(arm), _context(transport))
+        asking = _Connection(self._chain.client, self._entry(arm), _context(transport))
         try:
             asking.request("GET", path, headers={"Connection": "close"})
             response = asking.getresponse()

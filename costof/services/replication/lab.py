@@ -18,16 +18,17 @@ from pymongo.errors import PyMongoError
 from costof.errors import Caution
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
+from costof.lab.host import throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Opened
+from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
 from costof.model import Model
 from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
 from costof.programs.mongod.settings import COLLECTION, MAJORITY, MongodbSettings
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.replication.nodes import Distances, Group, NodeNetwork
+from costof.services.replication.nodes import Distances, Group, Nodes
 from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
 from costof.services.replication.shape import NotArrangedError, ShapedSet
 from costof.services.replication.tree import told
@@ -96,7 +97,7 @@ class Setting(Model):
         return Distances(self.round_trip_ms, self.far_member_ms)
 
 
-class ReplicationLab(Opened, Service):
+class ReplicationLab(Resource, Service):
     """Sets by their number of nodes. A member that dies costs its set's arms; the last set, the run."""
 
     measures_cpu = True
@@ -109,7 +110,7 @@ class ReplicationLab(Opened, Service):
             nodes: _group(plan, nodes) for nodes in dict.fromkeys(Setting.of(arm).nodes for arm in plan.arms)
         }
         self._cores = float(os.cpu_count() or 1)
-        self._network = NodeNetwork(self._lab, plan.seed, list(self._groups.values()), self._cores)
+        self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()), self._cores)
         self._sets: dict[int, _Standing] = {}
         self._measured = next(iter(self._groups))
         self._trouble: str | None = None
@@ -122,10 +123,10 @@ class ReplicationLab(Opened, Service):
         binary = find_mongod()
         self._version = mongod_version(binary)
         stack.enter_context(self._lab)
-        stack.enter_context(self._network)
+        stack.enter_context(self._nodes)
         replica_sets = []
         for nodes, group in self._groups.items():
-            self._network.move(group, Distances(0.0, 0.0))
+            self._nodes.move(group, Distances(0.0, 0.0))
             replica_set = self._replica_set(nodes)
             stack.callback(replica_set.close)
             replica_set.start(binary, OPTIONS, PARAMETERS)
@@ -155,7 +156,7 @@ class ReplicationLab(Opened, Service):
         return Endpoint(service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        return self._network.client.prefix
+        return self._nodes.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         """YCSB's load is what is measured: there is nothing to be there before it."""
@@ -187,7 +188,7 @@ class ReplicationLab(Opened, Service):
             self._give_shares(self._measured, setting.node_cores)
 
     def links(self) -> list[LinkEvidence]:
-        return self._network.links()
+        return self._nodes.links()
 
     def counters(self, server: str) -> Counters:
         return read_counters(self._shaped.admin(server))
@@ -197,15 +198,10 @@ class ReplicationLab(Opened, Service):
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
-        return used | self._network.cpu_seconds()
+        return used | self._nodes.cpu_seconds()
 
     def throttled_seconds(self) -> dict[str, float]:
-        held: dict[str, float] = {}
-        for member in self._shaped.members:
-            share = member.host.cpu_share if member.host else None
-            if share is not None:
-                held[member.role] = held.get(member.role, 0.0) + share.throttled_seconds()
-        return held
+        return throttled_seconds((member.role, member.host) for member in self._shaped.members if member.host)
 
     def observe(self, arm: PlannedArm) -> Observation:
         return self._sets[Setting.of(arm).nodes].shaped.read()
@@ -231,10 +227,10 @@ class ReplicationLab(Opened, Service):
         if arm is not None:
             return self._lost_set(Setting.of(arm).nodes)
         reasons = [self._lost_set(nodes) for nodes in self._sets]
-        return self._network.lost() or (reasons[0] if all(reasons) else None)
+        return self._nodes.lost() or (reasons[0] if all(reasons) else None)
 
     def cautions(self) -> list[str]:
-        told = [] if self._network.shares else [Caution.NO_NODE_SHARES.text()]
+        told = [] if self._nodes.shares else [Caution.NO_NODE_SHARES.text()]
         for nodes, standing in self._sets.items():
             if standing.shaped.deposed:
                 told.append(Caution.PRIMARY_DEPOSED.text(nodes=nodes, times=standing.shaped.deposed))
@@ -242,10 +238,10 @@ class ReplicationLab(Opened, Service):
 
     def describe(self) -> Description:
         sets = "; ".join(f"{nodes} ({_counted(nodes)})" for nodes in self._groups)
-        share = "a CPU share each" if self._network.shares else "no CPU shares"
+        share = "a CPU share each" if self._nodes.shares else "no CPU shares"
         return Description(
             versions={"mongod": self._version},
-            topology=f"replica sets of {sets}; {self._network.topology()}, {share}",
+            topology=f"replica sets of {sets}; {self._nodes.words()}, {share}",
             facts={"read preference": "primary", "authentication": "SCRAM-SHA-256", **_settings()},
         )
 
@@ -263,8 +259,8 @@ class ReplicationLab(Opened, Service):
             Member(
                 name,
                 role,
-                self._network.addresses[f"{nodes}-{name}"],
-                host=self._network.hosts[f"{nodes}-{name}"],
+                self._nodes.addresses[f"{nodes}-{name}"],
+                host=self._nodes.hosts[f"{nodes}-{name}"],
                 priority={PRIMARY: 2, SECONDARIES: 1}.get(role, 0),
                 hidden=role == HIDDEN,
                 votes=0 if role == READ_ONLY else 1,
@@ -275,12 +271,12 @@ class ReplicationLab(Opened, Service):
 
     def _give_shares(self, nodes: int, cores: float) -> None:
         for member in self._sets[nodes].shaped.members:
-            if member.host and member.host.cpu_share:
-                member.host.cpu_share.resize(cores)
+            if member.host:
+                member.host.resize(cores)
 
     def _move(self, standing: _Standing, distances: Distances) -> None:
         if standing.distances != distances:
-            self._network.move(standing.group, distances)
+            self._nodes.move(standing.group, distances)
             standing.distances = distances
 
     def _lost_set(self, nodes: int) -> str | None:
@@ -293,7 +289,7 @@ class ReplicationLab(Opened, Service):
 
         Of the time between the readings, in which the time was used: the slice alone is a little shorter.
         """
-        cores = setting.node_cores if self._network.shares else 1.0
+        cores = setting.node_cores if self._nodes.shares else 1.0
         seconds = (after.at - before.at) * cores
         used: dict[str, list[float]] = {}
         for member in self._sets[setting.nodes].shaped.members:

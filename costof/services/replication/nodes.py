@@ -12,16 +12,13 @@ far from the client.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from costof.errors import CostofError, Problem
-from costof.lab.cpu_share import CpuShare
 from costof.lab.host import Host, Link
-from costof.lab.lab import Lab, is_root
-from costof.lab.network import Network
-from costof.lab.resource import Opened
+from costof.lab.lab import Lab
 from costof.lab.round_trips import LinkEvidence, measured
+from costof.lab.topology import Topology
 
 # What veth and a router cost by themselves is less (docs/architecture.md): no delay is put on top of it.
 NEAR_MS = 0.1
@@ -54,67 +51,39 @@ class Group:
     distances: Sequence[Distances]
 
 
-class NodeNetwork(Opened):
-    """A context manager within a lab's; leave it before the lab.
-
-    With root every node has a CPU share: of `cores` at first, enough to form a set in, and later of what `resize` says.
-    """
+class Nodes(Topology):
+    """With root every node has a CPU share: of `cores` at first, enough to form a set in."""
 
     def __init__(self, lab: Lab, seed: int, groups: Sequence[Group], cores: float) -> None:
+        super().__init__(lab, seed)
         self._groups = groups
         self._cores = cores
-        self._network = Network(lab, seed=seed)
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, str] = {}
         self._routers: dict[Distances | None, Host] = {}
         self._links: dict[tuple[str, Distances | None], Link] = {}
-        self._evidence: list[LinkEvidence] = []
-
-    def _open(self, stack: ExitStack) -> None:
-        """Make hosts and links, and measure them. Raises `NEEDS_ROOT` for distances without root, `LAB_FAILED`."""
-        stack.enter_context(self._network)
-        if is_root():
-            self._make()
-            self._measure()
-        else:
-            self._take_loopback()
-
-    @property
-    def shares(self) -> bool:
-        """Whether hosts have CPU shares: with root."""
-        return is_root()
-
-    def share(self, node: str) -> CpuShare | None:
-        return self.hosts[node].cpu_share
 
     def move(self, group: Group, distances: Distances) -> None:
         """Put the nodes of a group this far from each other. Connections between them stay. Raises `LAB_FAILED`."""
-        if is_root():
+        if self.shares:
             self._network.configure("moving nodes", [self._way(node, distances) for node in group.nodes])
 
-    def links(self) -> list[LinkEvidence]:
-        """What was measured between nodes."""
-        return self._evidence
-
-    def cpu_seconds(self) -> dict[str, float]:
-        """Of what carries the links, where a process does."""
-        return self._network.cpu_by_role()
-
-    def lost(self) -> str | None:
-        return self._network.lost()
-
-    def process_ids(self) -> list[int]:
-        """Of what carries the links."""
-        return self._network.process_ids()
-
-    def topology(self) -> str:
+    def words(self) -> str:
         """Such as 'each member on a host (network namespace) of its own, joined by a router (veth, engine)'."""
-        if not is_root():
+        if not self.shares:
             return "all members on loopback"
         kinds = ", ".join(sorted({link.kind for link in self._links.values()}))
         return f"each member on a host (network namespace) of its own, joined by a router ({kinds})"
 
     def _make(self) -> None:
+        """And measure them."""
+        if self.shares:
+            self._make_hosts()
+            self._measure()
+        else:
+            self._take_loopback()
+
+    def _make_hosts(self) -> None:
         self.client = self._network.host("client")
         switch = self._router(None)
         link = self._network.link(self.client, switch, "client")

@@ -9,18 +9,18 @@ from costof.ipc.plan import Endpoint
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Opened
+from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
+from costof.lab.star import Star
 from costof.programs.server import LabServer, Place, lab_server
 from costof.services import LoadData, Service, Stage
 from costof.services.server.tickets import Tickets
-from costof.services.server.tunnels import TUNNEL_ROLES, Tunnels
-from costof.services.site import Site
+from costof.services.server.tunnels import TUNNEL_ROLES, Tunnels, cipher_of
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 
-class ServerLab(Opened, Service):
+class ServerLab(Resource, Service):
     """All arms use one server. A tunnel that ends costs its arm alone; the server or a link, the run.
 
     `program`: another one than the study's. Raises `NO_SERVICE`.
@@ -32,22 +32,25 @@ class ServerLab(Opened, Service):
         self._program = program or lab_server(plan.study.service.program)
         self._keys = keys_to_show([key for arm in plan.arms if (key := arm.asked.lab.get("key"))])
         self._lab = Lab()
-        self._site = Site(self._lab, plan, apart=self._program.clients_apart)
+        self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
+        round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
+        self._star = Star(self._lab, round_trips, plan.seed, apart=self._program.clients_apart)
         self._tickets = Tickets()
-        self._tunnels = Tunnels(self._lab, self._site, plan.arms)
+        asked = {arm.name: (cipher, self._distances[arm.name]) for arm in plan.arms if (cipher := cipher_of(arm))}
+        self._tunnels = Tunnels(self._lab, self._star, asked)
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
-        stack.enter_context(self._site)
+        stack.enter_context(self._star)
         self.authority = Authority(self._lab.folder / "certificates")
-        place = Place(self._lab, self._site.server, self.authority, self._keys, self._site.new_address)
+        place = Place(self._lab, self._star.server, self.authority, self._keys, self._star.new_address)
         self.server = self._program.at(place)
         stack.callback(self.server.close)
         self.server.start()
         # Here and not when they are filled: what measures may look at the tables as soon as it connects.
         self.server.make_tables()
         self._tunnels.start(self.server)
-        self._site.measure()
+        self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self.server.client_settings().asking(arm.asked.service)
@@ -56,7 +59,7 @@ class ServerLab(Opened, Service):
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(self.authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        return self._site.client(arm).prefix
+        return self._star.client(self._distances[arm.name]).prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         load(arm)
@@ -74,7 +77,7 @@ class ServerLab(Opened, Service):
         return self._tickets.renew(arm)
 
     def links(self) -> list[LinkEvidence]:
-        return self._site.links()
+        return self._star.links()
 
     def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         return self._tunnels.proofs(arm) if stage == "start" else {}
@@ -83,7 +86,7 @@ class ServerLab(Opened, Service):
         return self.server.counters(server)
 
     def cpu_seconds(self) -> dict[str, float]:
-        return self._lab.cpu_seconds() | self._site.cpu_seconds()
+        return self._lab.cpu_seconds() | self._star.cpu_seconds()
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
@@ -92,13 +95,13 @@ class ServerLab(Opened, Service):
             # Tunnels that stand do without the sshd that let them in.
             if process.role not in TUNNEL_ROLES:
                 return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
-        return self._site.lost()
+        return self._star.lost()
 
     def describe(self) -> Description:
         described = self.server.describe()
         return Description(
             versions=described.versions | self._tunnels.versions(),
-            topology=f"{described.topology} {self._site.topology()}",
+            topology=f"{described.topology} {self._star.words()}",
             facts=described.facts | self._tunnels.facts(),
         )
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab
+from costof.lab.star import Star
 from costof.programs.openssh import CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
 from costof.programs.server import LabServer
-from costof.services.site import Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
@@ -18,6 +18,7 @@ TUNNEL_ROLES = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
 #: A cipher, by OpenSSH's name, and a distance.
 Key = tuple[str, str]
+NO_TUNNEL: Key = ("", "")
 
 
 def cipher_of(arm: PlannedArm) -> str:
@@ -26,32 +27,34 @@ def cipher_of(arm: PlannedArm) -> str:
 
 
 class Tunnels:
-    """`start` them when the server behind them answers. One that does not come up is its arms' misfortune alone."""
+    """Those that arms have `asked` for, by the arms' names. `start` them when the server behind them answers.
 
-    def __init__(self, lab: Lab, site: Site, arms: Sequence[PlannedArm]) -> None:
+    One that does not come up is its arms' misfortune alone.
+    """
+
+    def __init__(self, lab: Lab, star: Star, asked: Mapping[str, Key]) -> None:
         self._lab = lab
-        self._site = site
-        self._arms = {self._key(arm): arm for arm in arms if cipher_of(arm)}
-        self._ports = {key: FIRST_PORT + number for number, key in enumerate(self._arms)}
+        self._star = star
+        self._asked = asked
+        self._ports = {key: FIRST_PORT + number for number, key in enumerate(dict.fromkeys(asked.values()))}
         self._standing: dict[Key, Tunnel] = {}
         self._failed: dict[Key, str] = {}
         self._sshd: SshServer | None = None
 
     def start(self, server: LabServer) -> None:
         """Stand all of them up to a server on the servers' host. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
-        if not self._arms:
+        if not self._asked:
             return
         address, _, port = server.client_settings().addresses[0].rpartition(":")
-        self._sshd = SshServer(self._lab, address, host=self._site.server)
+        self._sshd = SshServer(self._lab, address, host=self._star.server)
         self._sshd.start()
         begun = {}
-        for key, arm in self._arms.items():
-            cipher, distance = key
+        for cipher, distance in self._ports:
             name = f"ssh-{cipher.partition('@')[0]}-{distance}"
-            entrance, host = self._listens(key, arm), self._site.client(arm)
-            begun[key] = self._sshd.begin_tunnel(name, cipher, entrance, (address, int(port)), host=host)
+            entrance, host = self._listens((cipher, distance)), self._star.client(distance)
+            begun[cipher, distance] = self._sshd.begin_tunnel(name, cipher, entrance, (address, int(port)), host=host)
         for key, tunnel in begun.items():
-            carries = partial(server.answers, tunnel.address, tunnel.port, self._site.client(self._arms[key]))
+            carries = partial(server.answers, tunnel.address, tunnel.port, self._star.client(key[1]))
             try:
                 self._sshd.stand(tunnel, carries)
             except CostofError as error:
@@ -63,12 +66,12 @@ class Tunnels:
 
     def entrance(self, arm: PlannedArm) -> tuple[str, int] | None:
         """Address and port on the client's host where an arm's tunnel begins; None for an arm without one."""
-        key = self._key(arm)
-        return self._listens(key, self._arms[key]) if key in self._arms else None
+        key = self._asked.get(arm.name)
+        return self._listens(key) if key else None
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         """What the client's own log says was negotiated, both ways."""
-        tunnel = self._standing.get(self._key(arm))
+        tunnel = self._of(arm)
         if tunnel is None:
             return {}
         ciphers, compressions = tunnel.negotiated()
@@ -79,9 +82,8 @@ class Tunnels:
 
     def why_lost(self, arm: PlannedArm) -> str | None:
         """Why nothing goes through an arm's tunnel; None while it stands, and for an arm without one."""
-        key = self._key(arm)
-        tunnel = self._standing.get(key)
-        return tunnel.why_dead() if tunnel else self._failed.get(key)
+        tunnel = self._of(arm)
+        return tunnel.why_dead() if tunnel else self._failed.get(self._asked.get(arm.name, NO_TUNNEL))
 
     def process_ids(self) -> dict[str, int]:
         """Pids of the clients that stand, by the tunnel's name."""
@@ -93,8 +95,8 @@ class Tunnels:
     def facts(self) -> dict[str, str]:
         return self._sshd.facts() if self._sshd else {}
 
-    def _key(self, arm: PlannedArm) -> Key:
-        return cipher_of(arm), self._site.distance(arm)
+    def _of(self, arm: PlannedArm) -> Tunnel | None:
+        return self._standing.get(self._asked.get(arm.name, NO_TUNNEL))
 
-    def _listens(self, key: Key, arm: PlannedArm) -> tuple[str, int]:
-        return self._site.client_address(arm), self._ports[key]
+    def _listens(self, key: Key) -> tuple[str, int]:
+        return self._star.client_address(key[1]), self._ports[key]

@@ -1,0 +1,91 @@
+"""Clients around servers: a host for the servers, and one for the clients of each distance.
+
+The servers keep one set of addresses whatever the distance, so that a replica set announces addresses that every
+client can use, and clients of one distance differ in nothing that is here. A clients' host has one link to the servers'
+host, and a route over it to their addresses.
+
+Without root, and in a lab that can do without hosts of its own while all clients are near, both are loopback addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from costof.lab.host import Host, Link
+from costof.lab.lab import Lab
+from costof.lab.round_trips import measured
+from costof.lab.topology import Topology
+
+# Servers take the first loopback addresses of the lab, so that they are where they would be without a distance.
+CLIENT_LOOPBACK = 100
+
+
+class Star(Topology):
+    """`distances`: round-trip times in milliseconds, by a name that is fit for names of processes.
+
+    `apart`: hosts of their own, where root allows it, even when all clients are near, so that near is the same thing in
+    a run with and without far clients.
+    """
+
+    def __init__(self, lab: Lab, distances: Mapping[str, float], seed: int, apart: bool) -> None:
+        super().__init__(lab, seed)
+        self._distances = distances
+        self._apart = apart or any(milliseconds > 0 for milliseconds in distances.values())
+        self._links: dict[str, Link] = {}
+        self._served = 0
+
+    def new_address(self) -> str:
+        """One more address of the servers' host, reached by all clients. Raises `LAB_FAILED`."""
+        if self.server.loopback:
+            self._served += 1
+            return self._lab.address(self._served)
+        address = self._network.served_address(self.server)
+        for link in self._links.values():
+            self._network.route(link.a, address, link)
+        return address
+
+    def client(self, distance: str) -> Host:
+        """The host of the clients of a distance."""
+        return self._links[distance].a
+
+    def client_address(self, distance: str) -> str:
+        """Where a program on that host listens for others there."""
+        return self.client(distance).loopback or "127.0.0.1"
+
+    def measure(self) -> None:
+        """Measure every link, one after the other: 1 s for distances as far as 170 ms."""
+        self._evidence = [told for link in self._links.values() for told in measured(link)]
+
+    def words(self) -> str:
+        """Such as 'on a host of their own; clients at lan (veth), us-us (44.648 ms, engine)'."""
+        if self.server.loopback:
+            return "on loopback"
+        told = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
+        return "on a host (network namespace) of their own; clients on hosts at " + ", ".join(told)
+
+    def _make(self) -> None:
+        if self._apart:
+            self._make_hosts()
+        else:
+            self._take_loopback()
+
+    def _make_hosts(self) -> None:
+        self.server = self._network.host("server")
+        for name, milliseconds in self._distances.items():
+            client = self._network.host(f"client-{name}")
+            self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
+        if self.server.loopback:
+            # Not root, and no client is far: a far one has been refused by now.
+            self._take_loopback()
+            return
+        self._network.start()
+
+    def _take_loopback(self) -> None:
+        self.server = Host("server", None, loopback=self._lab.address(1))
+        client = Host("client", None, loopback=self._lab.address(CLIENT_LOOPBACK))
+        ends = (client.loopback or "", self.server.loopback or "")
+        self._links = {name: Link(name, client, self.server, *ends, "loopback", "lo") for name in self._distances}
+
+
+def _kind(link: Link) -> str:
+    return link.kind if link.round_trip_ms == 0 else f"{link.round_trip_ms:g} ms, {link.kind}"
