@@ -71,7 +71,7 @@ class ApplicationDriver(ABC):
 
     @abstractmethod
     def query(self, arm: Arm) -> None:
-        """One operation on the arm's standing client."""
+        """One operation on the arm's persistent client."""
 
 
 def environment(transport: Transport) -> dict[str, str]:

@@ -49,7 +49,7 @@ class PymongoDriver(ApplicationDriver):
         self._records = plan.data.records
         self._timeout_ms = plan.operation_timeout_ms
         self._random = random.Random(plan.seed)
-        self._standing: dict[str, Client] = {}
+        self._persistent: dict[str, Client] = {}
 
     def versions(self) -> dict[str, str]:
         openssl = ssl.OPENSSL_VERSION.split()[1]
@@ -59,7 +59,7 @@ class PymongoDriver(ApplicationDriver):
         if arm.transport.resumption:
             raise DriverError("tls_configuration", "pymongo cannot resume TLS sessions")
         try:
-            self._standing[arm.name] = client = self._client(arm)
+            self._persistent[arm.name] = client = self._client(arm)
             # A ping by the arm's own preference; the collection may still be empty.
             preference = client.read_preference
             client.get_database(_settings(arm).database).command("ping", read_preference=preference)
@@ -79,9 +79,9 @@ class PymongoDriver(ApplicationDriver):
             client.close()
 
     def query(self, arm: Arm) -> None:
-        client = self._standing.get(arm.name)
+        client = self._persistent.get(arm.name)
         if client is None:
-            client = self._standing[arm.name] = self._client(arm)
+            client = self._persistent[arm.name] = self._client(arm)
         self._find_one(client, arm)
 
     def _find_one(self, client: Client, arm: Arm) -> None:

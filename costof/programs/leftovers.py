@@ -45,7 +45,8 @@ def reached(access: Access) -> Iterator[Server]:
     scheme = access.url.partition("://")[0].lower()
     opened = _by_scheme()
     if scheme not in opened:
-        raise CostofError(Problem.BAD_TARGET, study="clean", detail="write it as mongodb://… or mysql://…")
+        known = " or ".join(f"{each}://…" for each in sorted(opened))
+        raise CostofError(Problem.BAD_TARGET, study="clean", detail=f"write it as {known}")
     yield from opened[scheme](access)
 
 
