@@ -10,11 +10,10 @@ from pymysql.err import MySQLError
 
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import CostofError, Problem
-from costof.lab import network
+from costof.lab import network, topology
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.programs.mariadb.server import DATABASE, USER
-from costof.services.encryption import lab as gateway_lab
 from costof.services.encryption.lab import ADMINISTRATOR, STRANGER, EncryptionLab
 from costof.services.encryption.rules import encrypted_columns, rules_text
 from costof.services.encryption.sample import Login, compare, read_recorded, read_rows
@@ -149,7 +148,7 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
 
 
 def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, gateway_lab):
+    for module in (network, topology):
         monkeypatch.setattr(module, "is_root", lambda: False)
     plan = small("encrypted=direct,0,20")
     with EncryptionLab(plan) as lab:

@@ -208,7 +208,7 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
             for number, certificate in enumerate(certificates)
         ]
         origin.begin(listeners)
-        entrances = [Entrance(f"e{n}", 8000 + n, each.name, reencrypts=True) for n, each in enumerate(listeners)]
+        entrances = [Entrance(f"e{n}", 8000 + n, each.address, reencrypts=True) for n, each in enumerate(listeners)]
         balancer = kind(lab, Host(kind.name, None, lab.address(1)), lab.address(1), entrances, ours.ca_file)
         balancer.start()
         assert get(f"http://{lab.address(1)}:8000/") == "OK"

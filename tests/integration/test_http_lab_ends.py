@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from costof.lab import network
+from costof.lab import network, topology
 from costof.lab.program import Counters
-from costof.services.http import site
 from costof.services.http.lab import HttpLab
 from costof.study.arms import PlannedArm
 from tests.support.kill_9 import left_by_kill_9
@@ -46,7 +45,7 @@ def test_a_balancer_that_dies_costs_its_arms_and_the_origin_the_run() -> None:
 
 def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "is_root", lambda: False)
-    monkeypatch.setattr(site, "is_root", lambda: False)
+    monkeypatch.setattr(topology, "is_root", lambda: False)
     plan = plan_of("http-tls-termination", "quick", EVERYWHERE, BOTH, "balancer_cpu=0.25,1")
     with HttpLab(plan) as lab:
         for arm in plan.arms:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.lab import network
+from costof.lab import network, topology
 from costof.lab.lab import Lab, is_root
 from costof.lab.round_trips import tcp_round_trip_ms
-from costof.services.replication import nodes
 from costof.services.replication.nodes import Distances, Group, Nodes
 from tests.support.programs import HANGS_SECONDS, SHORTER_MS
 
@@ -60,7 +59,7 @@ def quickest_ms(standing: Nodes, node: str) -> float:
 
 
 def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, nodes):
+    for module in (network, topology):
         monkeypatch.setattr(module, "is_root", lambda: False)
     with Lab() as lab:
         with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
