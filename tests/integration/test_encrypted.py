@@ -207,8 +207,8 @@ def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) ->
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 
     def arm(name: str, port: int, **more: Any) -> Arm:
-        service = site.server.client_settings(port=port)
-        return Arm(name=name, service=service.model_copy(update={"statements": statements, **more}))
+        there = {"addresses": [f"{site.server.address}:{port}"], "statements": statements}
+        return Arm(name=name, service=site.server.client_settings().asking({**there, **more}))
 
     arms = [arm("direct", site.server.port)]
     arms += [arm("past", site.server.port, **keys)]

@@ -15,6 +15,7 @@ import pytest
 from pymysql.constants import COMMAND
 
 from costof.errors import CostofError
+from costof.ipc.plan import TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
@@ -146,16 +147,16 @@ def test_rules_that_are_wrong_at_the_start_are_fatal(lab: Lab, shop: Shop) -> No
 def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:
     server = shop.server
     certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
-    transport = {"kind": "tls", "ca_file": str(server.ca_file), "verify": "full", "resumption": False}
+    tls, transport = TlsFiles.of(certificate), Transport(kind="tls", ca_file=server.ca_file)
     trusted = {"ssl_disabled": False, "ssl": ssl.create_default_context(cafile=server.ca_file)}
-    with before(lab, server, "tls-rules", certificate=certificate, transport=transport) as secured:
+    with before(lab, server, "tls-rules", tls=tls, server_transport=transport) as secured:
         assert rows(secured.decrypting(**trusted), "SELECT name FROM people WHERE id = 1") == [(NAMES[1],)]
         told = rows(secured.connect(USER, **trusted), "SHOW STATUS LIKE 'Ssl_version'")
         assert told == [("Ssl_version", "TLSv1.3")]
         with pytest.raises(pymysql.MySQLError, match="under TLS only"):
             secured.connect()
         assert secured.counters().tls == {"TLSv1.3": 2}
-    with pytest.raises(CostofError, match="go together"), before(lab, server, "half", certificate=certificate):
+    with pytest.raises(CostofError, match="go together"), before(lab, server, "half", tls=tls):
         pass
 
 

@@ -265,7 +265,7 @@ def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab
 
 
 def test_a_step_down_is_survived(replica_set: ServerLab) -> None:
-    service = {**mongodb(replica_set).make("stepped", 10), "write_concern": "majority"}
+    service = mongodb(replica_set).make("stepped", 10).model_copy(update={"write_concern": "majority"})
     primary = replica_set.server.set.admin("primary")
     enough = threading.Event()
 
