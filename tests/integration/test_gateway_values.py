@@ -113,8 +113,9 @@ def prepared(shop: Shop) -> Iterator[Callable[[str, str, Sequence[object]], list
 
         def ask(user: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
             host, port = shop.address.split(":")
+            password = shop.server.password.get_secret_value()
             connection = mysql.connector.connect(
-                host=host, port=int(port), user=user, password=shop.server.password, database=DATABASE, use_pure=True,
+                host=host, port=int(port), user=user, password=password, database=DATABASE, use_pure=True,
                 ssl_disabled=True, charset="utf8mb4", collation="utf8mb4_general_ci", autocommit=True,
             )  # fmt: skip
             stack.callback(connection.close)
