@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from costof.ipc.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer, TpccCounts
+from costof.ipc.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 from costof.lab.round_trips import LinkEvidence
 from costof.ledger.ledger import (
     EndRecord,
@@ -37,6 +37,8 @@ USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
 #: A warm-up slice takes so many times as long: whoever counts one of them is found out.
 COLD = 3.0
+#: Metrics of a slice that no instrument counts.
+FIGURES = ("bytes", "cpu", "server")
 #: Of the logarithm of an operation's time within a slice, and in how many steps the times are recorded.
 SPREAD = 0.15
 STEPS = 21
@@ -60,11 +62,10 @@ class Slice:
     throttled_seconds: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    server_counts: dict[str, int] = field(default_factory=dict)
     steal_seconds: float = 0.0
     errors: list[ClassifiedError] = field(default_factory=list)
-    more: dict[str, Any] = field(default_factory=dict)
-    """Of the answer: `http`, `tpcc`, `decrypted`."""
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 def phase_of(
@@ -148,7 +149,7 @@ class Truth:
         operations, link = 100, plan.study.round_trip_ms(arm.levels)
         metrics = [metric for metric in plan.study.metrics.values() if metric.workload == workload]
         named = [metric.phase.partition(".")[::2] for metric in metrics]
-        found = Slice(
+        return Slice(
             operations=operations,
             seconds=operations * (times + link) / plan.workers(workload, arm) / 1e3,
             phases={
@@ -159,11 +160,8 @@ class Truth:
             cpu_seconds=dict.fromkeys(("client", "server", *_named(named, "cpu")), operations * times / 4000.0),
             evidence={"connections": operations, "server": "10.205.0.2:4000"},
             figures=dict.fromkeys(_named(named, "server"), times),
+            counts={f"{kind}.{name}": operations for kind, name in named if name and kind not in FIGURES},
         )
-        if _named(named, "tpcc"):
-            counts = {"rolled_back": 0, "deadlocks": 0, "lock_timeouts": 0}
-            found.more["tpcc"] = TpccCounts(committed={"payment": operations}, statements=operations, **counts)
-        return found
 
 
 def _named(phases: list[tuple[str, str]], kind: str) -> list[str]:
@@ -224,7 +222,7 @@ def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedAr
         server_throttled_seconds=found.throttled_seconds,
         server_figures=found.figures,
         server_facts=found.facts,
-        server_counts=found.counts,
+        server_counts=found.server_counts,
         steal_seconds=found.steal_seconds,
         mismatch=truth.mismatch(arm, workload, number),
     )
@@ -243,8 +241,8 @@ def answer_of(found: Slice, workload: str, arm: str) -> SliceAnswer:
         phases=found.phases,
         cpu_ns={"client": round(found.cpu_seconds.get("client", 0.0) * 1e9)},
         peak_memory_bytes=10**7,
+        counts=found.counts,
         evidence=found.evidence,
-        **found.more,
     )
 
 

@@ -166,7 +166,7 @@ def _asked(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> Asked:
         port=_port(url),
         path=_path(url),
         keep_alive=options.keep_alive,
-        software=answer.http.software if answer.http else None,
+        software=answer.evidence.get("software"),
         tls=tls,
         server_name=url.hostname if tls is not None else None,
     )

@@ -48,40 +48,6 @@ class Phase(Model):
     histogram: str
 
 
-class HttpCounts(Model):
-    """What HTTP responses of a slice were, beside their times; bytes as the application sees them, inside TLS."""
-
-    statuses: dict[str, int] = Field(description="Responses by status code, such as {'200': 600}.")
-    reused: int = Field(description="Requests over a connection that had carried one before.")
-    response_bytes: int = Field(description="Header and body.")
-    body_bytes: int
-    body_length: int | None = Field(description="Of the response that proved the arm; None where none did.")
-    other_length: int = Field(description="Responses whose body was of another length than that.")
-    software: str | None = Field(description="The Server header of the slice's first response.")
-
-
-class TpccCounts(Model):
-    """What TPC-C's transactions of a slice were, beside their times."""
-
-    committed: dict[str, int] = Field(description="By name, such as {'new_order': 45}.")
-    rolled_back: int = Field(description="New-Orders that end so by intent (clause 2.4.1.4).")
-    statements: int = Field(description="Round trips with a statement.")
-    deadlocks: int = Field(description="Met and retried.")
-    lock_timeouts: int = Field(description="Met and retried.")
-
-    def count(self, name: str) -> int:
-        """By the field's name; what is counted by transaction, of all of them."""
-        counted = getattr(self, name)
-        return sum(counted.values()) if isinstance(counted, dict) else int(counted)
-
-
-class Decrypted(Model):
-    """Values that the instrument's driver has decrypted in a slice, and the bytes of their plaintext."""
-
-    values: int
-    bytes: int
-
-
 class SliceAnswer(Model):
     id: int
     arm: str
@@ -93,7 +59,13 @@ class SliceAnswer(Model):
     phases: dict[str, Phase]
     cpu_ns: dict[str, int]
     peak_memory_bytes: int
+    counts: dict[str, int] = {}
     evidence: dict[str, Any]
-    http: HttpCounts | None = None
-    tpcc: TpccCounts | None = None
-    decrypted: Decrypted | None = None
+
+    def count(self, name: str) -> int | None:
+        """The count of this name, or of all below it: 'tpcc.committed' is all transactions.
+
+        None where the slice tells none of them.
+        """
+        found = [number for known, number in self.counts.items() if f"{known}.".startswith(f"{name}.")]
+        return sum(found) if found else None

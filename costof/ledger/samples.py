@@ -90,9 +90,11 @@ def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float
             return None if nanoseconds is None else nanoseconds / answer.operations / NS_PER_UNIT[metric.unit]
         case "bytes":
             return _bytes(answer.phases.get(name))
-        case "tpcc":
-            return None if answer.tpcc is None else answer.tpcc.count(name) / seconds
-    return answer.operations / seconds if metric.unit == "per_second" else answer.elapsed_ns / NS_PER_UNIT[metric.unit]
+        case "slice":
+            per_second = metric.unit == "per_second"
+            return answer.operations / seconds if per_second else answer.elapsed_ns / NS_PER_UNIT[metric.unit]
+    counted = answer.count(metric.phase)
+    return None if counted is None else counted / seconds
 
 
 def _bytes(phase: Phase | None) -> float | None:

@@ -129,11 +129,6 @@ WHOLE_SLICE = "slice"
 OF_SERVERS = "server."
 #: CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
 OF_CPU = "cpu."
-#: Bytes sent and received for each operation of a phase, such as 'bytes.operation'.
-OF_BYTES = "bytes."
-#: What TPC-C's transactions of a slice were, a second, such as 'tpcc.committed' or 'tpcc.statements'.
-OF_TPCC = "tpcc."
-OF_WHOLE_SLICES = (OF_SERVERS, OF_CPU, OF_BYTES, OF_TPCC)
 
 
 class Metric(Model):
@@ -142,7 +137,8 @@ class Metric(Model):
     'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
     'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself. Of the phase
     'server.<name>' it is a figure of the servers' own, of 'cpu.<role>' CPU time for each operation, of 'bytes.<phase>'
-    the bytes of each of the phase's operations, both ways, and of 'tpcc.<count>' a number a second.
+    the bytes of each of the phase's operations, both ways, and of any other dotted name, such as 'tpcc.committed', what
+    the instrument counts under it (`SliceAnswer.count`) a second.
     """
 
     label: str
@@ -158,7 +154,7 @@ class Metric(Model):
     @property
     def of_slice(self) -> bool:
         """Whether it is one figure of the slice as a whole, and no mean of a phase's times."""
-        return self.phase == WHOLE_SLICE or self.phase.startswith(OF_WHOLE_SLICES)
+        return self.phase == WHOLE_SLICE or "." in self.phase
 
 
 class SliceSize(Model):

@@ -15,18 +15,16 @@ def answer(operations: int, tls: bool) -> SliceAnswer:
     times = {"connect": 1.2, "waiting": 201.0, "processing": 202.0, "request": 203.2} | ({"tls": 1.0} if tls else {})
     opened = max(1, operations // 100)
     phases = {name: phase_of(ms, opened if name in ("connect", "tls") else operations) for name, ms in times.items()}
-    told = Told(
-        operations, 1.07, phases, {}, {"connections": opened}, more={"http": counts_of(operations, operations - opened)}
-    )
+    counts = counts_of(operations, operations - opened)
+    told = Told(operations, 1.07, phases, {}, {"connections": opened, "body_length": 2}, counts=counts)
     return answer_of(told, "request", "url")
 
 
 def test_it_looks_as_agreed(golden: Golden) -> None:
     found = answer(1000, tls=True)
-    assert found.http is not None
-    http = found.http.model_copy(update={"statuses": {"200": 990, "404": 10}, "other_length": 10})
+    counts = found.counts | {"http.status.200": 990, "http.status.404": 10, "http.other_length": 10}
     late = [error_of("timeout", "no answer within 10,000 ms", 3)]
-    figures = ab_figures("url", "request", 200, [found.model_copy(update={"http": http, "errors": late})])
+    figures = ab_figures("url", "request", 200, [found.model_copy(update={"counts": counts, "errors": late})])
     assert figures is not None
     asked = Asked(
         host="shop.example",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from costof.ipc.answers import HttpCounts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
@@ -88,20 +87,20 @@ class HttpTruth(Truth):
                 "handshakes": opened if tls else 0,
                 "protocol": "TLSv1.3" if tls else None,
                 "server": "10.205.0.6:8443",
+                "body_length": 2,
             },
             throttled_seconds={"balancer": max(0.0, elapsed_ms / 1e3 * 0.8 - used)},
             steal_seconds=0.02,
-            more={"http": counts_of(operations, operations - opened)},
+            counts=counts_of(operations, operations - opened),
         )
 
 
-def counts_of(operations: int, reused: int) -> HttpCounts:
-    return HttpCounts(
-        statuses={"200": operations},
-        reused=reused,
-        response_bytes=140 * operations,
-        body_bytes=2 * operations,
-        body_length=2,
-        other_length=0,
-        software="origin",
-    )
+def counts_of(operations: int, reused: int) -> dict[str, int]:
+    """What HTTP's client counts of as many responses as it expected."""
+    return {
+        "http.status.200": operations,
+        "http.reused": reused,
+        "http.response_bytes": 140 * operations,
+        "http.body_bytes": 2 * operations,
+        "http.other_length": 0,
+    }

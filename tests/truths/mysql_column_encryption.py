@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from costof.ipc.answers import Decrypted, TpccCounts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
@@ -84,15 +83,13 @@ class EncryptionTruth(Truth):
             },
             evidence={"connections": 0, "protocol": None, "server": "10.205.0.6:3307"},
             figures={"bytes": BYTES},
-            counts={} if direct else told,
-            more={
-                "tpcc": TpccCounts(
-                    committed=counts,
-                    rolled_back=rolled_back,
-                    statements=STATEMENTS * done,
-                    deadlocks=3,
-                    lock_timeouts=0,
-                ),
-                "decrypted": None if direct else Decrypted(values=values, bytes=values * 8),
+            server_counts={} if direct else told,
+            counts={
+                **{f"tpcc.committed.{name}": count for name, count in counts.items()},
+                "tpcc.rolled_back": rolled_back,
+                "tpcc.statements": STATEMENTS * done,
+                "tpcc.deadlocks": 3,
+                "tpcc.lock_timeouts": 0,
+                **({} if direct else {"decrypted.values": values, "decrypted.bytes": values * 8}),
             },
         )

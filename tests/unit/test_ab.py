@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from costof.ipc.answers import SliceAnswer
 from costof.sections.ab.figures import PERCENTILES, ab_figures
 from costof.statistics.histogram import new_histogram
+from tests.truths.http_tls_termination import counts_of
 
 DIGITS = 2e-3
 """Three significant digits of a histogram."""
@@ -34,15 +35,6 @@ def phase(values: Sequence[int]) -> dict[str, object]:
 
 def answer(total: Sequence[int], connect: Sequence[int] = (), **changes: object) -> SliceAnswer:
     phases = {name: phase(total) for name in ("request", "processing", "waiting") if total}
-    http = {
-        "statuses": {"200": len(total)},
-        "reused": len(total) - len(connect),
-        "response_bytes": 140 * len(total),
-        "body_bytes": 2 * len(total),
-        "body_length": 2,
-        "other_length": 0,
-        "software": None,
-    }
     fields: dict[str, object] = {
         "id": 1,
         "arm": "url",
@@ -54,8 +46,8 @@ def answer(total: Sequence[int], connect: Sequence[int] = (), **changes: object)
         "phases": phases | ({"connect": phase(connect)} if connect else {}),
         "cpu_ns": {},
         "peak_memory_bytes": 0,
-        "evidence": {},
-        "http": http,
+        "counts": counts_of(len(total), len(total) - len(connect)),
+        "evidence": {"body_length": 2},
     }
     return SliceAnswer.model_validate(fields | changes)
 
@@ -124,10 +116,9 @@ def test_failures_are_told_in_abs_words() -> None:
         {"class": name, "count": count, "detail": ""}
         for name, count in (("refused", 1), ("tls_handshake", 2), ("reset", 4), ("short_body", 8), ("timeout", 16))
     ]
-    base = answer([MS] * 10, [MS] * 10)
-    assert base.http is not None
-    http = base.http.model_copy(update={"statuses": {"200": 6, "404": 3, "500": 1}, "other_length": 5})
-    told = answer([MS] * 10, [MS] * 10, errors=errors, http=http.model_dump())
+    statuses = {"http.status.200": 5, "http.status.204": 1, "http.status.404": 3, "http.status.500": 1}
+    counts = counts_of(10, 0) | statuses | {"http.other_length": 5}
+    told = answer([MS] * 10, [MS] * 10, errors=errors, counts=counts)
     figures = ab_figures("url", "request", 1, [told])
     assert figures is not None
     assert figures.failed == {"connect": 3, "receive": 12, "length": 5, "exceptions": 16}

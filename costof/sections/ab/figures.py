@@ -7,12 +7,13 @@ is from the request to the end of the response; Waiting to its first byte; Total
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from hdrh.histogram import HdrHistogram
 from pydantic import Field
 
-from costof.ipc.answers import HttpCounts, Phase, SliceAnswer
+from costof.ipc.answers import Phase, SliceAnswer
 from costof.model import Finite, Model
 from costof.statistics.histogram import merged
 
@@ -20,6 +21,7 @@ from costof.statistics.histogram import merged
 PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 NS_PER_MS = 1e6
+NOT_2XX = re.compile(r"http\.status\.[^2]")
 CONNECTING = ("resolve", "refused", "unreachable", "plain_refused")
 RECEIVING = ("reset", "closed", "short_body", "protocol")
 
@@ -61,8 +63,6 @@ class AbFigures(Model):
 
 def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[SliceAnswer]) -> AbFigures | None:
     """ab's figures of all slices together; None where no request of them was answered."""
-    answers = [answer for answer in answers if answer.http is not None]
-    counts = [answer.http for answer in answers if answer.http is not None]
     total = [phase for answer in answers if (phase := answer.phases.get(PHASES["total"]))]
     complete = sum(phase.count for phase in total)
     seconds = sum(answer.elapsed_ns for answer in answers) / 1e9
@@ -71,19 +71,19 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
     connections = sum(
         answer.phases[PHASES["connect"]].count for answer in answers if PHASES["connect"] in answer.phases
     )
-    transferred = sum(each.response_bytes for each in counts)
+    transferred = _counted(answers, "response_bytes")
     return AbFigures(
         arm=arm,
         workload=workload,
         concurrency=concurrency,
         seconds=seconds,
         complete=complete,
-        failed=_failed(answers, counts),
-        not_2xx=sum(n for each in counts for status, n in each.statuses.items() if not status.startswith("2")),
-        keep_alive=_kept(complete, connections, sum(each.reused for each in counts), concurrency),
+        failed=_failed(answers),
+        not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
+        keep_alive=_kept(complete, connections, _counted(answers, "reused"), concurrency),
         transferred_bytes=transferred,
-        html_bytes=sum(each.body_bytes for each in counts),
-        document_bytes=next((each.body_length for each in counts if each.body_length is not None), None),
+        html_bytes=_counted(answers, "body_bytes"),
+        document_bytes=next((each.evidence["body_length"] for each in answers if "body_length" in each.evidence), None),
         requests_per_second=complete / seconds,
         ms_per_request=concurrency * seconds * 1e3 / complete,
         ms_across_all=seconds * 1e3 / complete,
@@ -97,9 +97,14 @@ def _of(answers: Sequence[SliceAnswer], phase: str) -> list[Phase]:
     return [found for answer in answers if (found := answer.phases.get(phase)) and found.count]
 
 
-def _failed(answers: Sequence[SliceAnswer], counts: Sequence[HttpCounts]) -> dict[str, int]:
+def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
+    """A count of HTTP's, of all slices together."""
+    return sum(answer.count(f"http.{name}") or 0 for answer in answers)
+
+
+def _failed(answers: Sequence[SliceAnswer]) -> dict[str, int]:
     """Errors by ab's words. A response of another length than the first is a failure to ab, though it was answered."""
-    failed = {"connect": 0, "receive": 0, "length": sum(each.other_length for each in counts), "exceptions": 0}
+    failed = {"connect": 0, "receive": 0, "length": _counted(answers, "other_length"), "exceptions": 0}
     for error in (error for answer in answers for error in answer.errors):
         connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
         receiving = "receive" if error.error_class in RECEIVING else "exceptions"

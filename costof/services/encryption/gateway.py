@@ -205,7 +205,7 @@ class GatewayFront(Resource):
         if before.counters is None or after.counters is None:
             return Judgement()
         moved = _moved(before.counters, after.counters)
-        decrypted = answer.decrypted.values if answer.decrypted else 0
+        decrypted = answer.count("decrypted.values") or 0
         unread = self._may_be_unread(arm, before, after, answer)
         return Judgement(
             mismatch=values_mismatch(Rules.of(arm), moved["values_encrypted"], decrypted, answer.operations, unread),

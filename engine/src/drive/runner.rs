@@ -1,7 +1,7 @@
 //! The one who commands: discovers the arms, keeps the threads, and turns a slice command into its answer.
 
 use super::pool::{self, Assignment, Mailbox, ThreadPlan};
-use crate::ipc::{Arm, ArmReady, Details, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
+use crate::ipc::{Arm, ArmReady, Evidence, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
 use base::error::{Class, Failure, Result};
 use base::lines::wrong;
 use base::{clock, process};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use wire::Service;
+use wire::{Facts, Service};
 use workload::{Order, Schedule, Window, ycsb};
 
 /// All threads of a run.
@@ -93,11 +93,11 @@ impl Runner {
         let schedule = self.schedule(arm, workload, slice)?;
         if let Err(failure) = &self.services[arm] {
             self.total.failed(failure.clone());
-            return Ok(self.answer(arm, workload, slice, &Measured::nothing()));
+            return Ok(self.answer(arm, slice, &Measured::nothing()));
         }
         self.command(arm, workload, &Order::Prepare);
         let measured = self.run(arm, workload, slice, schedule);
-        Ok(self.answer(arm, workload, slice, &measured))
+        Ok(self.answer(arm, slice, &measured))
     }
 
     /// The instants of the next slice of a workload on an arm, where it has a pace.
@@ -143,7 +143,13 @@ impl Runner {
         }
     }
 
-    fn answer(&mut self, arm: usize, workload: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+    fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+        let mut counts = std::mem::take(&mut self.total.counts);
+        let mut evidence = Evidence { connections: self.total.evidence.answer(), proof: Facts::new() };
+        if let Ok(service) = &self.services[arm] {
+            service.take_counts(&mut counts);
+            evidence.proof = service.facts();
+        }
         let answer = SliceAnswer {
             id: slice.id,
             arm: slice.arm.clone(),
@@ -155,23 +161,11 @@ impl Runner {
             phases: self.total.recorder.answer(),
             cpu_ns: BTreeMap::from([("client", measured.cpu_ns)]),
             peak_memory_bytes: process::peak_memory_bytes(),
-            evidence: self.total.evidence.answer(),
-            details: self.details(arm, workload),
+            counts,
+            evidence,
         };
         self.total.clear();
         answer
-    }
-
-    /// What the slice's workload and its arm's protocol say beside.
-    fn details(&self, arm: usize, workload: usize) -> Details {
-        let evidence = &self.total.evidence;
-        let transactions = self.plan.workloads[workload].has_transactions();
-        let of_workload = transactions.then(|| wire::detail("tpcc", &evidence.transactions.answer()));
-        let of_protocol = match &self.services[arm] {
-            Ok(service) => service.details(evidence),
-            Err(_) => self.plan.arms[arm].service.settings.details(evidence),
-        };
-        Details(of_workload.into_iter().chain(of_protocol).collect())
     }
 }
 

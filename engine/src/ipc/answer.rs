@@ -1,10 +1,10 @@
 //! What was measured, as Python reads it.
 
 use base::error::Failure;
-use record::{ErrorCount, EvidenceAnswer, PhaseAnswer};
-use serde::{Serialize, Serializer};
+use record::{Counts, ErrorCount, EvidenceAnswer, PhaseAnswer};
+use serde::Serialize;
 use std::collections::BTreeMap;
-use wire::Detail;
+use wire::Facts;
 
 /// A line out.
 #[derive(Debug, Serialize)]
@@ -74,19 +74,19 @@ pub struct SliceAnswer {
     pub cpu_ns: BTreeMap<&'static str, u64>,
     /// Of this process, so far.
     pub peak_memory_bytes: u64,
+    /// What its workload and its protocol count beside.
+    pub counts: Counts,
     /// That the arm was what it says.
-    pub evidence: EvidenceAnswer,
-    /// What its workload and its protocol say beside.
-    #[serde(flatten)]
-    pub details: Details,
+    pub evidence: Evidence,
 }
 
-/// By name, in this order.
-#[derive(Debug)]
-pub struct Details(pub Vec<Detail>);
-
-impl Serialize for Details {
-    fn serialize<S: Serializer>(&self, out: S) -> std::result::Result<S::Ok, S::Error> {
-        out.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
+/// What the arm was found to be.
+#[derive(Debug, Serialize)]
+pub struct Evidence {
+    /// By the connections of the slice.
+    #[serde(flatten)]
+    pub connections: EvidenceAnswer,
+    /// By the connection that proved it, as its protocol has it.
+    #[serde(flatten)]
+    pub proof: Facts,
 }

@@ -66,16 +66,17 @@ fn a_standing_connection_carries_all_requests() {
     assert_eq!((&first["operations"], &first["errors"]), (&json!(300), &json!([])));
     assert_eq!((&first["evidence"]["connections"], &first["evidence"]["server"]), (&json!(2), &json!(server.address)));
     let bytes = 300 * OK.len();
-    let responses = json!({"statuses": {"200": 300}, "reused": 298, "response_bytes": bytes, "body_bytes": 600,
-        "body_length": 2, "other_length": 0, "software": "test"});
-    assert_eq!(first["http"], responses);
+    let counts = json!({"http.status.200": 300, "http.reused": 298, "http.response_bytes": bytes, "http.body_bytes": 600,
+        "http.other_length": 0});
+    assert_eq!(first["counts"], counts);
+    assert_eq!((&first["evidence"]["body_length"], &first["evidence"]["software"]), (&json!(2), &json!("test")));
     assert_eq!(first["phases"]["tcp"]["count"], 2);
     assert_eq!(first["phases"]["request"]["round_trips"], 302, "one for each request and one for each connection");
     assert_eq!(sum(&first, "connect") + sum(&first, "processing"), sum(&first, "request"));
     assert_eq!(sum(&first, "waiting") + sum(&first, "receiving"), sum(&first, "processing"));
 
     let second = engine.slice("arm", "request", 300, 60.0);
-    assert_eq!((&second["evidence"]["connections"], &second["http"]["reused"]), (&json!(0), &json!(300)));
+    assert_eq!((&second["evidence"]["connections"], &second["counts"]["http.reused"]), (&json!(0), &json!(300)));
     assert_eq!(second["evidence"]["server"], server.address.as_str(), "what stood is told");
     assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
     // One more proved the arm.
@@ -95,7 +96,7 @@ fn a_connection_carries_as_many_requests_as_it_may() {
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
         assert!(opened.abs_diff(connections) < workers, "{opened} of {connections}");
-        assert_eq!(slice["http"]["reused"], 30 - opened);
+        assert_eq!(slice["counts"]["http.reused"], 30 - opened);
         assert_eq!(server.connections.load(Ordering::SeqCst) as u64, opened + 1);
     }
 }
@@ -125,7 +126,7 @@ fn a_server_that_ends_connections_is_followed() {
     let server = Http::start(Says::Bytes(OK_CLOSE));
     let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 20, 60.0);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])));
-    assert_eq!((&slice["evidence"]["connections"], &slice["http"]["reused"]), (&json!(20), &json!(0)));
+    assert_eq!((&slice["evidence"]["connections"], &slice["counts"]["http.reused"]), (&json!(20), &json!(0)));
     assert_eq!(slice["phases"]["request"]["round_trips"], 40, "a new connection and its request take two");
 }
 
@@ -165,9 +166,11 @@ fn every_framing_is_read() {
         let server = Http::start(says);
         let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 3, 60.0);
         assert_eq!((&slice["operations"], &slice["errors"]), (&json!(3), &json!([])), "{slice}");
-        let http = &slice["http"];
-        assert_eq!((&http["body_bytes"], &http["reused"]), (&json!(3 * body), &json!(reused)), "{http}");
-        assert_eq!((&http["body_length"], &http["other_length"]), (&json!(body), &json!(0)));
+        let counts = &slice["counts"];
+        let bodies = (&counts["http.body_bytes"], &counts["http.reused"]);
+        assert_eq!(bodies, (&json!(3 * body), &json!(reused)), "{counts}");
+        let length = (&slice["evidence"]["body_length"], &counts["http.other_length"]);
+        assert_eq!(length, (&json!(body), &json!(0)));
     }
 }
 
@@ -222,8 +225,9 @@ fn a_status_is_an_error_unless_any_will_do_and_ends_no_connection() {
     assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(2), &json!(1)));
     assert_eq!((&slice["errors"][0]["class"], &slice["errors"][0]["count"]), (&json!("status"), &json!(1)));
     assert!(slice["errors"][0]["detail"].as_str().unwrap().contains("503"));
-    assert_eq!(slice["http"]["statuses"], json!({"200": 2, "503": 1}));
-    assert_eq!((&slice["http"]["body_bytes"], &slice["http"]["other_length"]), (&json!(8), &json!(1)));
+    let counts = &slice["counts"];
+    assert_eq!((&counts["http.status.200"], &counts["http.status.503"]), (&json!(2), &json!(1)));
+    assert_eq!((&counts["http.body_bytes"], &counts["http.other_length"]), (&json!(8), &json!(1)));
 
     let server = Http::start(Says::Bytes(BUSY));
     let mut plan = plan(&server.address, &plain(), &requests(1));
@@ -254,7 +258,7 @@ fn a_dead_arm_of_http_has_counted_no_responses() {
     engine.ask(&plan("127.0.0.1:1", &plain(), &requests(1)));
     let slice = engine.slice("arm", "request", 3, 60.0);
     assert_eq!(slice["errors"][0]["class"], "refused");
-    assert_eq!((&slice["http"]["statuses"], &slice["http"]["body_length"]), (&json!({}), &Value::Null));
+    assert_eq!((&slice["counts"], &slice["evidence"]["body_length"]), (&json!({}), &Value::Null));
 }
 
 #[test]
@@ -280,10 +284,11 @@ fn a_trial_is_a_connection_one_request_and_its_end() {
         sum(&connect, "connect") + sum(&connect, "first_operation"),
         sum(&connect, "connect_and_first_operation")
     );
-    assert_eq!((&connect["http"]["statuses"], &connect["phases"]["waiting"]), (&json!({"200": 20}), &Value::Null));
+    assert_eq!((&connect["counts"]["http.status.200"], &connect["phases"]["waiting"]), (&json!(20), &Value::Null));
     let bare = engine.slice("arm", "bare", 5, 60.0);
     assert_eq!((&bare["operations"], &bare["phases"]["connect"]["round_trips"]), (&json!(5), &json!(5)));
-    assert_eq!((&bare["http"]["statuses"], &bare["evidence"]["connections"]), (&json!({}), &json!(5)));
+    assert_eq!((&bare["counts"]["http.status.200"], &bare["evidence"]["connections"]), (&Value::Null, &json!(5)));
+    assert_eq!(bare["counts"]["http.response_bytes"], 0);
 }
 
 #[test]
@@ -304,7 +309,7 @@ fn tls_adds_its_handshake_and_verifies() {
         assert_eq!((&evidence["protocol"], &evidence["key"]), (&json!(shown), &json!("ecdsa-p256")));
         assert_eq!((&evidence["verified"], &evidence["resumed"]), (&json!(true), &json!(0)));
         assert_eq!((&evidence["handshakes"], &evidence["connections"]), (&json!(10), &json!(10)));
-        assert_eq!(slice["http"]["response_bytes"], 10 * OK_CLOSE.len());
+        assert_eq!(slice["counts"]["http.response_bytes"], 10 * OK_CLOSE.len());
     }
 }
 

@@ -1,6 +1,5 @@
 //! What proves that an arm really was what it says, as this end of the connection saw it.
 
-use super::{Responses, Transactions};
 use serde::Serialize;
 
 /// What one connection turned out to be.
@@ -35,10 +34,6 @@ pub struct Evidence {
     opened: u64,
     handshakes: u64,
     resumed: u64,
-    /// What was answered, where the protocol is HTTP.
-    pub responses: Responses,
-    /// What came of transactions, where there are any.
-    pub transactions: Transactions,
 }
 
 /// What the connections of a slice really were. Where connections differ, their values are joined by commas.
@@ -89,8 +84,6 @@ impl Evidence {
         self.opened += other.opened;
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
-        self.responses.merge(other.responses);
-        self.transactions.merge(&other.transactions);
         other.seen.into_iter().for_each(|connection| self.used(connection));
     }
 

@@ -1,19 +1,17 @@
-//! What a slice leaves: times of phases, errors by class, evidence.
+//! What a slice leaves: times of phases, errors by class, counts, evidence. Nothing here knows a protocol.
 
+mod counts;
 mod errors;
 mod evidence;
 mod log;
 mod phase;
 mod recorder;
-mod responses;
 mod timeline;
-mod transactions;
 
+pub use counts::{Counts, Tally};
 pub use errors::{ErrorCount, ErrorTally};
 pub use evidence::{Connection, Evidence, EvidenceAnswer, Security};
 pub use log::SliceLog;
 pub use phase::Phase;
 pub use recorder::{PhaseAnswer, Recorder};
-pub use responses::{HttpAnswer, Response, Responses};
 pub use timeline::{Timeline, Traffic};
-pub use transactions::{TpccAnswer, Transactions};

@@ -1,6 +1,6 @@
 //! One thread's share of a slice.
 
-use super::{ErrorTally, Evidence, Recorder, Timeline};
+use super::{Counts, ErrorTally, Evidence, Recorder, Timeline};
 use base::error::Failure;
 
 /// What a thread's workers write into; merged with the other threads' for the answer.
@@ -10,6 +10,8 @@ pub struct SliceLog {
     pub recorder: Recorder,
     /// Failures.
     pub errors: ErrorTally,
+    /// What was counted beside.
+    pub counts: Counts,
     /// What the connections were.
     pub evidence: Evidence,
     /// Those that succeeded.
@@ -40,6 +42,7 @@ impl SliceLog {
     pub fn absorb(&mut self, other: &mut SliceLog) {
         self.recorder.merge(&other.recorder);
         self.errors.merge(std::mem::take(&mut other.errors));
+        self.counts.merge(std::mem::take(&mut other.counts));
         self.evidence.merge(std::mem::take(&mut other.evidence));
         self.operations += other.operations;
         self.last_end = self.last_end.max(other.last_end);
@@ -50,6 +53,7 @@ impl SliceLog {
     pub fn clear(&mut self) {
         self.recorder.reset();
         self.errors = ErrorTally::default();
+        self.counts = Counts::default();
         self.evidence = Evidence::default();
         self.operations = 0;
         self.last_end = 0;

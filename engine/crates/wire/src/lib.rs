@@ -10,9 +10,9 @@ pub mod mysql;
 use base::error::Result;
 use net::runtime::{Reactor, TaskId};
 use net::settings::Transport;
-use record::Evidence;
+use record::Counts;
 use serde_json::Value;
-use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -61,11 +61,6 @@ pub trait Settings: Debug + Send + Sync {
     /// Find out which servers there are, and connect once to the one that will be measured. Each connection may take
     /// `timeout_ns` nanoseconds.
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
-
-    /// What a slice of a service that cannot be measured says beside what every slice says.
-    fn details(&self, _evidence: &Evidence) -> Option<Detail> {
-        None
-    }
 }
 
 /// A service on its way to be known.
@@ -82,22 +77,17 @@ pub trait Service: Send + Sync {
     /// A slice begins: what was counted while getting ready is not its.
     fn begin_slice(&self) {}
 
-    /// What the slice that has ended says beside what every slice says.
-    fn details(&self, _evidence: &Evidence) -> Option<Detail> {
-        None
+    /// Hand over what all its workers together have counted since this was called last: where a slice has ended.
+    fn take_counts(&self, _into: &mut Counts) {}
+
+    /// What the connection that proved the arm told beside what every connection tells.
+    fn facts(&self) -> Facts {
+        Facts::new()
     }
 }
 
-/// Beside what every slice says: a name in its answer, and what it holds.
-pub type Detail = (&'static str, Box<RawValue>);
-
-/// A detail of this name.
-///
-/// # Panics
-/// Where the value is no JSON.
-pub fn detail(name: &'static str, value: &impl serde::Serialize) -> Detail {
-    (name, serde_json::value::to_raw_value(value).expect("counts are JSON"))
-}
+/// A part of an arm's evidence, by name.
+pub type Facts = BTreeMap<&'static str, Value>;
 
 /// The protocol that a plan names so.
 pub fn protocol(name: &str) -> Option<&'static dyn Protocol> {

@@ -4,7 +4,7 @@
 use crate::ycsb::{Fields, Key, Shape, Values};
 use base::Random;
 use base::error::Result;
-use record::{Connection, Evidence, Response, Timeline, Traffic};
+use record::{Connection, Tally, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -44,6 +44,9 @@ pub trait Client: 'static {
 
 /// A connection that is ready for operations.
 pub trait Session {
+    /// What its answers are counted in; `()`, where times say all of them.
+    type Tally: Tally;
+
     /// What has gone over it so far, on the wire.
     fn traffic(&self) -> Traffic;
 
@@ -74,8 +77,8 @@ pub trait Ask: Session {
     /// What it is asked about: a table of records; nothing, where every question is the same.
     type About: 'static;
 
-    /// Ask once; `random` chooses the question. What the answer says of the arm goes to the evidence.
-    async fn ask(&mut self, about: &Self::About, random: &mut Random, evidence: &mut Evidence) -> Result<()>;
+    /// Ask once; `random` chooses the question.
+    async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 }
 
 /// A session over which YCSB's operations go, on records that a workload names by their keys.
@@ -108,11 +111,11 @@ pub trait KeyValue: Ask {
 /// A session that carries requests, one at a time, and that its server may end between two of them.
 pub trait Requests: Session {
     /// Make one request, the last of this connection or not, and take the response. `arrived` is called with what has gone
-    /// over the connection once the response begins. The response is counted in the evidence whatever its status.
+    /// over the connection once the response begins. The response is counted whatever its status.
     ///
     /// # Errors
     /// `status`, after which the connection may go on; `short_body`, `protocol`, and those of a broken connection.
-    async fn request(&mut self, last: bool, evidence: &mut Evidence, arrived: impl FnMut(Traffic)) -> Result<Response>;
+    async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
     /// Whether another request may be made on it.
     fn may_go_on(&self) -> bool;
@@ -123,6 +126,9 @@ pub trait Requests: Session {
     /// As `is_still_open`, and the kernel is asked.
     async fn is_open(&mut self) -> bool;
 }
+
+/// What a client's sessions count in.
+pub type TallyOf<C> = <<C as Client>::Session as Session>::Tally;
 
 /// What a client's sessions are asked about.
 pub type AboutOf<C> = <<C as Client>::Session as Ask>::About;

@@ -2,10 +2,10 @@
 //! end. The end is in the slice's time and in no phase.
 
 use super::Workload;
-use crate::client::{AboutOf, Ask, Client, Session, Target};
+use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
 use base::Random;
 use base::error::Result;
-use record::{Evidence, Phase, Timeline};
+use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::ops::Range;
 
 /// One worker's trials, one after the other.
@@ -15,12 +15,13 @@ pub struct Connect<C: Client<Session: Ask>> {
     about: AboutOf<C>,
     random: Random,
     first_operation: bool,
+    tally: TallyOf<C>,
 }
 
 impl<C: Client<Session: Ask>> Connect<C> {
     /// `random` chooses the questions. Without `first_operation` a connection is ended as soon as it is ready for one.
     pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, first_operation: bool) -> Self {
-        Connect { client, target, about, random, first_operation }
+        Connect { client, target, about, random, first_operation, tally: TallyOf::<C>::default() }
     }
 }
 
@@ -33,11 +34,15 @@ impl<C: Client<Session: Ask>> Workload for Connect<C> {
         let mut session = self.client.open(self.target, timeline).await?;
         let mut first = Ok(());
         if self.first_operation {
-            first = session.ask(&self.about, &mut self.random, evidence).await;
+            first = session.ask(&self.about, &mut self.random, &mut self.tally).await;
             timeline.end_phase(Phase::FirstOperation, session.traffic());
         }
         evidence.opened(session.connection());
         session.end().await;
         first
+    }
+
+    fn take_counts(&mut self, into: &mut Counts) {
+        std::mem::take(&mut self.tally).add_to(into);
     }
 }

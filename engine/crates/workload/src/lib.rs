@@ -18,7 +18,7 @@ pub mod tpcc;
 mod worker;
 pub mod ycsb;
 
-pub use client::{AboutOf, Ask, Client, KeyValue, Records, Requests, Session, Target};
+pub use client::{AboutOf, Ask, Client, KeyValue, Records, Requests, Session, TallyOf, Target};
 pub use connect::Connect;
 pub use job::{Job, OPENING_AT_A_TIME};
 pub use load::Load;
@@ -30,7 +30,7 @@ pub use slot::{Order, Slot, Window};
 pub use worker::work;
 
 use base::error::Result;
-use record::{Evidence, Timeline};
+use record::{Counts, Evidence, Timeline};
 use std::ops::Range;
 
 /// One worker's part of a workload. It lives through the whole run and keeps its connection between slices.
@@ -54,4 +54,7 @@ pub trait Workload: 'static {
     /// # Errors
     /// They are counted; the next operation begins with whatever this one left.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
+
+    /// Hand over what was counted since this was called last, once an order has been followed.
+    fn take_counts(&mut self, _into: &mut Counts) {}
 }

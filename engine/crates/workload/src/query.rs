@@ -2,10 +2,10 @@
 
 use super::Workload;
 use super::persistent::{AsPooled, Persistent};
-use crate::client::{AboutOf, Ask, Client, Session, Target};
+use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
 use base::Random;
 use base::error::Result;
-use record::{Evidence, Phase, Timeline};
+use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::ops::Range;
 
 /// One worker's queries, one after the other.
@@ -13,12 +13,13 @@ pub struct Query<C: Client<Session: Ask>> {
     session: Persistent<C>,
     table: AboutOf<C>,
     random: Random,
+    tally: TallyOf<C>,
 }
 
 impl<C: Client<Session: Ask>> Query<C> {
     /// `random` chooses the keys.
     pub fn new(client: C, target: Target, table: AboutOf<C>, random: Random) -> Self {
-        Query { session: Persistent::new(client, target, AsPooled), table, random }
+        Query { session: Persistent::new(client, target, AsPooled), table, random, tally: TallyOf::<C>::default() }
     }
 }
 
@@ -30,8 +31,12 @@ impl<C: Client<Session: Ask>> Workload for Query<C> {
     async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let mut session = self.session.take(evidence).await?;
         timeline.start(session.traffic());
-        let outcome = session.ask(&self.table, &mut self.random, evidence).await;
+        let outcome = session.ask(&self.table, &mut self.random, &mut self.tally).await;
         timeline.end_phase(Phase::Operation, session.traffic());
         self.session.settle(session, outcome)
+    }
+
+    fn take_counts(&mut self, into: &mut Counts) {
+        std::mem::take(&mut self.tally).add_to(into);
     }
 }

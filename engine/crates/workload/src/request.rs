@@ -2,9 +2,9 @@
 //! measured with the request that needed it.
 
 use super::Workload;
-use crate::client::{Client, Requests, Session, Target};
+use crate::client::{Client, Requests, Session, TallyOf, Target};
 use base::error::Result;
-use record::{Evidence, Phase, Timeline};
+use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::ops::Range;
 
 /// One worker's requests.
@@ -14,6 +14,7 @@ pub struct Request<C: Client> {
     carrier: Option<Carrier<C::Session>>,
     /// What the next connection begins with as carried.
     head_start: u64,
+    tally: TallyOf<C>,
 }
 
 struct Carrier<S> {
@@ -26,7 +27,7 @@ impl<C: Client<Session: Requests>> Request<C> {
     /// otherwise those of all workers would end at once.
     pub fn new(client: C, worker: usize) -> Self {
         let head_start = client.requests_per_connection().map_or(0, |most| worker as u64 % most);
-        Request { client, worker, carrier: None, head_start }
+        Request { client, worker, carrier: None, head_start, tally: TallyOf::<C>::default() }
     }
 
     fn is_last(&self, carried: u64) -> bool {
@@ -65,7 +66,8 @@ impl<C: Client<Session: Requests>> Workload for Request<C> {
             }
         };
         let last = self.is_last(carried);
-        let outcome = session.request(last, evidence, |traffic| timeline.end_phase(Phase::Waiting, traffic)).await;
+        let arrived = |traffic| timeline.end_phase(Phase::Waiting, traffic);
+        let outcome = session.request(last, &mut self.tally, arrived).await;
         timeline.end_phase(Phase::Receiving, session.traffic());
         if is_new {
             evidence.opened(session.connection());
@@ -75,6 +77,10 @@ impl<C: Client<Session: Requests>> Workload for Request<C> {
         } else {
             session.end().await;
         }
-        outcome.map(drop)
+        outcome
+    }
+
+    fn take_counts(&mut self, into: &mut Counts) {
+        std::mem::take(&mut self.tally).add_to(into);
     }
 }

@@ -1,6 +1,6 @@
 //! What a plan says of a workload, and of the data that it is about.
 
-use crate::tpcc::{self, TpccPhase};
+use crate::tpcc;
 use crate::ycsb;
 use base::error::Result;
 use base::lines::wrong;
@@ -74,12 +74,6 @@ impl Settings {
             return refuse("tpcc is a matter of kind tpcc alone");
         }
         tpcc.check(self.pace.is_some()).or_else(refuse)
-    }
-
-    /// Whether it is transactions that it does.
-    pub fn has_transactions(&self) -> bool {
-        let phase = self.tpcc.as_ref().map_or(TpccPhase::Run, |settings| settings.phase);
-        self.kind == Kind::Tpcc && phase == TpccPhase::Run
     }
 }
 

@@ -23,7 +23,9 @@ pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>) {
             Order::Prepare => prepare(&mut workload, &slot, &mut evidence).await,
             Order::Run(window) => run(&mut workload, &slot, &window, &mut evidence).await,
         }
-        slot.log.borrow_mut().evidence.merge(evidence);
+        let mut log = slot.log.borrow_mut();
+        log.evidence.merge(evidence);
+        workload.take_counts(&mut log.counts);
         slot.finish();
     }
 }

@@ -1,7 +1,7 @@
 //! A response's header: where it ends, and what it says about the body and the connection (RFC 9112, 2.1, 6.3, 9.3).
 
 use base::error::{Class, Failure, Result};
-use httparse::{Header, ParserConfig, Response};
+use httparse::{EMPTY_HEADER, Header, ParserConfig, Response};
 use std::mem::MaybeUninit;
 
 /// A header that is longer is none: nobody's is.
@@ -73,11 +73,11 @@ pub fn check_beginning(bytes: &[u8]) -> Result<()> {
     Err(Failure::protocol(format!("the answer is not HTTP/1: it begins with \"{shown}\"")))
 }
 
-/// Read a whole header; `software` takes the server's name, unless it is known.
+/// Read a whole header.
 ///
 /// # Errors
 /// `protocol`.
-pub fn read(bytes: &[u8], software: &mut Option<String>) -> Result<Head> {
+pub fn read(bytes: &[u8]) -> Result<Head> {
     let mut room = [const { MaybeUninit::<Header>::uninit() }; MOST_FIELDS];
     let mut response = Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut room);
@@ -91,13 +91,19 @@ pub fn read(bytes: &[u8], software: &mut Option<String>) -> Result<Head> {
     let mut fields = Fields::default();
     for header in response.headers.iter() {
         fields.take(header)?;
-        if software.is_none() && header.name.eq_ignore_ascii_case("server") {
-            *software = Some(printable(header.value));
-        }
     }
     let body = fields.body(status)?;
     let keep_alive = !fields.close && (is_http_1_1 || fields.keep_alive) && body != Body::UntilClose;
     Ok(Head { status, body, keep_alive })
+}
+
+/// What the server calls itself in this header.
+pub fn software(bytes: &[u8]) -> Option<String> {
+    let mut room = [EMPTY_HEADER; MOST_FIELDS];
+    let mut response = Response::new(&mut room);
+    response.parse(bytes).ok()?;
+    let server = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("server"))?;
+    Some(printable(server.value))
 }
 
 /// What the fields say that concern the message itself.

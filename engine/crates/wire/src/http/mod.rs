@@ -5,21 +5,24 @@ mod chunked;
 mod head;
 mod request;
 mod response;
+mod responses;
 mod session;
 mod settings;
 
 pub use session::Session;
 pub use settings::{Http, Settings};
 
-use crate::{Detail, detail};
+use crate::Facts;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::TaskId;
 use net::runtime::resolve::resolve;
 use net::runtime::{Reactor, Semaphore};
 use net::transport::{Address, Stream, Transport};
-use record::{Evidence, Timeline};
+use record::Timeline;
 use request::Request;
+use responses::Responses;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::rc::Rc;
@@ -39,8 +42,16 @@ pub struct Service {
     request: Request,
     requests_per_connection: Option<NonZeroU64>,
     any_status: bool,
-    /// Of the first response.
+    proof: Proof,
+}
+
+/// What the response was that proved the arm.
+#[derive(Default)]
+struct Proof {
+    /// In bytes, inside TLS.
     body_length: u64,
+    /// What the server calls itself.
+    software: Option<String>,
 }
 
 impl Service {
@@ -63,7 +74,6 @@ impl Service {
                 Ok((stream, place)) => {
                     let request = Request::new(settings, &authority(&address, default_port(&transport)))?;
                     let Settings { requests_per_connection, any_status, .. } = *settings;
-                    let body_length = 0;
                     let service = Service {
                         transport,
                         address,
@@ -71,7 +81,7 @@ impl Service {
                         request,
                         requests_per_connection,
                         any_status,
-                        body_length,
+                        proof: Proof::default(),
                     };
                     return service.prove(stream, reactor).await;
                 }
@@ -84,20 +94,20 @@ impl Service {
     async fn prove(self, stream: Stream, reactor: &Rc<Reactor>) -> Result<Self> {
         let service = Arc::new(self);
         let asked = service.ask_once(stream, reactor).await;
-        let length = asked.map_err(|failure| failure.with(&service.address))?;
-        let mut service = Arc::into_inner(service).expect("the session has ended");
-        service.body_length = length;
-        Ok(service)
+        let proof = asked.map_err(|failure| failure.with(&service.address))?;
+        let service = Arc::into_inner(service).expect("the session has ended");
+        Ok(Service { proof, ..service })
     }
 
-    async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<u64> {
+    async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<Proof> {
         let stream = self.secure(stream, &mut Timeline::default()).await?;
         let mut session = Session::new(self.clone(), reactor.clone(), stream);
-        let response = session.request(true, &mut Evidence::default(), |_| {}).await;
-        let failed = |failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure };
-        let length = response.map_err(failed)?.body_bytes;
+        let mut tally = Responses::default();
+        let outcome = session.request(true, &mut tally, |_| {}).await;
+        outcome.map_err(|failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure })?;
+        let proof = Proof { body_length: tally.body_bytes, software: session.software() };
         workload::Session::end(session).await;
-        Ok(length)
+        Ok(proof)
     }
 
     /// TLS directly after TCP, where the transport says so.
@@ -119,8 +129,8 @@ impl crate::Service for Service {
         job.requests(client)
     }
 
-    fn details(&self, evidence: &Evidence) -> Option<Detail> {
-        Some(detail("http", &evidence.responses.answer(Some(self.body_length))))
+    fn facts(&self) -> Facts {
+        Facts::from([("body_length", json!(self.proof.body_length)), ("software", json!(self.proof.software))])
     }
 }
 

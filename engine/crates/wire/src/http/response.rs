@@ -3,7 +3,19 @@
 use super::chunked::Chunked;
 use super::head::{self, Body, Head, LONGEST_HEAD};
 use base::error::{Class, Failure, Result};
-use record::Response;
+
+/// One response that came whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response {
+    /// RFC 9110, 15.
+    pub status: u16,
+    /// The connection may carry another request.
+    pub keep_alive: bool,
+    /// Header, framing and body, inside TLS.
+    pub bytes: u64,
+    /// The body alone.
+    pub body_bytes: u64,
+}
 
 /// Reads one response after the other.
 #[derive(Debug, Default)]
@@ -11,7 +23,7 @@ pub struct Reader {
     state: State,
     /// Of a header that did not come in one piece: the beginning.
     partial: Vec<u8>,
-    /// The last header that came in one piece: the same bytes say the same, and most responses differ once a second.
+    /// The last header: the same bytes say the same, and most responses differ once a second.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -21,8 +33,6 @@ pub struct Reader {
 struct Known {
     text: Box<[u8]>,
     head: Head,
-    /// It may name the server's software.
-    names: bool,
 }
 
 #[derive(Debug, Default)]
@@ -39,11 +49,11 @@ impl Reader {
     ///
     /// # Errors
     /// `protocol`, `plain_refused`. Nothing more can be read then.
-    pub fn take(&mut self, bytes: &[u8], software: &mut Option<String>) -> Result<Option<(Response, usize)>> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
             let taken = match &mut self.state {
-                State::Head => match self.take_head(rest, software)? {
+                State::Head => match self.take_head(rest)? {
                     Some(taken) => taken,
                     None => return Ok(None),
                 },
@@ -99,6 +109,11 @@ impl Reader {
         self.end().err().unwrap_or_else(|| short("its end was not announced".into()))
     }
 
+    /// What the server called itself in the last header.
+    pub fn software(&self) -> Option<String> {
+        head::software(&self.last.as_ref()?.text)
+    }
+
     fn whole(&mut self, head: Head) -> Response {
         let Head { status, keep_alive, .. } = head;
         let response = Response { status, keep_alive, bytes: self.bytes, body_bytes: self.body_bytes };
@@ -107,17 +122,17 @@ impl Reader {
     }
 
     /// How many of these bytes belong to the header that ends within them; None where none does.
-    fn take_head(&mut self, bytes: &[u8], software: &mut Option<String>) -> Result<Option<usize>> {
+    fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header comes in one piece: it is read where it lies.
         let (head, length) = if known == 0 {
-            match self.recognise(bytes, software) {
+            match self.recognise(bytes) {
                 Some(found) => found,
                 None => {
                     head::check_beginning(bytes)?;
                     let end = head::end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
                     let Some(length) = end else { return self.keep(bytes) };
-                    (self.read(&bytes[..length], software)?, length)
+                    (self.read(&bytes[..length])?, length)
                 }
             }
         } else {
@@ -125,9 +140,8 @@ impl Reader {
             self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
             head::check_beginning(&self.partial)?;
             let Some(length) = head::end(&self.partial, known) else { return self.check_length(bytes.len() > room) };
-            let head = head::read(&self.partial[..length], software)?;
-            self.partial = Vec::new();
-            (head, length)
+            let header = std::mem::take(&mut self.partial);
+            (self.read(&header[..length])?, length)
         };
         self.bytes += length as u64;
         self.state = match head.body {
@@ -140,21 +154,20 @@ impl Reader {
     }
 
     /// The header that these bytes begin with, and its length, where it is the last one again.
-    fn recognise(&self, bytes: &[u8], software: &Option<String>) -> Option<(Head, usize)> {
-        let known = self.last.as_ref().filter(|known| software.is_some() || !known.names)?;
+    fn recognise(&self, bytes: &[u8]) -> Option<(Head, usize)> {
+        let known = self.last.as_ref()?;
         bytes.starts_with(&known.text).then_some((known.head, known.text.len()))
     }
 
-    fn read(&mut self, text: &[u8], software: &mut Option<String>) -> Result<Head> {
-        let head = head::read(text, software)?;
-        let names = software.is_some();
+    fn read(&mut self, text: &[u8]) -> Result<Head> {
+        let head = head::read(text)?;
         match &mut self.last {
             // The room is used again: a header of another second is as long.
             Some(known) if known.text.len() == text.len() => {
                 known.text.copy_from_slice(text);
-                (known.head, known.names) = (head, names);
+                known.head = head;
             }
-            last => *last = Some(Known { text: text.into(), head, names }),
+            last => *last = Some(Known { text: text.into(), head }),
         }
         Ok(head)
     }
@@ -181,9 +194,9 @@ mod tests {
     /// What becomes of these pieces, and then the end of the connection: the response and its length, or the class of the
     /// error.
     fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
-        let (mut reader, mut software, mut before) = (Reader::default(), None, 0);
+        let (mut reader, mut before) = (Reader::default(), 0);
         for piece in pieces {
-            match reader.take(piece, &mut software) {
+            match reader.take(piece) {
                 Ok(Some((response, own))) => return Ok((response, before + own)),
                 Ok(None) => before += piece.len(),
                 Err(failure) => return Err(failure.class),
@@ -207,17 +220,27 @@ mod tests {
     #[test]
     fn a_header_that_comes_again_says_the_same_and_another_of_its_length_what_it_says() {
         let mut reader = Reader::default();
-        let mut software = None;
-        let told =
-            |status: u16| format!("HTTP/1.1 {status} x\r\nServer: s\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
         for status in [200, 200, 404, 404, 200] {
-            let bytes = told(status);
-            let (response, own) = reader.take(&bytes, &mut software).unwrap().unwrap();
+            let bytes = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
+            let (response, own) = reader.take(&bytes).unwrap().unwrap();
             assert_eq!((response.status, response.body_bytes, own), (status, 2, bytes.len()));
         }
-        let mut of_the_next_slice = None;
-        reader.take(&told(200), &mut of_the_next_slice).unwrap();
-        assert_eq!(of_the_next_slice.as_deref(), Some("s"));
+    }
+
+    #[test]
+    fn a_server_is_known_by_its_own_name_in_however_many_pieces_it_comes() {
+        let named = b"HTTP/1.1 200 OK\r\nserver: s\tx\r\nContent-Length: 0\r\n\r\n";
+        for length in [named.len(), 7] {
+            let mut reader = Reader::default();
+            assert_eq!(reader.software(), None);
+            for piece in named.chunks(length) {
+                reader.take(piece).unwrap();
+            }
+            assert_eq!(reader.software().as_deref(), Some("s x"));
+        }
+        let mut reader = Reader::default();
+        reader.take(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        assert_eq!(reader.software(), None);
     }
 
     #[test]

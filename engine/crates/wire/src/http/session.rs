@@ -1,13 +1,14 @@
 //! A connection that carries requests, one at a time.
 
 use super::Service;
-use super::response::Reader;
+use super::response::{Reader, Response};
+use super::responses::Responses;
 use base::Random;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
 use net::transport::Stream;
-use record::{Connection, Evidence, Response, Traffic};
+use record::{Connection, Traffic};
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
@@ -51,11 +52,16 @@ impl Session {
         self.stream.is_plain() && self.stream.traffic().bytes_received == 0
     }
 
-    async fn receive(&mut self, software: &mut Option<String>) -> Result<Option<Response>> {
+    /// What the server calls itself.
+    pub fn software(&self) -> Option<String> {
+        self.reader.software()
+    }
+
+    async fn receive(&mut self) -> Result<Option<Response>> {
         let Session { stream, reader, .. } = self;
         let look = |bytes: &[u8]| match bytes {
             [] => reader.end().map(Some),
-            bytes => match reader.take(bytes, software)? {
+            bytes => match reader.take(bytes)? {
                 Some((_, own)) if own < bytes.len() => Err(Failure::protocol("more was answered than asked")),
                 Some((response, _)) => Ok(Some(response)),
                 None => Ok(None),
@@ -65,15 +71,17 @@ impl Session {
         come.unwrap_or_else(|failure| if failure.class == Class::Closed { Err(reader.cut()) } else { Err(failure) })
     }
 
-    fn check_status(&self, response: Response) -> Result<Response> {
-        if self.service.any_status || (200..300).contains(&response.status) {
-            return Ok(response);
+    fn check_status(&self, status: u16) -> Result<()> {
+        if self.service.any_status || (200..300).contains(&status) {
+            return Ok(());
         }
-        Err(Failure::new(Class::Status, format!("the server answered with status {}", response.status)))
+        Err(Failure::new(Class::Status, format!("the server answered with status {status}")))
     }
 }
 
 impl workload::Session for Session {
+    type Tally = Responses;
+
     fn traffic(&self) -> Traffic {
         self.stream.traffic()
     }
@@ -97,19 +105,14 @@ impl workload::Session for Session {
 }
 
 impl Requests for Session {
-    async fn request(
-        &mut self,
-        last: bool,
-        evidence: &mut Evidence,
-        mut arrived: impl FnMut(Traffic),
-    ) -> Result<Response> {
+    async fn request(&mut self, last: bool, tally: &mut Responses, mut arrived: impl FnMut(Traffic)) -> Result<()> {
         self.after = After::Over;
         let reused = self.sent > 0;
         self.sent += 1;
         self.stream.send(self.service.request.bytes(last)).await?;
         let mut reads = 0;
         let response = loop {
-            let come = self.receive(&mut evidence.responses.software).await;
+            let come = self.receive().await;
             if reads == 0 {
                 arrived(self.stream.traffic());
             }
@@ -126,8 +129,8 @@ impl Requests for Session {
             true => After::MayGoOn,
             false => After::ServerEnds,
         };
-        evidence.responses.count(&response, reused, response.body_bytes == self.service.body_length);
-        self.check_status(response)
+        tally.count(&response, reused, response.body_bytes == self.service.proof.body_length);
+        self.check_status(response.status)
     }
 
     fn may_go_on(&self) -> bool {
@@ -147,7 +150,7 @@ impl Ask for Session {
     type About = ();
 
     /// The only request of its connection.
-    async fn ask(&mut self, _about: &(), _random: &mut Random, evidence: &mut Evidence) -> Result<()> {
-        self.request(true, evidence, |_| {}).await.map(drop)
+    async fn ask(&mut self, _about: &(), _random: &mut Random, tally: &mut Responses) -> Result<()> {
+        self.request(true, tally, |_| {}).await
     }
 }

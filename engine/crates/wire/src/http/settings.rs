@@ -1,12 +1,11 @@
 //! What a plan says of an HTTP service.
 
 use super::request::check;
-use crate::{Detail, Discovery, detail};
+use crate::Discovery;
 use base::Secret;
 use base::error::Result;
 use net::runtime::Reactor;
 use net::settings::Transport;
-use record::Evidence;
 use serde::Deserialize;
 use serde_json::Value;
 use std::num::NonZeroU64;
@@ -65,10 +64,6 @@ impl crate::Settings for Settings {
             let service = super::Service::discover(self, transport, reactor, timeout_ns).await?;
             Ok(Arc::new(service) as Arc<dyn crate::Service>)
         })
-    }
-
-    fn details(&self, evidence: &Evidence) -> Option<Detail> {
-        Some(detail("http", &evidence.responses.answer(None)))
     }
 }
 

@@ -24,7 +24,7 @@ use insert::InsertRequest;
 use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Stream, Transport};
-use record::{Connection, Evidence, Phase, Timeline, Traffic};
+use record::{Connection, Phase, Timeline, Traffic};
 use scram::Credentials;
 use std::ops::Range;
 use std::rc::Rc;
@@ -208,6 +208,8 @@ pub struct Session {
 }
 
 impl workload::Session for Session {
+    type Tally = ();
+
     fn traffic(&self) -> Traffic {
         self.channel.traffic()
     }
@@ -228,7 +230,7 @@ impl Ask for Session {
     type About = Table;
 
     /// Reads one record by its key. That there is none is an error: the record was loaded.
-    async fn ask(&mut self, table: &Table, random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
+    async fn ask(&mut self, table: &Table, random: &mut Random, _tally: &mut ()) -> Result<()> {
         let record = random.below(table.records());
         self.service.find.encode(self.channel.request(), &table.key(record));
         let reply = self.channel.exchange().await?;

@@ -9,7 +9,7 @@ use encryption::{
 use mysql::bytes::{NULL, Reader, append_text};
 use mysql::row::{BINARY_ROW, begin_binary};
 use mysql::{BinaryForm, Definition, RowFormat};
-use serde::Serialize;
+use record::{Counts, Tally};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,12 +20,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const MOST_KNOWN: usize = 4096;
 
 /// What was decrypted in a slice, failed operations included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decrypted {
     /// Without NULLs, which are not encrypted.
     pub values: u64,
     /// Of their plaintext.
     pub bytes: u64,
+}
+
+impl Tally for Decrypted {
+    fn add_to(&self, counts: &mut Counts) {
+        counts.add("decrypted.values", self.values);
+        counts.add("decrypted.bytes", self.bytes);
+    }
 }
 
 /// An arm's master keys, the columns that it takes encrypted alone, and the count of what its sessions have decrypted.

@@ -19,7 +19,6 @@ mod ycsb;
 pub use decryption::Decrypted;
 pub use settings::{DecryptionSettings, Mysql, Settings, Statements};
 
-use crate::{Detail, detail};
 use auth::Credentials;
 use base::Random;
 use base::clock;
@@ -32,7 +31,7 @@ use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Transport};
 use query::{PointSelect, Prepared};
-use record::{Connection, Evidence, Phase, Timeline, Traffic};
+use record::{Connection, Counts, Phase, Tally, Timeline, Traffic};
 use row::Row;
 use statement::Parameters;
 use statement::PreparedSet;
@@ -125,9 +124,11 @@ impl crate::Service for Service {
         }
     }
 
-    /// What its sessions have decrypted in the slice, where they have keys.
-    fn details(&self, _evidence: &Evidence) -> Option<Detail> {
-        self.master_keys.as_ref().map(|keys| detail("decrypted", &keys.take_decrypted()))
+    /// What its sessions have decrypted, where they have keys.
+    fn take_counts(&self, into: &mut Counts) {
+        if let Some(keys) = &self.master_keys {
+            keys.take_decrypted().add_to(into);
+        }
     }
 }
 
@@ -214,6 +215,8 @@ impl Sql for Session {
 }
 
 impl workload::Session for Session {
+    type Tally = ();
+
     fn traffic(&self) -> Traffic {
         self.channel.traffic()
     }
@@ -241,7 +244,7 @@ impl Ask for Session {
     type About = Table;
 
     /// Reads one record by its key. That there is none is an error: the record was loaded.
-    async fn ask(&mut self, table: &Table, random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
+    async fn ask(&mut self, table: &Table, random: &mut Random, _tally: &mut ()) -> Result<()> {
         let record = random.below(table.records());
         workload::Session::prepare(self).await?;
         self.service.select.read(&mut self.channel, table.id(record), self.prepared, self.without_eof).await

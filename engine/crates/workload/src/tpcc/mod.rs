@@ -17,6 +17,7 @@ mod statements;
 mod stock_level;
 mod strings;
 mod terminal;
+mod transactions;
 mod unit;
 
 pub use loader::Loader;

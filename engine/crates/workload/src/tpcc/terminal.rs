@@ -12,6 +12,7 @@ use super::order_status::OrderStatus;
 use super::payment::{Payment, PaymentBuffers};
 use super::statements::{self, NAMESAKES};
 use super::stock_level::StockLevel;
+use super::transactions::Transactions;
 use crate::Workload;
 use crate::client::{Client, Session};
 use crate::sql::{DateTime, Parameters, Row, Sql};
@@ -19,7 +20,7 @@ use crate::tpcc::Settings;
 use base::Random;
 use base::clock;
 use base::error::{Failure, Result};
-use record::{Evidence, Timeline, Transactions};
+use record::{Counts, Evidence, Tally, Timeline};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -143,6 +144,7 @@ pub struct Terminal<C: Client> {
     thinks_ns: u64,
     random: Random,
     room: Room,
+    tally: Transactions,
 }
 
 impl<C: Client<Session: Sql>> Terminal<C> {
@@ -161,6 +163,7 @@ impl<C: Client<Session: Sql>> Terminal<C> {
             thinks_ns: 0,
             random,
             room: Room::default(),
+            tally: Transactions::default(),
         }
     }
 
@@ -193,21 +196,24 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
         let mut session = self.connection.take(evidence).await?;
         let card = self.next.take().unwrap_or_else(|| self.deck.deal(&mut self.random));
         let request = self.draw(card);
-        let tally = &mut evidence.transactions;
         let before = session.statements_sent();
         timeline.start(session.traffic());
-        let outcome = run(&request, &mut session, &mut self.room, tally).await;
+        let outcome = run(&request, &mut session, &mut self.room, &mut self.tally).await;
         timeline.end_phase(card.phase(), session.traffic());
-        tally.statements += session.statements_sent() - before;
+        self.tally.statements += session.statements_sent() - before;
         let ended = self.connection.settle_transaction(session, outcome).await;
         match ended.map_err(|failure| failure.during(card.phase().name()))? {
-            Ended::Committed => tally.committed(card.phase()),
-            Ended::RolledBack => tally.rolled_back += 1,
+            Ended::Committed => self.tally.committed[card as usize] += 1,
+            Ended::RolledBack => self.tally.rolled_back += 1,
         }
         if self.keying {
             self.thinks_ns = card.think_ns(&mut self.random);
         }
         Ok(())
+    }
+
+    fn take_counts(&mut self, into: &mut Counts) {
+        std::mem::take(&mut self.tally).add_to(into);
     }
 }
 
