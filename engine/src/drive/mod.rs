@@ -46,13 +46,13 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
     let Arm { name, service, .. } = arm;
     let kinds: Vec<_> = workloads.iter().map(|workload| workload.kind).collect();
     service.settings.check(&kinds).map_err(|failure| wrong(&format!("arm '{name}': {failure}")))?;
-    match workloads.iter().find(|workload| !service.protocol.kinds().contains(&workload.kind)) {
+    match workloads.iter().find(|workload| !service.protocol.kinds.contains(&workload.kind)) {
         None => Ok(()),
         Some(workload) => Err(wrong(&format!(
             "workload '{}' is of kind '{}', which arm '{name}' of protocol '{}' does not have",
             workload.name,
             workload.kind.name(),
-            service.protocol.name()
+            service.protocol.name
         ))),
     }
 }

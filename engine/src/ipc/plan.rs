@@ -43,7 +43,7 @@ pub struct Arm {
 #[derive(Clone)]
 pub struct Service {
     /// The one it speaks.
-    pub protocol: &'static dyn Protocol,
+    pub protocol: &'static Protocol,
     /// Where it is and how it is asked.
     pub settings: Arc<dyn wire::Settings>,
 }
@@ -55,13 +55,13 @@ impl<'de> Deserialize<'de> for Service {
         let tag = written.remove(TAG).ok_or_else(|| D::Error::missing_field(TAG))?;
         let name = String::deserialize(tag).map_err(D::Error::custom)?;
         let protocol = wire::protocol(&name).ok_or_else(|| D::Error::custom(unknown(&name)))?;
-        let settings = protocol.read(Value::Object(written)).map_err(D::Error::custom)?;
+        let settings = (protocol.read)(Value::Object(written)).map_err(D::Error::custom)?;
         Ok(Service { protocol, settings })
     }
 }
 
 fn unknown(name: &str) -> String {
-    let known: Vec<_> = wire::PROTOCOLS.iter().map(|protocol| format!("`{}`", protocol.name())).collect();
+    let known: Vec<_> = wire::PROTOCOLS.iter().map(|protocol| format!("`{}`", protocol.name)).collect();
     format!("unknown variant `{name}`, expected one of {}", known.join(", "))
 }
 

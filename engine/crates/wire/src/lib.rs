@@ -11,6 +11,7 @@ use base::error::Result;
 use net::runtime::{Reactor, TaskId};
 use net::settings::Transport;
 use record::Counts;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,21 +22,23 @@ use workload::ycsb::TablePlace;
 use workload::{Job, Kind};
 
 /// All there are.
-pub static PROTOCOLS: &[&dyn Protocol] = &[&mongodb::Mongodb, &mysql::Mysql, &http::Http];
+pub static PROTOCOLS: &[Protocol] = &[mongodb::PROTOCOL, mysql::PROTOCOL, http::PROTOCOL];
 
 /// A protocol, as a plan names it.
-pub trait Protocol: Sync {
+pub struct Protocol {
     /// In a plan.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// Which kinds of workload its sessions can be asked for.
-    fn kinds(&self) -> &'static [Kind];
+    pub kinds: &'static [Kind],
+    /// Reads what a plan says of a service, all of it but the protocol's name; fails in serde's words.
+    pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
+}
 
-    /// Read what a plan says of a service: all of it but the protocol's name.
-    ///
-    /// # Errors
-    /// What is wrong with it, in serde's words.
-    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn Settings>>;
+impl Protocol {
+    /// The one whose settings these are.
+    const fn of<S: Settings + DeserializeOwned + 'static>(name: &'static str, kinds: &'static [Kind]) -> Self {
+        Protocol { name, kinds, read: |written| Ok(Arc::new(S::deserialize(written)?)) }
+    }
 }
 
 /// What a plan says of a service of one protocol.
@@ -66,6 +69,11 @@ pub trait Settings: Debug + Send + Sync {
 /// A service on its way to be known.
 pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
 
+/// A service of one protocol on its way to be known, as one of any.
+fn discovery<'a>(found: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
+    Box::pin(async { Ok(Arc::new(found.await?) as Arc<dyn Service>) })
+}
+
 /// A service once it is known which of its servers do what: shared by all threads.
 pub trait Service: Send + Sync {
     /// The server that the first worker reads.
@@ -90,6 +98,6 @@ pub trait Service: Send + Sync {
 pub type Facts = BTreeMap<&'static str, Value>;
 
 /// The protocol that a plan names so.
-pub fn protocol(name: &str) -> Option<&'static dyn Protocol> {
-    PROTOCOLS.iter().copied().find(|protocol| protocol.name() == name)
+pub fn protocol(name: &str) -> Option<&'static Protocol> {
+    PROTOCOLS.iter().find(|protocol| protocol.name == name)
 }

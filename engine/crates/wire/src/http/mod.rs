@@ -10,7 +10,7 @@ mod session;
 mod settings;
 
 pub use session::Session;
-pub use settings::{Http, Settings};
+pub use settings::{PROTOCOL, Settings};
 
 use crate::Facts;
 use base::clock;

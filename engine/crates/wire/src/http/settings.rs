@@ -1,16 +1,14 @@
 //! What a plan says of an HTTP service.
 
 use super::request::check;
-use crate::Discovery;
+use crate::{Discovery, Protocol};
 use base::Secret;
 use base::error::Result;
 use net::runtime::Reactor;
 use net::settings::Transport;
 use serde::Deserialize;
-use serde_json::Value;
 use std::num::NonZeroU64;
 use std::rc::Rc;
-use std::sync::Arc;
 use workload::{Kind, REQUESTS};
 
 /// Where an HTTP service is and what it is asked.
@@ -34,21 +32,7 @@ pub struct Settings {
 }
 
 /// A server of HTTP/1.1, or a balancer before one.
-pub struct Http;
-
-impl crate::Protocol for Http {
-    fn name(&self) -> &'static str {
-        "http"
-    }
-
-    fn kinds(&self) -> &'static [Kind] {
-        REQUESTS
-    }
-
-    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn crate::Settings>> {
-        Ok(Arc::new(Settings::deserialize(written)?))
-    }
-}
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("http", REQUESTS);
 
 impl crate::Settings for Settings {
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
@@ -60,10 +44,7 @@ impl crate::Settings for Settings {
     }
 
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a> {
-        Box::pin(async move {
-            let service = super::Service::discover(self, transport, reactor, timeout_ns).await?;
-            Ok(Arc::new(service) as Arc<dyn crate::Service>)
-        })
+        crate::discovery(super::Service::discover(self, transport, reactor, timeout_ns))
     }
 }
 

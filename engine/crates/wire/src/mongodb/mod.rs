@@ -13,7 +13,7 @@ mod settings;
 mod topology;
 mod ycsb;
 
-pub use settings::{Mongodb, ReadPreference, Settings, WriteConcern};
+pub use settings::{PROTOCOL, ReadPreference, Settings, WriteConcern};
 
 use base::Random;
 use base::clock;

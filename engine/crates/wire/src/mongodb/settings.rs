@@ -1,15 +1,13 @@
 //! What a plan says of a MongoDB service.
 
-use crate::Discovery;
+use crate::{Discovery, Protocol};
 use base::Secret;
 use net::runtime::Reactor;
 use net::settings::Transport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::rc::Rc;
-use std::sync::Arc;
+use workload::RECORDS;
 use workload::ycsb::TablePlace;
-use workload::{Kind, RECORDS};
 
 /// Where a MongoDB service is and how it is read.
 #[derive(Debug, Clone, Deserialize)]
@@ -91,21 +89,7 @@ pub enum ReadPreference {
 }
 
 /// A replica set or a single `mongod`.
-pub struct Mongodb;
-
-impl crate::Protocol for Mongodb {
-    fn name(&self) -> &'static str {
-        "mongodb"
-    }
-
-    fn kinds(&self) -> &'static [Kind] {
-        RECORDS
-    }
-
-    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn crate::Settings>> {
-        Ok(Arc::new(Settings::deserialize(written)?))
-    }
-}
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mongodb", RECORDS);
 
 impl crate::Settings for Settings {
     fn table(&self) -> Option<TablePlace<'_>> {
@@ -113,10 +97,7 @@ impl crate::Settings for Settings {
     }
 
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a> {
-        Box::pin(async move {
-            let service = super::Service::discover(self, transport, reactor, timeout_ns).await?;
-            Ok(Arc::new(service) as Arc<dyn crate::Service>)
-        })
+        crate::discovery(super::Service::discover(self, transport, reactor, timeout_ns))
     }
 }
 

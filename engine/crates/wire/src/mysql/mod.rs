@@ -17,7 +17,7 @@ mod statement;
 mod ycsb;
 
 pub use decryption::Decrypted;
-pub use settings::{DecryptionSettings, Mysql, Settings, Statements};
+pub use settings::{DecryptionSettings, PROTOCOL, Settings, Statements};
 
 use auth::Credentials;
 use base::Random;

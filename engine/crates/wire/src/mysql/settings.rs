@@ -1,16 +1,14 @@
 //! What a plan says of a MySQL service.
 
-use crate::Discovery;
+use crate::{Discovery, Protocol};
 use base::Secret;
 use base::error::{Class, Failure, Result};
 use encryption::{Demand, MasterKey};
 use net::runtime::Reactor;
 use net::settings::Transport;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use workload::ycsb::TablePlace;
 use workload::{Kind, SQL};
 
@@ -63,21 +61,7 @@ pub enum Statements {
 }
 
 /// A MySQL or MariaDB server.
-pub struct Mysql;
-
-impl crate::Protocol for Mysql {
-    fn name(&self) -> &'static str {
-        "mysql"
-    }
-
-    fn kinds(&self) -> &'static [Kind] {
-        SQL
-    }
-
-    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn crate::Settings>> {
-        Ok(Arc::new(Settings::deserialize(written)?))
-    }
-}
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mysql", SQL);
 
 impl crate::Settings for Settings {
     fn check(&self, kinds: &[Kind]) -> Result<()> {
@@ -93,10 +77,7 @@ impl crate::Settings for Settings {
     }
 
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a> {
-        Box::pin(async move {
-            let service = super::Service::discover(self, transport, reactor, timeout_ns).await?;
-            Ok(Arc::new(service) as Arc<dyn crate::Service>)
-        })
+        crate::discovery(super::Service::discover(self, transport, reactor, timeout_ns))
     }
 }
 
