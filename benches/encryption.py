@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benches.mysql import KnowingClients
-from costof.encrypted.ciphertext import Envelope, KeyRing, RowFormat, session_salt
+from costof.encrypted.envelope import Envelope, RowFormat
+from costof.encrypted.keys import KeyRing, session_salt
 from costof.ipc.plan import Data, Plan, Workload
 from costof.ipc.process import Instrument, engine, engine_path
 from costof.programs.mariadb.settings import Decryption

@@ -26,16 +26,10 @@ from pymysql.constants import COMMAND
 from pymysql.err import DatabaseError
 from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
-from costof.encrypted.ciphertext import (
-    Demands,
-    Envelope,
-    KeyRing,
-    Opener,
-    RefusedError,
-    RowFormat,
-    SessionKeys,
-    session_salt,
-)
+from costof.encrypted.demands import Demands
+from costof.encrypted.envelope import Envelope, RefusedError, RowFormat
+from costof.encrypted.keys import KeyRing, SessionKeys, session_salt
+from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
 # By these attributes a client tells a gateway that it decrypts, and its part of what binds keys to the session.

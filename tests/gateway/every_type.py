@@ -10,7 +10,7 @@ from typing import Any
 
 from costof import encrypted
 from costof.datasets.sysbench import create_table
-from costof.encrypted.ciphertext import Algorithm
+from costof.encrypted.envelope import Algorithm
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess

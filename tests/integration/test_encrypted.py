@@ -11,7 +11,8 @@ from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
 from costof.datasets.sysbench import TABLE
-from costof.encrypted.ciphertext import Algorithm, Envelope, KeyRing, RowFormat, session_salt
+from costof.encrypted.envelope import Algorithm, Envelope, RowFormat
+from costof.encrypted.keys import KeyRing, session_salt
 from costof.ipc.plan import Arm, Workload
 from costof.ipc.process import engine
 from costof.programs.mariadb.server import DATABASE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from costof.encrypted.ciphertext import session_salt
+from costof.encrypted.keys import session_salt
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "column-encryption.json").read_text())
 CASES = {case["name"]: case for case in VECTORS["cases"]}

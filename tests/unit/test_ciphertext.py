@@ -19,17 +19,9 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.encrypted.ciphertext import (
-    Algorithm,
-    Envelope,
-    KeyRing,
-    Opener,
-    OriginalType,
-    RefusedError,
-    RowFormat,
-    SessionKeys,
-    opener,
-)
+from costof.encrypted.envelope import Algorithm, Envelope, OriginalType, RefusedError, RowFormat
+from costof.encrypted.keys import KeyRing, SessionKeys
+from costof.encrypted.schemes import Opener, opener
 from tests.support.mysql_packets import binary_row, definition
 from tests.support.vectors import BINARY_CASES, CASES, MASTER_KEYS, SALT, packets
 

@@ -11,7 +11,7 @@ import pytest
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.encrypted.ciphertext import Demands
+from costof.encrypted.demands import Demands
 from tests.support.mysql_packets import definition
 from tests.support.scripted_mysql import ResultSet, ScriptedMysql
 from tests.support.vectors import CASES, CLIENT_NONCE, MASTER_KEYS, REFUSED, TEXT_CASES, VECTORS, packets
