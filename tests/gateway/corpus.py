@@ -9,7 +9,9 @@ A `Case` is played in one session, its steps in order. What a step must end as:
 - `RS`: either R or S.
 
 In no step may a byte of a protected value reach the client. Statements are bytes, since some are no text in any
-character set. Alternatives of one attack share a number. The file is long because it is a list.
+character set. Alternatives of one attack share a number.
+
+Long: it is a list of attacks, which is read as a list.
 """
 
 from __future__ import annotations

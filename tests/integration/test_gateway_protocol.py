@@ -1,6 +1,6 @@
 """What a client may say to the gateway before a real MariaDB, whatever drivers say: logins, flags, commands, sizes.
 
-In one file, however long: whatever any of its clients has received is looked through for the protected values.
+Long: all of it needs one server, one gateway, and one search of all that its clients receive for protected values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TPC-C on a real MariaDB: what is loaded, what the transactions leave behind, and what the conditions find.
 
-In one file, however long: nearly all of it looks at one loaded database, and loading it takes longest.
+Long: nearly all of it looks at one loaded database, and loading it takes longest.
 """
 
 # ruff: noqa: S608  # names and numbers of our own
