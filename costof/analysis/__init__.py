@@ -1,4 +1,4 @@
-"""From a ledger to the core result: what is known of a run before any section of the report has its say."""
+"""From a ledger to the core result: what is known of a run before any section is asked."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def after_load(database: str) -> list[str]:
 
 
 def load_operations(warehouses: int) -> int:
-    """How many operations the engine's load has (docs/architecture.md)."""
+    """How many operations the engine's load has (docs/ipc.md)."""
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
 

@@ -1,1 +1,1 @@
-"""How things are said and drawn: numbers, colours, figures."""
+"""Blocks (paragraphs, tables, figures), and how terminal, Markdown and HTML render them."""

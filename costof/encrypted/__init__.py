@@ -1,4 +1,6 @@
-"""A driver that decrypts what a gateway has encrypted, for an application, in three lines:
+"""A driver over PyMySQL that decrypts what a gateway has encrypted.
+
+An application needs three lines:
 
     from costof import encrypted
     connection = encrypted.connect(host="db.example", user="shop", password="…", master_keys={"app": "0011…eeff"})

@@ -1,1 +1,1 @@
-"""Real servers that a run starts for itself: one file a server program."""
+"""A run's own hosts, links, processes and certificates, and the supervisor that takes them away."""

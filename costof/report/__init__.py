@@ -1,4 +1,4 @@
-"""From a ledger to a `Result`, and from a `Result` to its renderings.
+"""Assembles the `Result` of a run from its ledger, and writes its renderings.
 
 A report shows a `Result` and nothing else, so that any of them can be made again from the ledger.
 """

@@ -1,4 +1,4 @@
-"""The sections of the report, found by their files: a new one is a file here with a `SECTION`, and no other change."""
+"""The sections of the report: each is one file or folder here with a `SECTION`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ pytestmark = [
 
 # Far enough that what is sent without waiting is on its way before anything comes back.
 FAR = "distance=20"
-# Round trips from the first packet to the first answer: see docs/architecture.md, Phases.
+# Round trips from the first packet to the first answer: see docs/ipc.md, Phases.
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
 

@@ -1,4 +1,4 @@
-"""`costof ycsb load|run mongodb|mysql`: YCSB's own command line, carried out by the engine."""
+"""`costof ycsb`: YCSB's own command line, carried out by the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table that people know: ab's figures of every arm, and beside them what this run says of their difference."""
+"""The table that people know: ab's figures of every arm, and what this run says of their difference."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section
 from costof.document.blocks import FILES, TERMINAL, Block, Bullets, Paragraph, Part
 from costof.sections.cost_model.calculator import calculator
-from costof.sections.cost_model.figure import figure
+from costof.sections.cost_model.curve import figure
 from costof.sections.cost_model.model import CostModel, Operation, cost_model
 from costof.sections.cost_model.tables import near_end, parameters, predictions, summaries, worst
 

@@ -1,4 +1,4 @@
-//! What goes in and out, exactly as `docs/architecture.md` states it: one JSON object a line, unknown fields refused.
+//! What goes in and out, exactly as `docs/ipc.md` states it: one JSON object a line, unknown fields refused.
 
 mod answer;
 mod plan;

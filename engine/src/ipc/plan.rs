@@ -93,7 +93,7 @@ mod tests {
         "workloads": [{"name": "connect", "kind": "connect", "workers": 1}, {"name": "q", "kind": "query"}]}}"#;
 
     #[test]
-    fn reads_the_plan_of_the_architecture() {
+    fn reads_the_plan_of_the_document() {
         let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
         let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
         assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));

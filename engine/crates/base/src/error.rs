@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::{fmt, io};
 
-/// The words of `docs/architecture.md`; the same everywhere in a run, its ledger and its reports.
+/// The words of `docs/ipc.md`; the same everywhere in a run, its ledger and its reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {

@@ -1,4 +1,6 @@
-//! What every other part of the engine stands on, and that stands on none of them.
+//! Errors, clocks, random numbers, secrets, and this process with its lines in and out.
+//!
+//! Every other part of the engine stands on it, and it stands on none of them.
 
 pub mod clock;
 pub mod error;

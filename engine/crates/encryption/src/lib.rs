@@ -1,7 +1,8 @@
-//! What a gateway and a driver have in common: the ciphertext of columns (docs/column-encryption.md, "What is sent"). A column's
-//! definition carries an [`Envelope`], its values are sealed by a [`Sealer`] and opened by an [`Opener`], both with keys
-//! that follow from a session's [`DataKey`], which goes with the envelope, wrapped by the reader's [`MasterKey`], and from
-//! the [`SessionSalt`] that both ends of the session have made.
+//! The ciphertext of columns, for the gateway that seals and the client that opens.
+//!
+//! Its form is in docs/column-encryption.md, "What is sent". A column's definition carries an [`Envelope`]. Its values are sealed
+//! by a [`Sealer`] and opened by an [`Opener`]. Keys of both follow from the session's [`DataKey`], which goes with the envelope,
+//! wrapped by the reader's [`MasterKey`], and from the [`SessionSalt`] that both ends of the session have made.
 //!
 //! No error here holds a byte of a key or of a value, and nothing is allocated for a value.
 

@@ -1,5 +1,7 @@
-//! MySQL's wire protocol (4.1) as bytes: how packets, integers, strings, columns, rows and the beginning of a connection are
-//! written and read. The client that measures and the gateway both speak it; nothing here reads or writes a socket.
+//! MySQL's packets as bytes: nothing here reads or writes a socket.
+//!
+//! MySQL's wire protocol (4.1): how packets, integers, strings, columns, rows and the beginning of a connection are written and
+//! read. The client that measures and the gateway both speak it.
 
 pub mod bytes;
 pub mod capability;

@@ -1,5 +1,7 @@
-//! Protocols. Each is one folder here that reads its own settings, knows how to open a session, and says what can be asked
-//! over one, by the traits of [`workload`]. Nobody outside names a protocol: a plan's is looked up in [`PROTOCOLS`].
+//! Protocols, one folder each, and their registry.
+//!
+//! A protocol reads its own settings, knows how to open a session, and says what can be asked over one, by the traits of
+//! [`workload`]. Nobody outside names a protocol: a plan's is looked up in [`PROTOCOLS`].
 //!
 //! To add one, write its folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
 

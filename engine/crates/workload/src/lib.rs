@@ -1,6 +1,8 @@
-//! What is done to a service. A workload says how to get ready and what one operation is; when operations begin, how
-//! many there are and what becomes of a failed one is the [`worker`](work)'s business and the same for all. What a protocol
-//! must be able to do for a workload are the traits of [`client`] and [`sql`].
+//! What is done to a service, whatever protocol it speaks, and the workers that do it.
+//!
+//! A workload says how to get ready and what one operation is; when operations begin, how many there are and what becomes of a
+//! failed one is the [`worker`](work)'s business and the same for all. What a protocol must be able to do for a workload are the
+//! traits of [`client`] and [`sql`].
 
 mod client;
 mod connect;

@@ -1,0 +1,167 @@
+"""Rules of the house that no linter knows, of names of levels, long files, the map of the code, and names of files."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from costof.study.library import load_study, study_names
+
+ROOT = Path(__file__).parents[2]
+COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
+#: In which a long file says why it is one.
+HEAD_LINES = 20
+#: Levels that are words of something else as well, and the folders and files where they stand for that.
+WORDS_OF_PYTHON = {
+    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
+    "plain": ("cli/", "document/", "programs/", "sections/costs/", "services/", "study/asked.py"),
+    "tls": (
+        "cli/",
+        "document/palette.py",
+        "drivers/",
+        "programs/",
+        "sections/phases.py",
+        "services/",
+        "study/asked.py",
+    ),
+    "full": ("cli/", "services/", "study/asked.py"),
+    "ca-only": ("analysis/cautions.py", "cli/ycsb/", "drivers/", "study/asked.py"),
+    # MongoDB's own word for a write concern.
+    "majority": ("cli/ycsb/mongodb.py", "programs/mongod/", "services/replication/"),
+    # Kinds of keys, which the lab's authority makes.
+    "rsa-2048": ("lab/certificates.py",),
+    "ecdsa-p256": ("lab/certificates.py", "services/gateway/own.py"),
+    # Server programs by their own names, and a role.
+    "haproxy": ("cli/doctor.py", "programs/haproxy.py"),
+    "nginx": ("cli/doctor.py", "programs/nginx.py"),
+    "balancer": ("programs/balancer.py", "services/http/"),
+    # Shapes of a replica set, which that service makes.
+    "star": ("services/replication/",),
+    "chain": ("services/replication/",),
+    "natural": ("services/replication/",),
+    # Where no distance was asked for.
+    "lan": ("services/site.py",),
+    # A route's name in the lab's own files.
+    "direct": ("services/http/lab.py",),
+}
+ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
+WORDS_OF_RUST = {
+    # How a client speaks, and a phase of a connection.
+    "plain": ("crates/gateway/src/plan.rs", "crates/record/"),
+    "tls": ("crates/record/",),
+    # A kind of key that a certificate has.
+    "ecdsa-p256": ("crates/net/src/transport/certificate.rs",),
+    "majority": ("crates/wire/src/mongodb/",),
+    **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
+}
+RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+def sources(suffix: str, *folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob(f"*{suffix}"))
+
+
+def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def texts_of_rust(path: Path) -> Iterator[tuple[int, str]]:
+    """Of the code: what follows `#[cfg(test)]` at the left margin is tests."""
+    code = path.read_text().split("\n#[cfg(test)]", 1)[0]
+    for number, line in enumerate(code.splitlines(), 1):
+        if not line.lstrip().startswith("//"):
+            yield from ((number, text) for text in RUST_TEXT.findall(line))
+
+
+def names() -> set[str]:
+    """Of all studies and levels, but for numbers and switches, which are words of everything."""
+    studies = [load_study(name) for name in study_names()]
+    levels = {level for study in studies for factor in study.factors.values() for level in factor.levels}
+    return {name for name in levels | set(study_names()) if not re.fullmatch(r"[\d.]+|on|off|none", name)}
+
+
+def check_names(texts: Iterable[tuple[Path, int, str]], folder: Path, words: Mapping[str, tuple[str, ...]]) -> None:
+    """`texts` are those of the code, each with its file and line. An exception that nothing needs is an error too."""
+    known, found, used = names(), [], set()
+    for path, line, text in texts:
+        if text in known:
+            file = str(path.relative_to(folder))
+            place = next((place for place in words.get(text, ()) if file.startswith(place)), None)
+            if place is None:
+                found.append(f"{file}:{line} {text!r}")
+            used.add((text, place))
+    assert found == [], "a study's or a level's name: let the level say in the study's file what it does"
+    assert {(word, place) for word, places in words.items() for place in places} - used == set(), "without a use"
+
+
+def test_no_python_knows_a_study_or_a_level_by_its_name() -> None:
+    texts = ((path, line, text) for path in sources(".py", "costof") for line, text in texts_of_python(path))
+    check_names(texts, COSTOF, WORDS_OF_PYTHON)
+
+
+def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
+    files = [path for path in sources(".rs", "engine/src", "engine/crates") if "tests" not in str(path)]
+    check_names(((path, line, text) for path in files for line, text in texts_of_rust(path)), ENGINE, WORDS_OF_RUST)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "most", "folders"),
+    [
+        (".py", 300, ("costof", "tests", "benches")),
+        (".rs", 450, ("engine/src", "engine/crates", "engine/tests", "engine/canary")),
+    ],
+)
+def test_a_long_file_says_why_in_its_head(suffix: str, most: int, folders: tuple[str, ...]) -> None:
+    files = {str(path.relative_to(ROOT)): path.read_text().splitlines() for path in sources(suffix, *folders)}
+    long = {name: lines for name, lines in files.items() if len(lines) > most}
+    assert [name for name, lines in long.items() if "Long: " not in "\n".join(lines[:HEAD_LINES])] == []
+
+
+def rows_of_map(title: str, name: str) -> dict[str, str]:
+    """The second column of a table of the map, by its first, of which `name` is the pattern."""
+    section = (ROOT / "docs" / "architecture.md").read_text().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+    return dict(re.findall(rf"^\| {name} \| (.*?) \|", section, re.MULTILINE))
+
+
+def summary(docstring: str) -> str:
+    """The first line of a docstring, which stands by itself, without its full stop."""
+    first, _, rest = docstring.partition("\n")
+    assert first.endswith("."), f"no summary in the first line: {first!r}"
+    assert not rest.partition("\n")[0], f"the summary is longer than its line: {first!r}"
+    return first.removesuffix(".")
+
+
+def test_the_map_has_a_line_for_each_folder_in_the_words_of_its_docstring() -> None:
+    files = [path for path in sources("__init__.py", "costof") if path.parent != COSTOF]
+    docstrings = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in files}
+    of_folders = {str(path.parent.relative_to(COSTOF)): summary(text) for path, text in docstrings.items()}
+    assert rows_of_map("Folders of `costof/`", r"`([a-z_/]+)/`") == of_folders
+
+
+def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
+    heads = {path.parents[1].name: path.read_text() for path in sources("lib.rs", "engine/crates")}
+    of_crates = {name: summary(re.sub("^//! ?", "", head, flags=re.MULTILINE)) for name, head in heads.items()}
+    assert rows_of_map("Crates of `engine/`", "`([a-z]+)`") == of_crates
+
+
+def test_no_two_files_of_one_part_of_costof_have_names_that_are_easily_confused() -> None:
+    """Within one top folder: the same name, or names that differ in their number alone. Folders side by side may have
+    files of the same role, such as `lab.py` and `own.py`."""
+    alike = defaultdict(list)
+    for path in sources(".py", "costof"):
+        if path.stem != "__init__":
+            top, *_ = path.relative_to(COSTOF).parts
+            alike[top, path.stem.removesuffix("s")].append(path)
+    confusing = [
+        [str(path.relative_to(COSTOF)) for path in paths]
+        for paths in alike.values()
+        if len({path.stem for path in paths}) > 1 or len({path.parent.parent for path in paths}) > 1
+    ]
+    assert confusing == []
