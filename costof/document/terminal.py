@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
@@ -151,22 +152,48 @@ def _sentences(table: Table) -> Iterator[str]:
 
 
 def _grid(table: Table, width: int) -> Grid:
-    """Columns of figures with verdicts are never folded; other tables fold where nothing else helps."""
+    """Columns of figures with verdicts are never folded; other tables fold between words where nothing else helps."""
     gap = 2 if width >= (WIDE if table.judged else ROOMY) else 0
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0))
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
+    rows = [_cells(table, index, width) for index in range(len(table.rows))]
+    widths = None if table.judged else _widths(heads, rows, width - 2 - (gap + 1) * (len(heads) - 1))
     for index, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
         figure = column.kind == "figure"
-        whole = figure if table.judged else index == 0 and width >= NARROWEST
         least = {"text": 16, "verdict": 10, "figure": None}[column.kind] if table.judged else None
         grid.add_column(
-            _text(head), justify="right" if figure else "left", overflow="fold", no_wrap=whole, min_width=least
+            _text(head),
+            justify="right" if figure else "left",
+            overflow="fold",
+            no_wrap=figure and table.judged,
+            min_width=least,
+            width=widths[index] if widths else None,
         )
-    for index, row in enumerate(table.rows):
-        cells = [_cell(cell, wide=width >= WIDE) for cell in row.cells[1:]]
-        name = "" if table.repeats(index) else _name(table, row, width)
-        grid.add_row(_text(name), *cells, style="dim" if row.kind == "published" else "")
+    for row, cells in zip(table.rows, rows, strict=True):
+        grid.add_row(*cells, style="dim" if row.kind == "published" else "")
     return grid
+
+
+def _widths(heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int) -> list[int] | None:
+    """Widths of columns at which no word and no name's line is broken, the widest giving way first; None where no such
+    widths fit."""
+    columns = [[head, *(row[index].plain for row in rows if index < len(row))] for index, head in enumerate(heads)]
+    lines = [[line for text in column for line in text.split("\n")] for column in columns]
+    widths = [max(map(cell_len, column)) for column in lines]
+    least = [max(cell_len(word) for line in column for word in line.split(" ")) for column in lines]
+    least[0] = max(least[0], *(cell_len(line) for row in rows for line in row[0].plain.split("\n")), 0)
+    while sum(widths) > room:
+        able = [index for index, width in enumerate(widths) if width > least[index]]
+        if not able:
+            return None
+        widths[max(able, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _cells(table: Table, index: int, width: int) -> list[Text]:
+    row = table.rows[index]
+    name = "" if table.repeats(index) else _name(table, row, width)
+    return [_text(name), *(_cell(cell, width) for cell in row.cells[1:])]
 
 
 def _name(table: Table, row: Row, width: int) -> str:
@@ -174,14 +201,23 @@ def _name(table: Table, row: Row, width: int) -> str:
     name = row.cells[0].text
     if row.kind == "group" or (table.judged and not table.grouped and row.kind != "published"):
         return name
-    indent = "  " * (table.grouped + (row.kind == "published"))
+    return _folded(name, width, "  " * (table.grouped + (row.kind == "published")))
+
+
+def _folded(name: str, width: int, indent: str = "") -> str:
+    """A name on lines that are not too long: broken between words, and after the '-' and '@' of an arm's name, which a
+    console would break anywhere."""
     most = NAMES if width >= ROOMY else NAMES_NARROW
-    return textwrap.fill(name, most, initial_indent=indent, subsequent_indent=indent + "  ")
+    folded = textwrap.fill(
+        name.replace("@", "@ "), most, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
+    )
+    return folded.replace("@ ", "@")
 
 
-def _cell(cell: Cell, *, wide: bool) -> Text:
+def _cell(cell: Cell, width: int) -> Text:
+    wide = width >= WIDE
     if cell.verdict is not None:
         narrow = cell.text.replace("; about ", "\n~").replace("; ", "\n").replace(" above ", "\nabove ")
         return _text(cell.text if wide else narrow, VERDICT_STYLES[cell.verdict])
-    text = _text(cell.text)
+    text = _text(cell.text if " " in cell.text else _folded(cell.text, width))
     return text.append((" " if wide else "\n") + cell.interval.replace(fmt.NBSP, " "), "dim") if cell.interval else text

@@ -94,6 +94,18 @@ def test_no_figure_of_abs_list_is_broken() -> None:
             assert re.search(rf"(?<![\d,.]){re.escape(wanted)}\b", text)
 
 
+@pytest.mark.parametrize("name", WIDE)
+def test_no_name_is_broken_within_a_word(name: str) -> None:
+    """On 80 columns an arm's name goes on after '-' or '@', and a verdict is whole."""
+    result = WIDE[name]()
+    text = printed(result, 80)
+    table = text[text.index("CPU seconds") :].split("\n\n")[0]
+    arms = [arm.name for arm in result.arms if arm.context == result.arms[0].context and not arm.twin]
+    parts = {part for arm in arms for part in re.split("[-@]", arm)}
+    assert parts <= set(re.split(r"[\s@-]+", table))
+    assert not re.search(r"\bunresolve\b", text)
+
+
 def test_sections_of_distance_are_not_in_a_study_without_one() -> None:
     result = small(HTTP)
     for text in (printed(result), render_markdown(result), Page(drawn(result)).text):
