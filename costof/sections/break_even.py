@@ -94,40 +94,50 @@ def _point(rounds: Rounds, asked: Asked, arm: PlannedArm, share: float, seed: in
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """A sentence an arm and view; with several settings one a protection, the nearest settings first."""
+    """A text for each protection and view: of all shares, or with several settings of the largest share in each."""
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1
-    share = max((point.share for point in data), default=0.0)
-    groups = [(arm.label, [arm]) for arm in arms]
-    if many:
-        names = dict.fromkeys(arm.protection for arm in arms)
-        together = [[arm for arm in arms if arm.protection == name] for name in names]
-        groups = [(of[0].label, of) for of in together]
-    for view, words in VIEWS.items() if many else ():
-        for label, of in groups:
-            points = [(arm, p) for arm in of for p in data if (p.arm, p.view, p.share) == (arm.name, view, share)]
-            if points:
-                parts = [f"{_from(point)}{arm.at}" for arm, point in points]
-                yield f"{fmt.capital(words)}, {label} costs under {fmt.share(share)} {fmt.listed(parts)}."
-    for label, of in () if many else groups:
+    largest = max((point.share for point in data), default=0.0)
+    for protection in dict.fromkeys(arm.protection for arm in arms):
+        of = [arm for arm in arms if arm.protection == protection]
         for view, words in VIEWS.items():
-            parts = [f"under {fmt.share(p.share)} {_from(p)}" for p in data if (p.arm, p.view) == (of[0].name, view)]
-            if parts:
-                yield f"{fmt.capital(words)}, {label} costs {fmt.listed(parts)}."
+            points = [(arm, point) for arm in of for point in data if (point.arm, point.view) == (arm.name, view)]
+            asked = [(arm, point) for arm, point in points if not many or point.share == largest]
+            if asked:
+                first, *others = _clauses(asked)
+                yield f"{fmt.capital(words)}, {first.format(of[0].label)}." + "".join(
+                    f" {fmt.capital(other.format('it'))}." for other in others
+                )
+
+
+def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
+    """What is reached, what never is, and what this run cannot tell; '{}' stands for what is protected with."""
+    reached = [f"under {fmt.share(p.share)}{arm.at} {_from(p)}" for arm, p in points if p.operations is not None]
+    never = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
+    found = [f"{{}} costs {fmt.listed(reached)}"] if reached else []
+    if never:
+        share = max(p.share for _, p in never)
+        where = fmt.listed([arm.at.strip() for arm, p in never if p.share == share])
+        found.append(
+            f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
+        )
+    for arm, p in points:
+        if p.operations is None and p.low is not None:
+            least = fmt.plural_of(_whole(p.low), "query", "queries")
+            found.append(
+                f"this run cannot tell whether {{}} ever costs under {fmt.share(p.share)}{arm.at}; if so, a connection "
+                f"must carry at least {least}"
+            )
+    return found
 
 
 def _from(point: Point) -> str:
-    """'from 52 queries a connection [48, 57]'."""
-    if point.operations is None:
-        if point.low is None:
-            return "at no number of queries a connection"
-        earliest = fmt.plural_of(_whole(point.low), "query", "queries")
-        return f"from {earliest} a connection at the earliest, or never (this run cannot tell which)"
+    """'if a connection carries 52 queries or more [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     high = _whole(point.high) if point.high is not None else "no upper end in this run"
-    queries = fmt.plural_of(_whole(point.operations), "query", "queries")
-    return f"from {queries} a connection [{_whole(point.low or 0)}, {high}]"
+    queries = fmt.plural_of(_whole(point.operations or 0), "query", "queries")
+    return f"if a connection carries {queries} or more [{_whole(point.low or 0)}, {high}]"
 
 
 def _whole(operations: float) -> str:
