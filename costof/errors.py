@@ -34,8 +34,8 @@ class Problem(Enum):
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
     OTHER_LEDGER = (
         EXIT_FAILED,
-        "{path} was written by another version of costof (ledger {found}, this one reads {known}); its report.html "
-        "stands, and the run can be made again",
+        "{path} was written by another version of costof (ledger {found}, this one reads {known}); read its "
+        "report.html, or make the run again",
     )
     NOTHING_MEASURED = (EXIT_FAILED, "nothing was measured: {detail}")
     ENGINE_MISSING = (
@@ -129,7 +129,7 @@ class Problem(Enum):
     )
     YCSB_NOT_A_PROPERTY = (EXIT_USAGE, "-p wants name=value, as in -p recordcount=1000")
     YCSB_BAD_PROPERTY = (EXIT_USAGE, "{name} must be {allowed}")
-    YCSB_NEEDS = (EXIT_USAGE, "it is not said {what}; say it as in -p {option}")
+    YCSB_NEEDS = (EXIT_USAGE, "{what} is missing; give it with -p {option}")
     YCSB_TABLE_OCCUPIED = (
         EXIT_FAILED,
         "{table} on {target} holds records already, and nothing was written; load into an empty one, "
@@ -158,7 +158,7 @@ class Caution(Enum):
         "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
         "so trust no effect of that size"
     )
-    EVIDENCE_MISSING = "{slices} slices of {arm} were discarded: {detail}"
+    EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
     APP_CANNOT = "{arm} has no application view: {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
     STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"
@@ -169,7 +169,7 @@ class Caution(Enum):
     )
     NO_NODE_SHARES = (
         "without root the members have no hosts and no CPU shares of their own: they compete for this machine, "
-        "which hides what relieves the primary"
+        "which hides how much the primary is relieved"
     )
     PRIMARY_DEPOSED = (
         "the primary of the set of {nodes} was deposed {times} times and made primary again; slices in which it was "
@@ -180,7 +180,10 @@ class Caution(Enum):
         "to have them shown"
     )
     VERIFICATION_OFF = "{arm} does not verify the server's certificate fully (verify = {level})"
-    NO_CPU_SHARE = "not root: {hosts} had no CPU share but whatever of this machine was free, whatever {factors} said"
+    NO_CPU_SHARE = (
+        "without root {hosts} had no CPU share of their own and used what was free on this machine: {factors} had no "
+        "effect"
+    )
     NOT_VERIFIED = (
         "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
     )

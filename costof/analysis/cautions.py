@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
+from costof.document.format import plural
 from costof.errors import Caution
 from costof.statistics.effects import FEWEST_ROUNDS, Comparison, verdict
 from costof.statistics.estimate import Verdict
@@ -41,7 +42,9 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     for arm in plan.arms:
         wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
         if wrong:
-            texts.append(Caution.EVIDENCE_MISSING.text(slices=len(wrong), arm=arm.name, detail=wrong[0]))
+            texts.append(
+                Caution.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
+            )
         # That nothing is verified stands in the answer itself.
         if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
             texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))

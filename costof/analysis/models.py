@@ -82,7 +82,7 @@ class Metric(Model):
     better: Literal["lower", "higher"]
     workload: str
     phase: str | None = Field(default=None, description="The instrument's phase, where the metric is one.")
-    margin: Finite = Field(description="A relative cost below this is none worth naming (0.05 is 5 %).")
+    margin: Finite = Field(description="A relative cost below this counts as none (0.05 is 5 %).")
 
 
 class DistributionPoint(Model):

@@ -9,7 +9,7 @@ from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
 
-NO_ANSWER = "This run has no answer: it measured too little to say anything of the question."
+NO_ANSWER = "This run measured too little to answer the question."
 MOST_DETAILS = 6
 """More are left to the tables on a console, which say the same, and folded on a page."""
 

@@ -183,7 +183,7 @@ def _change(step: Step, metric: Metric) -> str:
     """'takes 12 % [11, 13] of 'transactions a second''; unresolved where its interval holds no change."""
     name = f"'{metric.label}'"
     if step.ratio.low <= 1 <= step.ratio.high:
-        return f"leaves {name} unresolved at {fmt.relative(step.ratio)}"
+        return f"has an unresolved effect of {fmt.relative(step.ratio)} on {name}"
     if metric.better == "higher" and step.ratio.value < 1:
         return f"takes {fmt.loss(step.ratio)} of {name}"
     return f"changes {name} by {fmt.relative(step.ratio)}"

@@ -36,10 +36,7 @@ class EvidenceSection(Section[None, None]):
             title = "Links: asked for and measured"
             yield Table.of(LINKS, map(_link, links), title=title, texts=(0, 1), media=FILES)
         yield from _errors(index)
-        warnings = list(index.core.warnings)
-        if discarded := sum(item.discarded for arm in index.core.arms for item in arm.evidence):
-            warnings.append(f"{fmt.plural(discarded, 'slice')} discarded: the evidence was not the arm's.")
-        if warnings:
+        if warnings := index.core.warnings:
             yield Heading("Warnings", media=FILES)
             yield Bullets(warnings, label="Warnings", tone="caution")
 

@@ -35,15 +35,15 @@ def _method(index: Index) -> list[str]:
         f"order (seed {core.seed}), so that drift of a shared machine hits all arms alike.",
         "An effect is the trimmed mean of the rounds' paired differences (relative effects: of log ratios); its 95 % "
         "interval is taken over rounds, not over single operations.",
-        "A verdict is corrected for the number of effects that are judged, so it can stay “unresolved” where the "
-        "uncorrected interval printed here just leaves out zero.",
-        "“No cost above x %” is the outcome of an equivalence test against that margin; “unresolved” means that this "
-        "run cannot tell.",
+        "Verdicts are corrected for the number of effects that are judged; the printed intervals are not. So a verdict "
+        "can be “unresolved” although its interval just leaves out zero.",
+        "“No cost above x %” means that an equivalence test against that margin succeeded; “unresolved” means that "
+        "this run cannot tell.",
     ]
     if core.precision_asked is not None:
         lines.append(
-            f"The run was to go on until every headline effect was known to within {fmt.share(core.precision_asked)} "
-            "or its budget was spent."
+            f"The run was to end once every headline effect was known to within {fmt.share(core.precision_asked)}, or "
+            "once its budget was spent."
         )
     if core.rounds_asked is not None:
         lines.append(f"The run was to end after exactly {fmt.plural(core.rounds_asked, 'round')}, however precise.")
@@ -51,7 +51,7 @@ def _method(index: Index) -> list[str]:
 
 
 def _metric(metric: Metric) -> list[str | Cell]:
-    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} is none worth naming."
+    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} counts as none."
     return [Cell(fmt.titled(metric.label, metric.unit), code=metric.name), f"{metric.description} {worth}"]
 
 

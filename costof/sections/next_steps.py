@@ -30,19 +30,19 @@ class NextSection(Section[None, None]):
 def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
     longest = max(effect.needed_seconds or 0.0 for effect in waiting)
     option = "--rounds" if index.core.rounds_asked is not None else "--budget"
-    return f"To resolve {_names(waiting)} would take about {fmt.roughly(longest)} more of measuring ({option})."
+    return f"To resolve {_names(waiting)}, measure for about {fmt.roughly(longest)} more ({option})."
 
 
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     bounds = [_most(effect, index.metrics[effect.metric]) for effect in noisy]
     known = [bound for bound in bounds if bound is not None]
     at_most = fmt.with_unit(fmt.number(100 * max(known), 1), "%") if known else None
-    ruled_out = f" What it does tell: a cost of more than {at_most} is unlikely." if at_most else ""
+    ruled_out = f" A cost of more than {at_most} is unlikely." if at_most else ""
     longer = " (--profile default)" if index.core.profile == "quick" else ""
     return (
-        f"This run is too noisy to resolve {_names(noisy)}, and more rounds on it would take longer than they are "
-        f"worth.{ruled_out} What would help is a machine with nothing else running, longer slices{longer}, or a "
-        "larger margin in the study's file, if a cost of that size does not matter to you."
+        f"This run is too noisy to resolve {_names(noisy)}; more rounds would take longer than they are worth."
+        f"{ruled_out} Measure on a machine with nothing else running, or take longer slices{longer}. If a cost of that "
+        "size does not matter to you, raise the margin in the study's file."
     )
 
 

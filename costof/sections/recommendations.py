@@ -158,7 +158,7 @@ def _note(index: Index) -> str:
         for figure in published.figures
         if figure.fits(arm.levels) and figure.series
     }
-    return published.cited + "".join(f" Beside '{label}' stands '{series}'." for label, series in beside.items())
+    return published.cited + "".join(f" The series beside '{label}' is '{series}'." for label, series in beside.items())
 
 
 def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], list[Finding]]]:
@@ -188,10 +188,10 @@ def _advice(metric: Metric, unit: str, found: list[Finding]) -> str:
         parts.append(f"{it} makes no difference above {fmt.share(metric.margin)} {_at(none, unit)}")
     if same:
         it = "it" if parts else label
-        parts.append(f"{it} had the control's own tree {_at(same, unit)}, so there is {SAME_SET_UP}")
+        parts.append(f"{it} makes no difference {_at(same, unit)}, where its tree was the control's own")
     if open_ := of[Verdict.UNRESOLVED]:
-        it = "it" if parts else label
-        parts.append(f"what {it} does {_at(open_, unit)} is unresolved ({_amounts(metric, open_)})")
+        its = "its effect" if parts else f"the effect of {label}"
+        parts.append(f"{its} {_at(open_, unit)} is unresolved ({_amounts(metric, open_)})")
     return "; ".join(parts)
 
 

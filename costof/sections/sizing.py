@@ -64,7 +64,7 @@ class BurstCheck(Model):
 
 
 class Sizing(Model):
-    """New clients a second that a core of the role takes, so the cores that a burst of them needs."""
+    """New clients a second that a core of the role serves, and so the cores that a burst of them needs."""
 
     role: str
     arm: str
@@ -114,8 +114,8 @@ class SizingSection(Section[Spec, list[Sizing]]):
         ]
         one = data[0].example
         cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
-        head = ["with", f"{data[0].role} CPU, ms a client", "of it added", "clients a second and core", cores]
-        yield Table.of(head, rows, title="How many new clients a core takes")
+        head = ["with", f"{data[0].role} CPU, ms a client", "of which added", "clients a second and core", cores]
+        yield Table.of(head, rows, title="How many new clients a core serves")
         if checks := [_check_row(check) for each in data for check in each.checks]:
             yield Table.of(CHECKS, checks, title="Bursts: predicted and measured")
         yield Paragraph(MODEL, "note", media=FILES)
@@ -127,7 +127,7 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
         return None
     cpu, common = estimate(list(used.values())), sorted(used.keys() & plain.keys())
     if cpu.low <= 0:
-        return None  # The counter saw too little to say how many clients a core takes.
+        return None  # The counter saw too little to say how many clients a core serves.
     enough = len(common) >= ROUNDS_OF_AN_INTERVAL
     return Sizing(
         role=spec.role,
@@ -196,7 +196,7 @@ def _sentence(sizing: Sizing) -> str:
     cores = fmt.absolute(one.cores)
     within = fmt.with_unit(fmt.count(one.seconds), "s")
     text = (
-        f"One core of the {sizing.role} takes {rate} new clients a second with {sizing.label}; "
+        f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}; "
         f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):

@@ -65,7 +65,7 @@ def test_partial_run_says_so_before_the_answer() -> None:
 
 
 def test_runs_without_rounds_or_effects() -> None:
-    assert "This run has no answer" in printed(empty())
+    assert "measured too little to answer the question" in printed(empty())
     for text in (printed(empty()), render_markdown(empty())):
         assert "No round was completed" in text
     for text in (printed(mongodb(effects=[])), render_markdown(mongodb(effects=[]))):
@@ -90,7 +90,7 @@ def with_needed(seconds: float) -> Result:
 def test_unresolved_names_the_time_it_needs() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
     (advice,) = answered(with_needed(600.0), "next")
-    assert advice.endswith("would take about 10 min more of measuring (--budget).")
+    assert advice.endswith(", measure for about 10 min more (--budget).")
 
 
 def test_where_only_days_of_rounds_would_do_less_noise_is_advised() -> None:
@@ -98,10 +98,10 @@ def test_where_only_days_of_rounds_would_do_less_noise_is_advised() -> None:
     assert "unresolved; too noisy" in printed(noisy, 140)
     assert " h more" not in printed(noisy, 140)
     (advice,) = answered(noisy, "next")
-    assert "a machine with nothing else running, longer slices (--profile default), or a larger margin" in advice
+    assert "a machine with nothing else running, or take longer slices (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
-    assert f"a cost of more than {100 * (worst - 1):.1f} % is unlikely" in advice
+    assert f"A cost of more than {100 * (worst - 1):.1f} % is unlikely" in advice
 
 
 def test_without_published_figures() -> None:

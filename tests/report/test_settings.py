@@ -184,7 +184,7 @@ def test_the_links_are_evidence() -> None:
 
 
 def test_round_trips_that_cross_no_link_are_said() -> None:
-    said = "With SSH tunnel, aes256-ctr TCP goes to the near end of the tunnel alone"
+    said = "With SSH tunnel, aes256-ctr the TCP handshake ends at the near end of the tunnel"
     assert said in render_markdown(transport())
     assert said in page()
     assert "near end" not in render_markdown(with_sections(transport(), cost_model=None))

@@ -60,7 +60,7 @@ def test_advice_follows_from_the_effects_of_the_run(quick: Result) -> None:
 def test_a_choice_of_mongodb_that_is_the_control_is_no_difference(published: Result) -> None:
     natural = next(text for text in answers(published) if text.startswith("With w:1, use 'chaining allowed'"))
     assert "from 15 nodes on" in natural
-    assert "had the control's own tree at 3 and 7 nodes, so there is no difference: same tree" in natural
+    assert "makes no difference at 3 and 7 nodes, where its tree was the control's own" in natural
     same = {arm.name: arm.same_set_up for arm in published.arms}
     assert same["natural"] == ["star"]
     assert same["natural@nodes-15"] == []
@@ -77,7 +77,7 @@ def test_there_are_six_tables_with_the_published_figures_beside(published: Resul
     assert rows["CPU of the primary, chain"][-2:] == ["94.0", "90.0"]
     three = {row.cells[0].text: row.cells[4].text for row in found[0].rows}
     assert three["operations a second, chaining allowed"] == SAME_SET_UP
-    assert "Beside 'chain' stands 'chaining on, tree unknown'." in found[-1].note
+    assert "The series beside 'chain' is 'chaining on, tree unknown'." in found[-1].note
 
 
 def test_a_slice_with_another_tree_is_in_no_figure_and_is_counted(quick: Result) -> None:

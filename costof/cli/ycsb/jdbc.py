@@ -35,7 +35,7 @@ class MysqlDatabase(Database):
     def __init__(self, properties: Properties, table: str) -> None:
         if "db.url" not in properties:
             raise CostofError(
-                Problem.YCSB_NEEDS, what="where the server is", option="db.url=jdbc:mysql://host:3306/database"
+                Problem.YCSB_NEEDS, what="the server's address", option="db.url=jdbc:mysql://host:3306/database"
             )
         parts = _split(properties["db.url"].strip().removeprefix("jdbc:"))
         self._host, self._port = _place(parts)

@@ -166,7 +166,7 @@ def _operations(phase: Phase, properties: Properties, ycsb: Options) -> int:
     records = int(ycsb.get("record_count", 0)) or (start + count)
     if not records:
         raise CostofError(
-            Problem.YCSB_NEEDS, what="how many records the table holds or gets", option="recordcount=1000"
+            Problem.YCSB_NEEDS, what="the number of records that the table holds or gets", option="recordcount=1000"
         )
     if records < start + count:
         told = f"at least insertstart + insertcount, {start + count}"
@@ -176,7 +176,7 @@ def _operations(phase: Phase, properties: Properties, ycsb: Options) -> int:
         return count or records
     operations = _whole(properties, "operationcount", 0) if "operationcount" in properties else 0
     if not operations and not properties.get("maxexecutiontime", "0").strip("0 "):
-        raise CostofError(Problem.YCSB_NEEDS, what="how many operations to do", option="operationcount=1000")
+        raise CostofError(Problem.YCSB_NEEDS, what="the number of operations", option="operationcount=1000")
     return operations or MOST
 
 

@@ -14,8 +14,8 @@ from costof.document.format import Text
 from costof.sections.ab.figures import PERCENTILES, PHASES, AbFigures, ab_figures
 
 NOTE = (
-    "Counted as ab counts, over all requests of the run: one on a connection that stood has a connect of 0. These are "
-    "point figures; the effects beside them are this run's, with their intervals."
+    "Counted as ab counts, over all requests of the run: one on a connection that was open already has a connect of 0. "
+    "These are point figures; the effects beside them are this run's, with their intervals."
 )
 RATES = ["as ab counts", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "mean against the control", ""]

@@ -103,4 +103,5 @@ def near_end(index: Index, model: CostModel) -> str | None:
             found.append(cost.label)
     if not found:
         return None
-    return f"With {fmt.listed(found)} TCP goes to the near end of the tunnel alone: a round trip that crosses no link."
+    names = fmt.listed(found)
+    return f"With {names} the TCP handshake ends at the near end of the tunnel: its round trip crosses no link."

@@ -144,7 +144,7 @@ def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
         case Verdict.SAVES:
             return (f"raises {name} by ", "") if rate else ("takes ", f" off {name}")
         case _:
-            return f"leaves {name} unresolved at ", ""
+            return "has an unresolved effect of ", f" on {name}"
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
@@ -176,7 +176,7 @@ def _others(lines: list[Line], rest: list[Line], said: list[Line]) -> str | None
     dear = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in dear}
     tail = f";{_places(list(free.values()))} no protection costs anything measurable there" if free else ""
-    return f"Of {names} the largest cost: {_said(most, lines).rstrip('.')}{tail}."
+    return f"The largest cost in {names}: {_said(most, lines).rstrip('.')}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
