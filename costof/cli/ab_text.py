@@ -16,7 +16,7 @@ LABEL = 24
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for, and what the server told of itself; `tls` is None for http."""
+    """What was asked for, and what the server says of itself; `tls` is None for http."""
 
     host: str
     port: int

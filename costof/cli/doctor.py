@@ -80,10 +80,10 @@ def _at(binary: Path, version: Callable[[Path], str]) -> str:
 
 def _nginx() -> str:
     binary = find_nginx()
-    told = _at(binary, nginx_version)
+    found = _at(binary, nginx_version)
     # Without it a balancer cannot pass connections through.
     find_stream_module(binary)
-    return told
+    return found
 
 
 def _unpacked() -> list[Finding]:
@@ -92,11 +92,11 @@ def _unpacked() -> list[Finding]:
     if not found:
         return []
     unknown = [name for name, package in found.items() if not package]
-    told = ", ".join(f"{name} of {package}" for name, package in found.items() if package)
+    packages = ", ".join(f"{name} of {package}" for name, package in found.items() if package)
     if unknown:
         detail = f"{', '.join(unknown)} in {UNPACKED}: of unknown version; run: sudo scripts/system-packages"
-        return [Finding("unpacked", False, detail + (f" (besides {told})" if told else ""))]
-    return [Finding("unpacked", True, f"{told}; scripts/system-packages brings newer ones")]
+        return [Finding("unpacked", False, detail + (f" (besides {packages})" if packages else ""))]
+    return [Finding("unpacked", True, f"{packages}; scripts/system-packages brings newer ones")]
 
 
 def _user() -> Finding:

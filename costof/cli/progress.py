@@ -22,12 +22,12 @@ class Bar:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[state]}"),
             console=console,
             transient=True,
             disable=not self._live,
         )
-        self._task = self._progress.add_task("", total=None, told="")
+        self._task = self._progress.add_task("", total=None, state="")
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -38,19 +38,19 @@ class Bar:
 
     def stage(self, text: str) -> None:
         self._started = time.monotonic()
-        self._progress.update(self._task, description=text, told="", total=None)
+        self._progress.update(self._task, description=text, state="", total=None)
         if not self._live:
             self._console.print(Text(text))
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
         left = max(0.0, self.seconds_left(done, elapsed_seconds, reached))
         plan = self._plan
-        told = f"round {done}" if plan.budget_seconds is not None else f"round {done} of {plan.most_rounds}"
-        told += f" · {'at most' if plan.budget_seconds is not None else 'about'} {left:.0f} s left"
+        state = f"round {done}" if plan.budget_seconds is not None else f"round {done} of {plan.most_rounds}"
+        state += f" · {'at most' if plan.budget_seconds is not None else 'about'} {left:.0f} s left"
         if reached is not None:
-            told += f" · known to ±{reached:.1%}"
-            told += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
-        self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, told=told)
+            state += f" · known to ±{reached:.1%}"
+            state += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
+        self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, state=state)
 
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
         """Time to the end of the budget or of the most rounds, whichever comes first."""

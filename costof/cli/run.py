@@ -53,8 +53,14 @@ def run(
 ) -> None:
     """Ask STUDY: measure, and report what the protection costs."""
     if resume is not None:
-        told = {"the study": study, "--set": settings, "--budget": budget, "--precision": precision, "--rounds": rounds}
-        ledger, before = _reopen(resume, [name for name, value in told.items() if value])
+        given = {
+            "the study": study,
+            "--set": settings,
+            "--budget": budget,
+            "--precision": precision,
+            "--rounds": rounds,
+        }
+        ledger, before = _reopen(resume, [name for name, value in given.items() if value])
         plan = ledger.plan()
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
@@ -77,13 +83,13 @@ def run(
     sys.exit(_status(result))
 
 
-def _reopen(folder: Path, told: list[str]) -> tuple[Ledger, Before]:
+def _reopen(folder: Path, options: list[str]) -> tuple[Ledger, Before]:
     """An earlier run to go on with. Its plan stands: options that would change it are refused."""
     from costof.analysis import read_run
     from costof.run.experiment import Before
 
-    if told:
-        raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(told))
+    if options:
+        raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
     return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)

@@ -157,7 +157,7 @@ def half_width(estimate_of_ratio: Estimate) -> float:
 
 
 def needed_rounds(control: Sequence[float], arm: Sequence[float], margin: float, comparison: Comparison) -> int | None:
-    """Rounds an unresolved effect would need in all, if rounds go on as they were; None where it cannot be told.
+    """Rounds an unresolved effect would need in all, if rounds go on as they were; None where nobody can say.
 
     It resolves when the corrected interval shrinks to the distance of its estimate from the nearer of what it would
     have to leave out (no difference at all, or the margin); intervals shrink with the square root of the rounds.

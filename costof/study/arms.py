@@ -86,13 +86,13 @@ def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
 
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], settings: dict[str, list[str]]) -> str:
     """The name of a setting: every distance where there are several, and whatever else is not as in the first."""
-    told = []
+    parts = []
     for name, level in shared.items():
         if study.factors[name].milliseconds:
-            told += [level] if len(settings[name]) > 1 else []
+            parts += [level] if len(settings[name]) > 1 else []
         elif level != first[name]:
-            told.append(f"{name}-{level}")
-    return ", ".join(told)
+            parts.append(f"{name}-{level}")
+    return ", ".join(parts)
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
@@ -154,10 +154,10 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str]) -> PlannedArm:
             # 'on' and 'off' say nothing by themselves; other levels do.
             parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
     label = _label(study, levels)
-    told = study.labels[levels[study.main_factor]]
-    untold = [name for name in varied if name in levels and f"{{{name}}}" not in told]
-    if untold:
-        label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in untold)
+    label_of_level = study.labels[levels[study.main_factor]]
+    unnamed = [name for name in varied if name in levels and f"{{{name}}}" not in label_of_level]
+    if unnamed:
+        label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
     return PlannedArm(name="-".join(parts), label=label, levels=levels)
 
 

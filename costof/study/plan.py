@@ -142,8 +142,8 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
         precision = parse_precision(options.precision) if options.precision else profile.precision
         return parse_duration(options.budget or profile.budget), precision, profile.rounds
     others = {"--budget": options.budget, "--precision": options.precision}
-    if told := [name for name, value in others.items() if value is not None]:
-        raise CostofError(Problem.ROUNDS_ARE_EXACT, options=" and ".join(told))
+    if given := [name for name, value in others.items() if value is not None]:
+        raise CostofError(Problem.ROUNDS_ARE_EXACT, options=" and ".join(given))
     # Imported here: numpy would be a third of the time of a mistyped option.
     from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
 

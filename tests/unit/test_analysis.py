@@ -56,7 +56,7 @@ def test_a_run_of_exact_rounds_says_that_they_ended_it(tmp_path: Path) -> None:
     text = render_markdown(result)
     assert "exactly 6 rounds" in text.replace(fmt.NBSP, " ")
     assert "its budget was spent" not in text
-    assert "more of measuring (--rounds)" in text
+    assert " more (--rounds)." in text
     assert "--budget" not in text
 
 

@@ -167,7 +167,7 @@ def test_the_answer_says_cost_mitigations_and_cores(result: Result) -> None:
     assert told[1].startswith("Keep-alive for 100 requests a connection recovers more than the whole loss (")
     assert "; session resumption " in told[1]
     assert told[2].startswith("TLS on both sides takes more (")
-    assert told[3].startswith("One core of the balancer takes ")
+    assert told[3].startswith("One core of the balancer serves ")
     assert "10,000 new clients within 10 s need " in told[3]
     assert "a measured burst of 200 took " in told[3]
     assert len(told) == 4

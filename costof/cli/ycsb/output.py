@@ -24,11 +24,11 @@ def results(tally: Tally) -> list[str]:
     runtime = tally.elapsed_ns / 1e6
     throughput = tally.operations * 1000 / runtime if runtime else 0.0
     lines = [f"[OVERALL], RunTime(ms), {round(runtime)}", f"[OVERALL], Throughput(ops/sec), {throughput!r}"]
-    for name, told in NAMES.items():
+    for name, line in NAMES.items():
         if name in tally.times:
-            lines += _of_operation(told, tally.times[name])
+            lines += _of_operation(line, tally.times[name])
         if failed := tally.failed_of.get(name):
-            lines += [f"[{told}], Return=ERROR, {failed}", f"[{told}-FAILED], Operations, {failed}"]
+            lines += [f"[{line}], Return=ERROR, {failed}", f"[{line}-FAILED], Operations, {failed}"]
     return lines
 
 
@@ -38,7 +38,7 @@ def _of_operation(name: str, times: Times) -> list[str]:
         f"[{name}], AverageLatency(us), {times.sum_ns / times.count / 1000!r}",
         f"[{name}], MinLatency(us), {times.min_ns // 1000}",
         f"[{name}], MaxLatency(us), {times.max_ns // 1000}",
-        *(f"[{name}], {told}, {int(times.percentile_ns(at) // 1000)}" for at, told in PERCENTILES.items()),
+        *(f"[{name}], {percentile}, {int(times.percentile_ns(at) // 1000)}" for at, percentile in PERCENTILES.items()),
         f"[{name}], Return=OK, {times.count}",
     ]
 
