@@ -14,6 +14,7 @@ from costof.study.library import load_study, study_names
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
+RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary")
 #: In which a long file says why it is one.
 HEAD_LINES = 20
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
@@ -115,7 +116,7 @@ def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
     ("suffix", "most", "folders"),
     [
         (".py", 300, ("costof", "tests", "benches")),
-        (".rs", 450, ("engine/src", "engine/crates", "engine/tests", "engine/canary")),
+        (".rs", 450, RUST),
     ],
 )
 def test_a_long_file_says_why_in_its_head(suffix: str, most: int, folders: tuple[str, ...]) -> None:
@@ -149,6 +150,18 @@ def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
     heads = {path.parents[1].name: path.read_text() for path in sources("lib.rs", "engine/crates")}
     of_crates = {name: summary(re.sub("^//! ?", "", head, flags=re.MULTILINE)) for name, head in heads.items()}
     assert rows_of_map("Crates of `engine/`", "`([a-z]+)`") == of_crates
+
+
+def test_pages_name_files_that_are_there() -> None:
+    """Python and Rust by the end of their path, and links."""
+    files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches")]
+    files += [path.as_posix() for path in sources(".rs", *RUST)]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sources(".md", "docs")]
+    named = [(page, name) for page in pages for name in re.findall(r"`([\w./-]+\.(?:py|rs))`", page.read_text())]
+    missing = [f"{page.name}: {name}" for page, name in named if not any(f.endswith(f"/{name}") for f in files)]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([\w./-]+)", page.read_text())]
+    missing += [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()]
+    assert missing == []
 
 
 def test_no_two_files_of_one_part_of_costof_have_names_that_are_easily_confused() -> None:
