@@ -159,7 +159,7 @@ def test_pages_name_files_that_are_there() -> None:
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sources(".md", "docs")]
     named = [(page, name) for page in pages for name in re.findall(r"`([\w./-]+\.(?:py|rs))`", page.read_text())]
     missing = [f"{page.name}: {name}" for page, name in named if not any(f.endswith(f"/{name}") for f in files)]
-    links = [(page, link) for page in pages for link in re.findall(r"\]\(([\w./-]+)", page.read_text())]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([\w./-]+)[)#]", page.read_text())]
     missing += [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()]
     assert missing == []
 

@@ -1,6 +1,6 @@
 """ab's figures, from a slice answer's exact sums and histograms: the table that people know.
 
-As in Apache's `ab` (support/ab.c): Connect is TCP and TLS, and 0 for a request over a connection that stood; Processing
+As in Apache's `ab` (support/ab.c): Connect is TCP and TLS, and 0 for a request over an open connection; Processing
 is from the request to the end of the response; Waiting to its first byte; Total all of them. `sd` divides by n - 1.
 """
 
@@ -49,7 +49,7 @@ class AbFigures(Model):
     complete: int = Field(description="Requests that were answered.")
     failed: dict[str, int] = Field(description="By ab's words: connect, receive, length, exceptions.")
     not_2xx: int
-    keep_alive: int = Field(description="Requests after which the connection stood.")
+    keep_alive: int = Field(description="Requests after which the connection stayed open.")
     transferred_bytes: int = Field(description="Headers and bodies, as they are inside TLS.")
     html_bytes: int = Field(description="Bodies alone.")
     document_bytes: int | None = Field(description="Body of the first response.")
@@ -113,7 +113,7 @@ def _failed(answers: Sequence[SliceAnswer]) -> dict[str, int]:
 
 
 def _kept(complete: int, connections: int, reused: int, concurrency: int) -> int:
-    """Requests after which the connection stood: all but those whose connection had to be replaced by another."""
+    """Requests after which the connection stayed open: all but those whose connection had to be replaced by another."""
     return max(0, complete - max(0, connections - concurrency)) if reused else 0
 
 
