@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 def clean(access: Access, yes: bool) -> None:
     """List databases that killed runs have left on a target, and remove them.
 
-    Only what carries costof's marker and has no live run. Without --yes it asks, and where nobody can be asked it only
-    lists.
+    It removes only what carries costof's marker and has no live run. Without --yes it asks first, and where nobody can
+    be asked it only lists.
     """
     from costof.programs.leftovers import reached
 
     with reached(access) as server:
         found = [each for each in server.find() if access.database in (None, each.database)]
         for leftover in found:
-            click.echo(_told(leftover))
+            click.echo(_line(leftover))
         idle = [leftover for leftover in found if leftover.in_use is None]
         if not idle:
             click.echo(f"nothing to remove on {server.shown}")
@@ -38,7 +38,7 @@ def clean(access: Access, yes: bool) -> None:
                 click.echo(f"{'removed' if removed else 'left alone, its marker has changed:'} {leftover.database}")
 
 
-def _told(leftover: Leftover) -> str:
+def _line(leftover: Leftover) -> str:
     about = leftover.in_use or f"left by run {leftover.marker.run} ({leftover.marker.maker})"
     # What stands in a marker is somebody's data, and this a terminal.
     return "".join(sign if sign.isprintable() else "?" for sign in f"{leftover.database}  {about}")

@@ -19,7 +19,7 @@ PLAIN_TARGET = click.option(
     "--plain-target", metavar="URL", help="Where a target of HTTP takes plain requests; --target is its HTTPS."
 )
 TLS_CA = click.option(
-    "--tls-ca", type=FILE, help="CA file (PEM) of the target. Nothing is said to it in plain then, as with tls=true."
+    "--tls-ca", type=FILE, help="CA file (PEM) of the target, which is then spoken to only by TLS, as with tls=true."
 )
 ALLOW_PLAIN = click.option(
     "--allow-plain", is_flag=True, help="Measure plain arms though TLS is asked for: their log-ins can be read."

@@ -33,7 +33,7 @@ DEFAULT_FIELDS = 10
 @click.argument("database", type=click.Choice(tuple(DATABASES)))
 @click.option("-P", "files", multiple=True, metavar="FILE", help="Property file; workloada to workloadf are built in.")
 @click.option("-p", "assignments", multiple=True, metavar="NAME=VALUE", help="A property; wins over files.")
-@click.option("-threads", metavar="N", help="Operations in flight; 1 if nothing else is said.")
+@click.option("-threads", metavar="N", help="Operations in flight; 1 without.")
 @click.option("-target", metavar="N", help="Operations a second, of all threads; as fast as possible without.")
 @click.option("-s", "status", is_flag=True, help="Status lines on standard error.")
 @click.option("-jvm-args", "jvm_args", multiple=True, hidden=True)
@@ -53,8 +53,8 @@ def ycsb(
     """YCSB's load or run phase on your own DATABASE, with YCSB's options and output.
 
     Like YCSB it writes into the table that you name. Unlike YCSB, `load` refuses a table that holds records, unless
-    insertstart says where to go on; nothing is ever emptied or dropped. Put passwords into a -P file: what stands on a
-    command line is shown to everybody on the machine.
+    insertstart says where to go on; nothing is ever emptied or dropped. Put passwords into a -P file: everybody on the
+    machine can read a command line.
     """
     options = {name: text for name, text in (("threadcount", threads), ("target", target)) if text is not None}
     properties = read_properties(files, assignments, options)
