@@ -87,7 +87,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
 def _time(index: Index, each: AbFigures, name: str) -> Cells:
     line, effect = each.times[name], _effect(index, each, PHASES[name])
     figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
-    # Of requests over persistent connections ab's Connect is a mean with those that opened none, and the metric's is not.
+    # Over persistent connections ab's Connect counts requests that opened none; the metric does not.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
     relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE
