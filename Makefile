@@ -44,6 +44,7 @@ fuzz-self-test: setup
 lint: setup
 	@cd engine && cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest tests/unit/test_house.py
 
 bench: setup
 	@scripts/system-packages bench
