@@ -112,9 +112,13 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     """What is reached, what never is, and what this run cannot tell; '{}' stands for what is protected with."""
-    reached = [f"under {fmt.share(p.share)}{arm.at} {_from(p)}" for arm, p in points if p.operations is not None]
+    reached: dict[float, list[str]] = {}
+    for arm, p in points:
+        if p.operations is not None:
+            reached.setdefault(p.share, []).append(f"{arm.at} {_from(p)}".strip())
     never = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
-    found = [f"{{}} costs {fmt.listed(reached)}"] if reached else []
+    parts = [f"under {fmt.share(share)} {fmt.listed(each)}" for share, each in reached.items()]
+    found = [f"{{}} costs {fmt.listed(parts)}"] if parts else []
     if never:
         share = max(p.share for _, p in never)
         where = fmt.listed([arm.at.strip() for arm, p in never if p.share == share])

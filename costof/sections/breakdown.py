@@ -27,8 +27,7 @@ from costof.study.arms import PlannedArm
 HEAD = ["step", "part", "before", "adds", "share"]
 METHOD = (
     "A step's parts are what it adds to an operation, paired by round; a part's share is of all that the step adds, "
-    "with Fieller's interval. In a closed loop the CPU time that is added is what throughput is lost to, as far as the "
-    "cores are busy."
+    "with Fieller's interval. In a closed loop added CPU time costs throughput as far as the cores are busy."
 )
 TOTAL = "together"
 

@@ -22,7 +22,7 @@ TIMES = ("ms", "us")
 CUT = 0.999
 """The curves end here: a single slowest operation would squeeze all others into a corner."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
-SLOWEST = "The height is the share of operations done within a time; it stretches towards the slow end, as tails count."
+SLOWEST = "The height is the share of operations done within a time, on a scale that spreads the slowest ones out."
 ROUNDS = "One dot is one round, the first at the top; the band is the 95 % interval of the effect."
 Panels = list[tuple[Metric, Setting]]
 

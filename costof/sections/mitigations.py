@@ -32,7 +32,7 @@ from costof.study.plan import Plan
 HEAD = ["mitigation", "gain", "recovered of the loss", "verdict"]
 METHOD = (
     "A mitigation's gain is the arm with it over the arm without it, paired by round; what it recovers is that gain "
-    "over what the protection lost, with Fieller's interval on the same trimmed means."
+    "divided by what the protection lost, with Fieller's interval on the same trimmed means."
 )
 HOW_TO_READ = "The point is what a mitigation recovers of the loss, the line its 95 % interval; 100 % is all of it."
 ALL = 1.0

@@ -20,7 +20,6 @@ from costof.study.schema import Study
 
 COLUMNS = ["figure", "control", "with it", "relative", "verdict", "published without", "published with"]
 VERDICT = COLUMNS.index("verdict")
-SHORT = {"write_concern": "w:{level}"}
 
 
 class Spec(Model):
@@ -117,12 +116,12 @@ def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}
     others = [
-        f"{factor.label} {levels[name]}"
+        factor.phrase(levels[name])
         for name, factor in study.factors.items()
         if factor.context and name not in (spec.sizes, *spec.by, *scale)
         if levels[name] in factor.levels and levels[name] != factor.default[0]
     ]
-    return [*(SHORT.get(name, f"{name} {{level}}").format(level=levels[name]) for name in spec.by), *others]
+    return [*(study.factors[name].phrase(levels[name]) for name in spec.by), *others]
 
 
 def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:

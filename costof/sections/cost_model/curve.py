@@ -20,7 +20,7 @@ DOT = 4.5
 DASH = 5
 HOW_TO_READ = (
     "Lines and their bands are the cost model with its 95 % interval; dots with bars are what was measured at this "
-    "run's distances. What is lost is lost to a client that waits for each before it starts the next."
+    "run's distances. A share is lost to a client that waits for each operation before it starts the next."
 )
 
 
