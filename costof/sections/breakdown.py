@@ -66,7 +66,7 @@ class Step(Model):
     ratio: Estimate = Field(description="The metric after the step over before it.")
     total: Estimate = Field(description="What all parts add together, in their unit.")
     parts: list[Added]
-    beside: list[Added] = Field(description="Text with them, and no part of the total.")
+    beside: list[Added] = Field(description="Shown with them; no part of the total.")
 
 
 class BreakdownSection(Section[Spec, list[Step]]):

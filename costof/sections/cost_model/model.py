@@ -24,7 +24,7 @@ class Operation(Model):
 
     operation: Literal["connection", "operation"]
     metric: str
-    predicts: list[str] = Field(description="Metrics, of the same phase, that it foretells for each distance.")
+    predicts: list[str] = Field(description="Metrics, of the same phase, that it predicts for each distance.")
 
 
 class OperationCost(Model):
