@@ -1,4 +1,4 @@
-//! What a slice leaves: times of phases, errors by class, counts, evidence. Nothing here knows a protocol.
+//! What a slice leaves: times of phases, errors by class, counts, evidence.
 
 mod counts;
 mod errors;
