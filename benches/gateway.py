@@ -25,8 +25,9 @@ from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import NO_LIMITS, GatewayListener, GatewayProcess
 from costof.programs.haproxy import find_haproxy
-from costof.programs.mariadb.server import DATABASE, USER, MariadbServer, greets
+from costof.programs.mariadb.server import DATABASE, USER, greets
 from costof.programs.mariadb.settings import Decryption
+from costof.programs.mariadb.sysbench import SysbenchServer
 
 RECORDS = 10_000
 TURNS = 5
@@ -71,10 +72,10 @@ def main() -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with ExitStack() as stack:
         lab = stack.enter_context(Lab())
-        server = MariadbServer(lab, Authority(lab.folder / "certificates"), [lab.address(1)])
+        server = SysbenchServer(lab, Authority(lab.folder / "certificates"), [lab.address(1)])
         server.start()
         stack.callback(server.close)
-        server.create_table()
+        server.make_tables()
         process = stack.enter_context(GatewayProcess())
         addresses, cpu = _addresses(lab, server, process)
         addresses |= _forwarder(lab, server, cpu)
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 def _addresses(
-    lab: Lab, server: MariadbServer, process: GatewayProcess
+    lab: Lab, server: SysbenchServer, process: GatewayProcess
 ) -> tuple[dict[str, str], dict[str, Callable[[], float]]]:
     listeners, texts = [], all_rules(server.password.get_secret_value())
     for number, text in enumerate(texts.values()):
@@ -100,7 +101,7 @@ def _addresses(
     return addresses, dict.fromkeys(texts, process.cpu_seconds)
 
 
-def _forwarder(lab: Lab, server: MariadbServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
+def _forwarder(lab: Lab, server: SysbenchServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
     """Nothing, where there is no HAProxy."""
     try:
         binary = find_haproxy()
@@ -115,7 +116,7 @@ def _forwarder(lab: Lab, server: MariadbServer, cpu: dict[str, Callable[[], floa
     return {FORWARDED: f"{host}:{port}"}
 
 
-def _load(wire: Instrument, server: MariadbServer, addresses: dict[str, str]) -> None:
+def _load(wire: Instrument, server: SysbenchServer, addresses: dict[str, str]) -> None:
     def arm(name: str, address: str, statements: str) -> Arm:
         keys = Decryption(master_keys={"app": SecretStr(KEY)})
         through = {"addresses": [address], "statements": statements, "decryption": keys}

@@ -58,7 +58,8 @@ def main() -> None:
     plan = resolve(load_study("mongodb-tls"), Asked(profile="quick", settings=["transport=plain"]))
     with ServerLab(plan) as lab, engine() as wire, engine() as loader:
         asked = {"read_preference": "primary", "write_concern": 1}
-        settings = lab.endpoint(plan.arms[0]).service.model_copy(update=asked)
+        settings = lab.endpoint(plan.arms[0]).service.asking(asked)
+        assert isinstance(settings, MongodbSettings)
         wire.plan(_plan(settings))
         measured = []
         for workers in WORKERS:
@@ -113,7 +114,7 @@ def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: in
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
         addresses = ",".join(settings.addresses)
         login.write(f"mongodb.url=mongodb://{addresses}/{settings.database}?w=1&replicaSet={settings.replica_set}\n")
-        login.write(f"mongodb.username={settings.username}\nmongodb.password={settings.password.get_secret_value()}\n")
+        login.write(f"mongodb.username={settings.username}\nmongodb.password={_password(settings)}\n")
         login.flush()
         properties: dict[str, object] = {"recordcount": GO_YCSB_RECORDS, "threadcount": workers, "fieldcount": FIELDS}
         # Its option --table is not heeded here, its property is.
@@ -137,12 +138,17 @@ def new_record(key: str) -> dict[str, Any]:
     return {"_id": key, **dict(zip(FIELD_NAMES, fields, strict=True))}
 
 
+def _password(settings: MongodbSettings) -> str:
+    assert settings.password is not None
+    return settings.password.get_secret_value()
+
+
 def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict[str, Any]]:
     return pymongo.MongoClient(
         "mongodb://" + ",".join(settings.addresses),
         replicaSet=settings.replica_set,
         username=settings.username,
-        password=settings.password.get_secret_value(),
+        password=_password(settings),
         maxPoolSize=workers,
         w=settings.write_concern,
         # As YCSB's binding and the engine: an insert is sent once.

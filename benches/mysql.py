@@ -25,7 +25,7 @@ from benches.table import OURS, Measured, Turn, alternate, print_table
 from costof.ipc.plan import Data, Plan, Workload, line
 from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import write_private
-from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.sysbench import SysbenchServer
 from costof.programs.server import Place
 from costof.run.instruments import LOAD, load_workload
 from costof.services.server.lab import ServerLab
@@ -40,7 +40,7 @@ CONNECTIONS = 500
 WORKERS = (1, 32)
 
 
-class KnowingClients(MariadbServer):
+class KnowingClients(SysbenchServer):
     """Takes clients' certificates of the lab's own authority: a client that presents another is refused."""
 
     @classmethod

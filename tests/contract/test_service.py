@@ -24,7 +24,7 @@ from costof.services.open import open_service
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, Engines, told
+from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, Engines, sent
 from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
 from tests.support.small_plans import replication_plan
 
@@ -123,7 +123,7 @@ def in_lab(kind: Kind) -> contextlib.AbstractContextManager[Standing]:
 def user_of_a_set() -> Iterator[tuple[str, Path]]:
     """A lab plays the user's replica set: its URL and its CA."""
     with in_lab(MONGODB) as playing:
-        end = told(playing.service.endpoint(playing.plan.arms[2]))
+        end = sent(playing.service.endpoint(playing.plan.arms[2]))
         service = end["service"]
         addresses = ",".join(service["addresses"])
         url = f"mongodb://lab:{service['password']}@{addresses}/?replicaSet=costof"
@@ -199,7 +199,7 @@ def engines(standing: Standing) -> Iterator[Engines]:
 
 def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> None:
     arms = [arm for arm in standing.plan.arms if arm.context == standing.control.context]
-    ends = [told(standing.service.endpoint(arm)) for arm in arms]
+    ends = [sent(standing.service.endpoint(arm)) for arm in arms]
     apart = standing.kind.apart
     assert ends[0] == ends[1]
     assert ends[0]["transport"] == {"kind": "plain"}
@@ -213,7 +213,7 @@ def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> 
 
 def test_a_client_takes_what_its_arm_encrypts_in_no_other_form(standing: Standing) -> None:
     for arm in standing.plan.arms:
-        service = told(standing.service.endpoint(arm))["service"]
+        service = sent(standing.service.endpoint(arm))["service"]
         demands = service.get("decryption", {}).get("must_be_encrypted", [])
         columns = encrypted_columns(arm.asked.lab.get("columns"))
         assert demands == [f"{service['database']}.{table}.{column}" for table, column in columns]
@@ -226,7 +226,7 @@ def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
 def test_an_endpoint_shows_its_secrets_to_an_instrument_alone(standing: Standing) -> None:
     for arm in standing.plan.arms:
         end = standing.service.endpoint(arm)
-        service = told(end)["service"]
+        service = sent(end)["service"]
         secrets = [service[name] for name in ("password",) if name in service]
         # A request says who asks in no password.
         assert bool(secrets) == (standing.kind is not HTTP)

@@ -44,7 +44,7 @@ def patient_plan(
     )
 
 
-def told(message: Model) -> dict[str, Any]:
+def sent(message: Model) -> dict[str, Any]:
     """What a process of ours reads of it on its standard input."""
     return dict(json.loads(line(message)))
 

@@ -10,14 +10,14 @@ from costof.cli import ab as ab_command
 from costof.cli.ab import AbOptions, ask
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
 from costof.lab.certificates import Authority
-from tests.support.engines import told
+from tests.support.engines import sent
 
 URL = "http://shop.example/?wait=200"
 
 
 def planned(**changes: object) -> dict[str, object]:
     options = AbOptions(**{"url": URL, **changes})  # type: ignore[arg-type]
-    plan = told(ab_command._plan(options, ab_command._checked(options)))
+    plan = sent(ab_command._plan(options, ab_command._checked(options)))
     arm = plan["arms"][0]
     return {**arm["service"], "transport": arm["transport"], "workers": plan["workloads"][0]["workers"]}
 

@@ -16,7 +16,7 @@ from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.mongod.settings import MongodbSettings
 from costof.programs.mongod.url import parse_mongodb_url
 from costof.programs.password import Password
-from tests.support.engines import told
+from tests.support.engines import sent
 
 SECRET = "hunter2-and-more"
 KEYS = Decryption(master_keys={"app": SECRET})
@@ -48,7 +48,7 @@ def test_a_record_hides_what_it_should_never_hold(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_an_error_quotes_nothing_of_what_was_read(settings: MysqlSettings | MongodbSettings | HttpSettings) -> None:
-    content = told(settings)
+    content = sent(settings)
     for wrong in ({**content, "surprise": SECRET}, {**content, "addresses": SECRET}, {"password": SECRET}):
         with pytest.raises(ValidationError) as caught:
             type(settings).model_validate(wrong)
@@ -65,7 +65,7 @@ def test_where_a_password_is_read_it_is_a_secret_already() -> None:
 
 
 def test_what_is_not_asked_for_is_left_to_the_instrument() -> None:
-    plan = told(plan_of(MysqlSettings(addresses=[], database="d")))
+    plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
     assert plan["arms"] == [
         {
             "name": "arm",
@@ -81,4 +81,4 @@ def test_authorities_are_a_matter_of_tls_alone() -> None:
     assert PLAIN.trusting(Path("/ca.pem")) == PLAIN
     tls = Transport(kind="tls", version="1.3").trusting(Path("/ca.pem"))
     expected = {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": False}
-    assert told(tls) == expected
+    assert sent(tls) == expected

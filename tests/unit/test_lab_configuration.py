@@ -12,6 +12,7 @@ from costof.lab.certificates import Authority, new_key
 from costof.lab.lab import Lab
 from costof.programs import openssh
 from costof.programs.mariadb import server as mariadb
+from costof.programs.mariadb.bootstrap import quoted
 
 BINARY = Path("/usr/sbin/mariadbd")
 
@@ -38,7 +39,7 @@ def test_every_setting_that_is_no_default_is_told_in_the_result(lab: Lab, tmp_pa
 
 
 def test_the_password_is_quoted_in_the_bootstrap_statements(tmp_path: Path) -> None:
-    assert mariadb._quoted("a'b\\c") == "'a''b\\\\c'"
+    assert quoted("a'b\\c") == "'a''b\\\\c'"
 
 
 def test_openssl_configuration_lets_old_clients_in() -> None:

@@ -10,7 +10,7 @@ import pytest
 from costof.errors import CostofError
 from costof.study.library import load_study
 from costof.study.schema import AS_SERVED
-from tests.support.engines import told
+from tests.support.engines import sent
 
 
 def test_an_unknown_study_names_the_nearest() -> None:
@@ -22,7 +22,7 @@ def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -
     study = load_study("mysql-transport")
     weak = study.asked({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
-    assert told(weak.transport) == {
+    assert sent(weak.transport) == {
         "kind": "tls",
         "cipher": "AES256-SHA",
         "security_level": 0,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.services.replication.lab import roles_of
+from costof.services.replication.members import roles_of
 from costof.services.replication.tree import depths, hops_to_majority, told, wanted_tree
 
 MEMBERS = list(roles_of(7))

@@ -16,7 +16,7 @@ from costof.services.http.own import Place, parse_url
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.support.engines import told
+from tests.support.engines import sent
 
 HTTPS, HTTP = "https://shop.example/a?b=c", "http://shop.example:8080/a?b=c"
 
@@ -32,7 +32,7 @@ def parsed(url: str, scheme: str = "https") -> Place:
 def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
     plan = plan_of()
     target = open_service(plan, Access(HTTPS, None, HTTP), "run")
-    control, protected = (told(target.endpoint(plan.arms[place])) for place in (0, 2))
+    control, protected = (sent(target.endpoint(plan.arms[place])) for place in (0, 2))
     assert control["service"]["addresses"] == ["shop.example:8080"]
     assert control["service"]["host"] == "shop.example:8080"
     assert control["transport"] == {"kind": "plain"}
@@ -46,7 +46,7 @@ def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
 
 def test_levels_of_the_client_are_its_own_and_those_of_the_servers_as_served() -> None:
     plan = plan_of("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
-    end = told(open_service(plan, Access(HTTPS, Path("/ca.pem"), HTTP), "run").endpoint(plan.arms[2]))
+    end = sent(open_service(plan, Access(HTTPS, Path("/ca.pem"), HTTP), "run").endpoint(plan.arms[2]))
     assert end["service"]["requests_per_connection"] == 10
     assert end["transport"] == {
         "kind": "tls",
@@ -160,10 +160,10 @@ def test_any_text_is_a_place_or_one_line(text: str) -> None:
             assert len(told.splitlines()) == 1
             continue
         # What goes into the request's first line and its Host header.
-        for sent in (place.path, place.host, place.address):
-            assert sent.isascii()
-            assert sent.isprintable()
-            assert " " not in sent
+        for part in (place.path, place.host, place.address):
+            assert part.isascii()
+            assert part.isprintable()
+            assert " " not in part
         assert place.path.startswith("/")
         assert 0 < place.port < 65536
         assert parsed(place.url) == place

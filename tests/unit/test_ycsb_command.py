@@ -22,7 +22,7 @@ from costof.errors import CostofError, Problem
 from costof.ipc.answers import ClassifiedError, SliceAnswer
 from costof.ipc.plan import Endpoint, Pace, ServiceSettings
 from tests.fake_run import Slice, answer_of, phase_of
-from tests.support.engines import told
+from tests.support.engines import sent
 
 GOLDEN = Path(__file__).parent / "golden"
 # Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
@@ -201,7 +201,7 @@ def test_names_that_nobody_knows_are_told_apart() -> None:
 
 
 def mongodb(url: str, **properties: str) -> dict[str, Any]:
-    return told(MongodbDatabase({"mongodb.url": url, **properties}, "usertable").endpoint())
+    return sent(MongodbDatabase({"mongodb.url": url, **properties}, "usertable").endpoint())
 
 
 def test_a_url_of_mongodb_is_an_endpoint() -> None:
@@ -221,7 +221,7 @@ def test_a_url_of_mongodb_is_an_endpoint() -> None:
         },
         "transport": {"kind": "plain"},
     }
-    plain = told(MongodbDatabase({}, "usertable").endpoint())["service"]
+    plain = sent(MongodbDatabase({}, "usertable").endpoint())["service"]
     assert (plain["addresses"], plain["database"], plain["write_concern"]) == (["localhost:27017"], "ycsb", 1)
     assert mongodb("mongodb://h/admin")["service"]["database"] == "ycsb"
     assert "write_concern" not in mongodb("mongodb://h/")["service"]
@@ -255,7 +255,7 @@ def test_a_url_that_asks_for_something_else_is_refused_without_its_password(url:
 
 def test_a_jdbc_url_is_an_endpoint() -> None:
     properties = {"db.url": "jdbc:mysql://h:3307/ycsb?useSSL=false", "db.user": "u", "db.passwd": "p"}
-    assert told(MysqlDatabase(properties, "usertable").endpoint()) == {
+    assert sent(MysqlDatabase(properties, "usertable").endpoint()) == {
         "service": {
             "protocol": "mysql",
             "addresses": ["h:3307"],

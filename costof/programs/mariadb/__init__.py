@@ -2,10 +2,10 @@
 
 from costof.programs.mariadb.leftovers import opened
 from costof.programs.mariadb.own import OwnSysbench
-from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.sysbench import SysbenchServer
 from costof.programs.mariadb.url import SCHEMES as URL_SCHEMES
 
 __all__ = ["URL_SCHEMES", "lab_server", "opened", "own_server"]
 
-lab_server = MariadbServer
+lab_server = SysbenchServer
 own_server = OwnSysbench

@@ -8,21 +8,18 @@ gets is the client's choice, as it was in the published procedure.
 from __future__ import annotations
 
 import contextlib
-import os
-import pwd
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
-from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
@@ -31,16 +28,14 @@ from costof.lab.program import Counters, Description
 from costof.programs.mariadb.binary import (
     OPENSSL_CONFIGURATION,
     SETTINGS,
-    SYSTEM_TABLES,
     TLS_VERSIONS,
     base_folder,
     find_mariadbd,
     mariadbd_version,
     plugin_options,
-    sql_folder,
 )
+from costof.programs.mariadb.bootstrap import bootstrap_statements, os_user
 from costof.programs.mariadb.settings import MysqlSettings
-from costof.programs.server import LabServer, Place
 
 PORT = 3306
 DATABASE = "costof"
@@ -50,15 +45,13 @@ ROLE = "server"
 PROBE_SECONDS = 5.0
 
 
-class MariadbServer(LabServer):
+class MariadbServer:
     """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
 
     `addresses` are where clients reach it, and are in its certificates; `bind` is what it listens on (the first
     address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show, the first one from the
     start. `settings` stand instead of the lab's usual ones.
     """
-
-    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def __init__(
         self,
@@ -91,10 +84,6 @@ class MariadbServer(LabServer):
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
 
     def start(self) -> None:
         """Make the system tables and the users, start the server and wait until it answers.
@@ -160,11 +149,7 @@ class MariadbServer(LabServer):
             username=USER,
             password=self.password,
             database=DATABASE,
-            table=TABLE,
         )
-
-    def make_tables(self) -> None:
-        self._query(create_table(DATABASE))
 
     def add_user(self, name: str) -> None:
         """One more user of the database, with the same password. Raises `LAB_FAILED`."""
@@ -175,14 +160,6 @@ class MariadbServer(LabServer):
     def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """As the administrator, past whatever stands before the server. Raises `LAB_FAILED`."""
         return self._query(statement)
-
-    def settle(self) -> None:
-        """What sysbench does after it has loaded the table, and what makes its first queries like its later ones.
-
-        Raises `LAB_FAILED`.
-        """
-        for statement in after_load(DATABASE):
-            self._query(statement)
 
     def show_key(self, kind: str) -> bool:
         """Show a key from the next connection on; those that stand live on. Returns whether it is another one.
@@ -200,11 +177,10 @@ class MariadbServer(LabServer):
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 
-    def counters(self, server: str = "") -> Counters:
+    def counters(self) -> Counters:
         """`Connections` and `Ssl_finished_accepts`, the latter under 'TLS': it does not count by version.
 
-        A connection counts when it is accepted, so that those of the lab's own administration (one) are in it. At every
-        distance and behind every tunnel it is the same server.
+        A connection counts when it is accepted, so that those of the lab's own administration (one) are in it.
         """
         status = self.status("Connections")
         return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
@@ -212,9 +188,6 @@ class MariadbServer(LabServer):
     def status(self, pattern: str) -> dict[str, str]:
         """`SHOW GLOBAL STATUS LIKE pattern`."""
         return {row[0]: row[1] for row in self._query("SHOW GLOBAL STATUS LIKE %s", pattern)}
-
-    def answers(self, address: str, port: int, host: Host) -> bool:
-        return greets(address, port, host)
 
     def describe(self) -> Description:
         return Description(versions={"mariadbd": self.version}, topology="one server", facts=self.facts())
@@ -249,7 +222,7 @@ class MariadbServer(LabServer):
             f"--datadir={self._folder / 'data'}",
             # Its own: a starting server removes '#sql' files from it, those of another server too.
             f"--tmpdir={self._folder / 'temporary'}",
-            f"--user={_os_user()}",
+            f"--user={os_user()}",
             *plugin_options(binary),
             *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
@@ -263,31 +236,20 @@ class MariadbServer(LabServer):
             (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"
         # A file of mode 0600 on its standard input: the password is in no command line and no environment.
-        write_private(statements, self._bootstrap_statements(binary).encode())
+        text = bootstrap_statements(binary, DATABASE, USER, self.password)
+        write_private(statements, text.encode())
         # Through the shell for the redirection: what the supervisor starts has no standard input.
         program, first, *options = self._common_options(binary)
         redirected = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(statements), program, first, "--bootstrap", *options]
         self._lab.run(f"{self.name}-bootstrap", redirected)
         statements.unlink()
 
-    def _bootstrap_statements(self, binary: Path) -> str:
-        tables = "\n".join((sql_folder(binary) / name).read_text() for name in SYSTEM_TABLES)
-        password = _quoted(self.password.get_secret_value())
-        return (
-            f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={_quoted(_os_user())};\n{tables}\n"
-            # Until then, bootstrapping knows no users.
-            "FLUSH PRIVILEGES;\n"
-            f"CREATE DATABASE {DATABASE};\n"
-            f"CREATE USER {USER} IDENTIFIED VIA mysql_native_password USING PASSWORD({password});\n"
-            f"GRANT ALL ON {DATABASE}.* TO {USER};\n"
-        )
-
     def _log_in(self) -> None:
         # The socket's other end tells who we are, so that the administrator has no password to lose.
         try:
             self._admin = pymysql.connect(
                 unix_socket=str(self._socket),
-                user=_os_user(),
+                user=os_user(),
                 # PyMySQL takes TLS where it is offered; it would be counted, and there is nothing to protect.
                 ssl_disabled=True,
                 autocommit=True,
@@ -334,11 +296,3 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
             return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
     except OSError:
         return False
-
-
-def _os_user() -> str:
-    return pwd.getpwuid(os.geteuid()).pw_name
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -77,7 +77,7 @@ class EncryptionLab(Resource, Service):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self._front.client_settings(arm, self._server.client_settings())
-        return Endpoint(service=settings, transport=arm.asked.transport_trusting(None))
+        return Endpoint(service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix

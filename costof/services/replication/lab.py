@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
 from costof.programs.mongod.settings import COLLECTION, MAJORITY, MongodbSettings
 from costof.services import Judgement, LoadData, Observation, Service
+from costof.services.replication.members import FIGURES, HIDDEN, PRIMARY, READ_ONLY, SECONDARIES, counted, roles_of
 from costof.services.replication.nodes import Distances, Group, Nodes
 from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
 from costof.services.replication.shape import NotArrangedError, ShapedSet
@@ -37,9 +37,6 @@ from costof.study.plan import Plan
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-#: Roles as CPU time is counted under them, in the members' order.
-PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
-MOST_VOTERS = 7
 # The smallest that mongod takes: fifteen members share the machine's memory and its disk.
 OPTIONS = {"wiredTigerCacheSizeGB": "0.25", "oplogSize": "990"}
 PARAMETERS = {
@@ -55,21 +52,8 @@ HEARTBEAT_MS_A_MEMBER = 2000 / 14
 MOST_RECORDS = 100_000
 
 
-def roles_of(nodes: int) -> dict[str, str]:
-    """The members of a set by name, with their roles: in the order in which a chain is formed.
-
-    Those that vote come first, the electable before the hidden one, so that no path to a majority leads through a
-    member that does not count towards it.
-    """
-    voters = min(nodes, MOST_VOTERS)
-    roles = {"primary": PRIMARY}
-    roles |= {f"secondary-{number}": SECONDARIES for number in range(1, voters - 1)}
-    roles["hidden"] = HIDDEN
-    return roles | {f"read-only-{number}": READ_ONLY for number in range(1, nodes - voters + 1)}
-
-
 @dataclass
-class _Standing:
+class _LabSet:
     """One set, where its nodes stand, and what they were last given."""
 
     shaped: ShapedSet
@@ -111,7 +95,7 @@ class ReplicationLab(Resource, Service):
         }
         self._cores = float(os.cpu_count() or 1)
         self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()), self._cores)
-        self._sets: dict[int, _Standing] = {}
+        self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._trouble: str | None = None
         # Reads ask for records of earlier slices.
@@ -132,7 +116,7 @@ class ReplicationLab(Resource, Service):
             replica_set.start(binary, OPTIONS, PARAMETERS)
             replica_sets.append(replica_set)
             shaped = ShapedSet(self._lab, replica_set, DATABASE, COLLECTION)
-            self._sets[nodes] = _Standing(shaped, group, f"{nodes}-")
+            self._sets[nodes] = _LabSet(shaped, group, f"{nodes}-")
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for replica_set in replica_sets:
@@ -237,12 +221,13 @@ class ReplicationLab(Resource, Service):
         return told
 
     def describe(self) -> Description:
-        sets = "; ".join(f"{nodes} ({_counted(nodes)})" for nodes in self._groups)
+        sets = "; ".join(f"{nodes} ({counted(nodes)})" for nodes in self._groups)
+        settings = ", ".join(f"{name}={value}" for name, value in (OPTIONS | PARAMETERS).items())
         share = "a CPU share each" if self._nodes.shares else "no CPU shares"
         return Description(
             versions={"mongod": self._version},
             topology=f"replica sets of {sets}; {self._nodes.words()}, {share}",
-            facts={"read preference": "primary", "authentication": "SCRAM-SHA-256", **_settings()},
+            facts={"read preference": "primary", "authentication": "SCRAM-SHA-256", "server settings": settings},
         )
 
     @property
@@ -274,7 +259,7 @@ class ReplicationLab(Resource, Service):
             if member.host:
                 member.host.resize(cores)
 
-    def _move(self, standing: _Standing, distances: Distances) -> None:
+    def _move(self, standing: _LabSet, distances: Distances) -> None:
         if standing.distances != distances:
             self._nodes.move(standing.group, distances)
             standing.distances = distances
@@ -298,10 +283,6 @@ class ReplicationLab(Resource, Service):
         return {FIGURES[role]: 100 * sum(each) / len(each) / seconds for role, each in used.items() if seconds}
 
 
-#: Names of the roles' CPU figures.
-FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
-
-
 def service(plan: Plan) -> Service:
     return ReplicationLab(plan)
 
@@ -316,15 +297,3 @@ def _group(plan: Plan, nodes: int) -> Group:
 
 def _set_name(nodes: int) -> str:
     return f"{REPLICA_SET}{nodes}"
-
-
-def _counted(nodes: int) -> str:
-    """Such as 'primary, 5 secondaries, hidden, 8 read-only'."""
-    counts = Counter(roles_of(nodes).values())
-    several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
-    return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
-
-
-def _settings() -> dict[str, str]:
-    every = [f"{name}={value}" for name, value in (OPTIONS | PARAMETERS).items()]
-    return {"server settings": ", ".join(every)}
