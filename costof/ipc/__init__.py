@@ -1,1 +1,1 @@
-"""What goes between this process and those that measure: JSON lines over standard input and output."""
+"""Messages between this process and those that measure: `plan.py` there, `answers.py` back, one JSON object a line."""

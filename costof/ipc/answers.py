@@ -10,7 +10,7 @@ from costof.model import Model
 
 
 class ClassifiedError(Model):
-    """An error's class, one of the words of docs/architecture.md, and the first one's story.
+    """An error's class, one of the words of docs/ipc.md, and the first one's story.
 
     `phase` is what failed, where an operation is one of several kinds.
     """

@@ -1,4 +1,4 @@
-"""What an instrument is told: its plan, and each slice that it is to measure (docs/architecture.md).
+"""What an instrument is told: its plan, and each slice that it is to measure (docs/ipc.md).
 
 A field that is None is left out, and the instrument then does as it does by itself.
 """

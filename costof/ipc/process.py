@@ -1,4 +1,4 @@
-"""Instruments: processes that measure, told and answering in lines of JSON (docs/architecture.md)."""
+"""Instruments: processes that measure, told and answering in lines of JSON (docs/ipc.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment needs of the servers it asks: the same five verbs for a lab and for a target.
+"""What a study is asked of, one folder for each kind: `lab.py`, and `own.py` for a user's own servers.
 
 A lab (`lab.py` of a service's folder) starts real servers and may rearrange them for an arm; a target
 (`own.py`) is somebody's own and is only asked. Both pass `tests/contract/test_service.py`.

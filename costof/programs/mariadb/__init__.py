@@ -1,4 +1,4 @@
-"""MariaDB, and any server of MySQL's protocol (`costof/programs/server.py`)."""
+"""MariaDB, and any server of MySQL's protocol."""
 
 from costof.programs.mariadb.leftovers import opened
 from costof.programs.mariadb.own import OwnSysbench

@@ -1,4 +1,4 @@
-"""MongoDB (`costof/programs/server.py`)."""
+"""MongoDB."""
 
 from costof.programs.mongod.leftovers import opened
 from costof.programs.mongod.own import OwnMongodb

@@ -20,7 +20,7 @@ from costof.lab.lab import Lab
 from costof.lab.round_trips import LinkEvidence, measured
 from costof.lab.topology import Topology
 
-# What veth and a router cost by themselves is less (docs/architecture.md): no delay is put on top of it.
+# What veth and a router cost by themselves is less (docs/labs.md): no delay is put on top of it.
 NEAR_MS = 0.1
 
 
