@@ -132,10 +132,9 @@ def user_of_a_set() -> Iterator[tuple[str, Path]]:
 
 @contextlib.contextmanager
 def mongodb_target() -> Iterator[Standing]:
-    with user_of_a_set() as (url, ca_file):
-        access = Access(url, ca_file, allow_plain=True)
-        with opened(MONGODB, plan_for(MONGODB, "mongodb://a-user"), access) as standing:
-            yield standing
+    plan = plan_for(MONGODB, "mongodb://a-user")
+    with user_of_a_set() as (url, ca_file), opened(MONGODB, plan, Access(url, ca_file, allow_plain=True)) as standing:
+        yield standing
 
 
 @contextlib.contextmanager

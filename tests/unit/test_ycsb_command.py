@@ -284,10 +284,9 @@ def answer(operations: int, *errors: ClassifiedError, **phases: float) -> SliceA
 
 
 def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
-    tally = Tally()
+    tally, first = Tally(), Tally()
     tally.add(answer(40, read=0.5, update=1.25))
     tally.add(answer(40, read=0.7, update=1.5))
-    first = Tally()
     late = {"class": "timeout", "detail": "10 s"}
     timeouts = [{**late, "count": 3, "phase": "insert"}, {**late, "count": 2, "phase": "scan"}]
     first.add(answer(20, *(ClassifiedError.model_validate(each) for each in timeouts), insert=0.8))
