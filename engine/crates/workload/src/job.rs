@@ -1,7 +1,7 @@
 //! From a workload's settings to the worker that does it, over whatever protocol: what a protocol's `spawn` calls, once a
 //! worker, so that the loop that is measured is compiled for its protocol and its workload.
 
-use crate::client::{AboutOf, Client, KeyValue, Records, Requests, Target};
+use crate::client::{AboutOf, Ask, Client, KeyValue, Records, Requests, Target};
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
 use crate::tpcc::{self, TpccPhase};
@@ -45,24 +45,31 @@ impl Job<'_> {
         self.executor.reactor().clone()
     }
 
+    /// Over sessions that can be asked one thing ([`QUERIES`](crate::QUERIES)).
+    pub fn queries<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
+        match self.workload.kind {
+            Kind::Connect => self.connect(client, about),
+            Kind::Query => {
+                let query = Query::new(client, Target::Reader(self.worker), about, self.random.clone());
+                self.spawn(query)
+            }
+            Kind::Load | Kind::Request | Kind::Ycsb | Kind::Tpcc => unreachable!("refused with the plan"),
+        }
+    }
+
     /// Over sessions that read and write records ([`RECORDS`](crate::RECORDS)).
     pub fn records<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: KeyValue + Records> + Clone,
     {
         match self.workload.kind {
-            Kind::Connect => self.connect(client, table),
-            Kind::Query => {
-                let query = Query::new(client, Target::Reader(self.worker), table, self.random.clone());
-                self.spawn(query)
-            }
             Kind::Load => self.spawn(Load::new(client, table)),
             Kind::Ycsb => {
                 let (core, shared) = self.ycsb.clone().expect("resolved with the plan");
                 let ycsb = Ycsb::new(client, self.worker, core, shared, self.random.clone());
                 self.spawn(ycsb)
             }
-            Kind::Request | Kind::Tpcc => unreachable!("refused with the plan"),
+            _ => self.queries(client, table),
         }
     }
 
@@ -91,7 +98,7 @@ impl Job<'_> {
     /// Over sessions that carry requests ([`REQUESTS`](crate::REQUESTS)).
     pub fn requests<C>(self, client: C) -> TaskId
     where
-        C: Client<Session: crate::Ask<About = ()> + Requests>,
+        C: Client<Session: Ask<About = ()> + Requests>,
     {
         match self.workload.kind {
             Kind::Connect => self.connect(client, ()),
@@ -103,7 +110,7 @@ impl Job<'_> {
         }
     }
 
-    fn connect<C: Client<Session: crate::Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
+    fn connect<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
         let first_operation = self.workload.first_operation.unwrap_or(true);
         let target = Target::Reader(self.worker);
         let connect = Connect::new(client, target, about, self.random.clone(), first_operation);

@@ -27,7 +27,7 @@ pub use load::Load;
 pub use query::Query;
 pub use request::Request;
 pub use schedule::Schedule;
-pub use settings::{Arrivals, Data, Kind, Pace, RECORDS, REQUESTS, SQL, Settings};
+pub use settings::{Arrivals, Data, Kind, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use slot::{Order, Slot, Window};
 pub use worker::work;
 

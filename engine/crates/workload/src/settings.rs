@@ -133,6 +133,8 @@ impl Kind {
     }
 }
 
+/// What a session that answers one question after the other can be asked.
+pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
 /// What a session that reads and writes records by their keys can be asked.
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
 /// What one that speaks SQL can be asked.
