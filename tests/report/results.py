@@ -16,7 +16,7 @@ from costof.analysis.models import Sentence
 from costof.document import format as fmt
 from costof.report import analyse, answer, render_html, render_terminal
 from costof.report.result import Result
-from tests.fake_run import STARTED, fake_run
+from tests.fake_run import STARTED, Truth, fake_run
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
@@ -41,7 +41,7 @@ def result_of(
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / f"{STARTED[:10]}-{study}"
         plan = plan_of(study, profile, *settings)
-        return analyse(fake_run(run, plan, TRUTHS[study], rounds=rounds, noise=NOISE, partial=partial))
+        return analyse(fake_run(run, plan, TRUTHS.get(study, Truth()), rounds=rounds, noise=NOISE, partial=partial))
 
 
 def mongodb(**changes: Any) -> Result:

@@ -1,0 +1,50 @@
+"""What every study keeps. One joins by its file in `costof/studies/`, with no line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from costof.report import render_markdown
+from costof.report.result import Result
+from costof.sections import check
+from costof.study.library import load_study, study_names
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Study
+from tests.report.results import result_of
+
+
+@pytest.fixture(params=study_names())
+def study(request: pytest.FixtureRequest) -> Study:
+    return load_study(request.param)
+
+
+def plans(study: Study) -> Iterator[Plan]:
+    return (resolve(study, Options(profile=profile)) for profile in study.profiles)
+
+
+def test_the_sections_understand_what_it_asks_them(study: Study) -> None:
+    check(study)
+
+
+def test_each_context_has_a_control_a_twin_and_an_arm_at_the_least(study: Study) -> None:
+    for plan in plans(study):
+        contexts = {arm.context for arm in plan.arms}
+        assert len(plan.controls) == len(contexts) == [arm.twin for arm in plan.arms].count(True)
+        assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
+
+
+def test_an_arm_asks_for_something_else_than_its_control_and_a_twin_for_the_same(study: Study) -> None:
+    """What it asks for is what its slices have to prove: two arms that ask for the same would be one."""
+    for plan in plans(study):
+        control = {arm.context: arm for arm in plan.controls}
+        for arm in plan.arms:
+            same = arm.asked == control[arm.context].asked
+            assert same == (arm.control or arm.twin), arm.name
+
+
+def test_its_report_follows_from_result_json_alone(study: Study) -> None:
+    result = result_of(study.name)
+    again = Result.model_validate_json(result.model_dump_json())
+    assert render_markdown(again) == render_markdown(result)
