@@ -74,7 +74,9 @@ class Instruments:
         )
 
     def load(self, arm: PlannedArm) -> None:
-        """Load the study's data through an arm. Raises `NOTHING_MEASURED` when it fails."""
+        """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` when it fails."""
+        if not self.plan.loads:
+            return
         warehouses = self.plan.study.warehouses
         operations = tpcc.load_operations(warehouses) if warehouses else self.plan.records
         answer = self._instruments["wire", arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)

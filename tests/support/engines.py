@@ -57,7 +57,8 @@ class Engines:
     ) -> None:
         self._plan = plan
         self._service = service
-        self._workloads = workloads
+        # As an experiment: a protocol without records has no such workload.
+        self._workloads = [each for each in workloads if plan.loads or each.name != LOAD]
         self._threads = threads
         self.ready: dict[str, ReadyArm] = {}
         self._instruments: dict[str, Instrument] = {}
@@ -92,7 +93,9 @@ class Engines:
         return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds)
 
     def load(self, arm: PlannedArm) -> None:
-        """All records, through one arm: what `Service.prepare` is called with."""
+        """All records, if there are any, through one arm: what `Service.prepare` is called with."""
+        if not self._plan.loads:
+            return
         warehouses = self._plan.study.warehouses
         operations = load_operations(warehouses) if warehouses else self._plan.records
         answer = self.slice(arm, LOAD, operations)
