@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import socket
 import ssl
@@ -18,24 +19,26 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pymongo
 import pymysql
+from pydantic import SecretStr
 from pymysql.cursors import Cursor
 
-from costof.ipc.plan import TlsFiles
-from costof.lab.certificates import Authority
+from costof.ipc.plan import Arm, Plan, ServiceSettings, TlsFiles
+from costof.ipc.process import engine
+from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
 from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.server import DATABASE, DEFAULT_KEY, USER, MariadbServer, greets
+from costof.programs.mariadb.server import DATABASE, USER, MariadbServer, greets
+from costof.programs.mongod.settings import MongodbSettings
 from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer
 from costof.programs.origin import Listener, OriginProcess
-from costof.services.server.lab import ServerLab
-from costof.study.library import load_study
-from costof.study.plan import Options, resolve
+from costof.programs.server import Place, lab_server
 
 #: What has not come by then never will: no machine is that slow, and pytest's own limit is twice as long.
 HANGS_SECONDS = 300
@@ -59,20 +62,41 @@ class Standing:
         return started + [pid for parent in started for pid in descendants_of(parent)]
 
 
+def logs_in(settings: ServiceSettings) -> bool:
+    """Whether the engine can, which is a client of every server."""
+    with engine() as client:
+        return client.plan(Plan(arms=[Arm(name="plain", service=settings)], workloads=[])).arms[0].error is None
+
+
+def finds_nothing(settings: MongodbSettings) -> bool:
+    """Whether a MongoDB says that there are no records yet."""
+    assert settings.password is not None
+    client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
+        "mongodb://" + ",".join(settings.addresses),
+        replicaSet=settings.replica_set,
+        username=settings.username,
+        password=settings.password.get_secret_value(),
+    )
+    with client:
+        return client[settings.database][settings.collection].find_one() is None
+
+
 @contextlib.contextmanager
-def standing_mongod() -> Iterator[Standing]:
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=["transport=plain"]))
-    with ServerLab(plan) as service:
-        login = service.endpoint(plan.arms[0]).service
-        password = login.password.get_secret_value()
-        uri = "mongodb://" + ",".join(login.addresses)
-        client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
-            uri, replicaSet=login.replica_set, username=login.username, password=password
-        )
-        with client:
-            lab = service._lab
-            secrets = [password, (lab.folder / "keyfile").read_text()]
-            yield Standing(lab, lambda: client.ycsb.usertable.find_one() is None, secrets, [lab.folder])
+def standing_server(
+    program: str, answers: Callable[[Any], bool] = logs_in, secret_files: Sequence[str] = ()
+) -> Iterator[Standing]:
+    """What a study asks by its program's name. `secret_files` of the lab's folder are one secret each."""
+    with Lab() as lab:
+        host = Host("server", None, loopback=lab.address(1))
+        authority = Authority(lab.folder / "certificates")
+        addresses = (lab.address(number) for number in itertools.count(1))
+        place = Place(lab, host, authority, [DEFAULT_KEY], lambda: next(addresses))
+        with contextlib.closing(lab_server(program).at(place)) as server:
+            server.start()
+            settings = server.client_settings()
+            secrets = [value.get_secret_value() for _, value in settings if isinstance(value, SecretStr)]
+            secrets += [(lab.folder / name).read_text() for name in secret_files]
+            yield Standing(lab, lambda: answers(settings), secrets, [lab.folder])
 
 
 @contextlib.contextmanager
@@ -113,14 +137,6 @@ def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
         server.ask("CREATE TABLE theirs.data (id INT PRIMARY KEY)")
         server.ask("INSERT INTO theirs.data VALUES (1)")
         yield server
-
-
-@contextlib.contextmanager
-def standing_mariadbd() -> Iterator[Standing]:
-    with Lab() as lab, running_mariadb(lab) as server:
-        yield Standing(
-            lab, lambda: query(server, "SELECT 1") == "1", [server.password.get_secret_value()], [lab.folder]
-        )
 
 
 @contextlib.contextmanager
@@ -184,8 +200,8 @@ def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
 
 
 PROGRAMS = {
-    "mongod": standing_mongod,
-    "mariadbd": standing_mariadbd,
+    "mongod": functools.partial(standing_server, "mongod", finds_nothing, secret_files=["keyfile"]),
+    "mariadbd": functools.partial(standing_server, "mariadb"),
     "sshd": standing_tunnel,
     "haproxy": functools.partial(standing_balancer, Haproxy),
     "nginx": functools.partial(standing_balancer, Nginx),
