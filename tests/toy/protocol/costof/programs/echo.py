@@ -1,0 +1,82 @@
+"""An echo server (RFC 862), which takes plain and TLS on one port: how a lab starts it, and the server itself."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import socketserver
+import ssl
+import sys
+from collections import Counter
+from typing import Self
+
+from costof.ipc.plan import ServiceSettings
+from costof.lab.program import Counters, Description
+from costof.programs.server import LabServer, Place
+
+PORT = 7
+PLAIN = "plain"
+READY = "listening"
+#: What a TLS connection begins with (RFC 8446, 5.1): no line of text does.
+HANDSHAKE = b"\x16"
+
+
+class EchoServer(LabServer):
+    """`python -m costof.programs.echo` on the lab's host for servers."""
+
+    writes = ["nothing"]
+
+    def __init__(self, place: Place) -> None:
+        self._lab = place.lab
+        self._host = place.host
+        self._address = place.new_address()
+        self._certificate = place.authority.issue("echo", place.keys[0], [self._address])
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place)
+
+    def start(self) -> None:
+        argv = [sys.executable, "-m", __name__, self._address, str(PORT), str(self._certificate)]
+        self._log = self._lab.spawn("echo", "server", argv, host=self._host).log
+        self._lab.wait_until("starting the echo server", lambda: READY in self._log.read_text())
+
+    def client_settings(self) -> ServiceSettings:
+        return ServiceSettings(protocol="echo", addresses=[f"{self._address}:{PORT}"])
+
+    def counters(self, server: str) -> Counters:
+        kinds = Counter(self._log.read_text().split())
+        del kinds[READY]
+        connections = kinds.total()
+        del kinds[PLAIN]
+        return Counters(connections, dict(kinds))
+
+    def describe(self) -> Description:
+        return Description(versions={"Python": sys.version.split()[0]}, topology="one server")
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    """Says what it is before anything comes back on it: the log is what the server has counted."""
+
+    def handle(self) -> None:
+        # A client that goes away is none of our business.
+        with contextlib.suppress(OSError):
+            client, kind = self.request, PLAIN
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+            if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
+                client = tls.wrap_socket(client, server_side=True)
+                kind = str(client.version())
+            print(kind, flush=True)
+            while received := client.recv(4096):
+                client.sendall(received)
+
+
+lab_server = EchoServer
+
+if __name__ == "__main__":
+    address, port, certificate = sys.argv[1:]
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate)
+    with socketserver.ThreadingTCPServer((address, int(port)), _Connection) as server:
+        print(READY, flush=True)
+        server.serve_forever()

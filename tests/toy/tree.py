@@ -1,0 +1,97 @@
+"""A copy of the repository, over which a toy is laid: the change that somebody would send."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+from costof.ipc.process import engine_path
+
+ROOT = Path(__file__).parents[2]
+TOYS = Path(__file__).parent
+
+
+class Tree:
+    """The copy at `root`, and an interpreter that has our libraries but imports costof from there.
+
+    The engine is ours until `build_engine`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "tree"
+        self._environment = folder / "environment"
+        self._built = folder / "built"
+        for name in _git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard"):
+            # One that was deleted is listed until the deletion is committed.
+            if (ROOT / name).is_file():
+                _copy(ROOT / name, self.root / name)
+        _git(self.root, "init", "--quiet")
+        _git(self.root, "add", "--all")
+        self._make_environment()
+
+    def lay(self, toy: str) -> None:
+        """Copy a toy's files to their places."""
+        for name in _git(TOYS / toy, "ls-files", "--cached", "--others", "--exclude-standard"):
+            _copy(TOYS / toy / name, self.root / name)
+
+    def insert(self, name: str, text: str, *, before: str) -> None:
+        """Write into a file, before what stands there once."""
+        there = (self.root / name).read_text()
+        assert there.count(before) == 1, f"{name} has not one {before!r}"
+        (self.root / name).write_text(there.replace(before, text + before))
+
+    def touched(self) -> list[str]:
+        """New files, a new folder as one; and changed files, with how many lines have come and gone."""
+        new = _git(self.root, "ls-files", "--others", "--exclude-standard", "--directory")
+        changed = (line.split("\t") for line in _git(self.root, "diff", "--numstat"))
+        return sorted(new + [f"{name} +{come} -{gone}" for come, gone, name in changed])
+
+    def run(self, *command: str, cwd: Path | None = None) -> str:
+        """What a program prints that is run to its end, in the copy where `cwd` is none. 'python' is the copy's."""
+        path = os.pathsep.join([str(self._environment / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+        env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.root)}
+        done = subprocess.run(command, cwd=cwd or self.root, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def build_engine(self) -> None:
+        """The copy's own, over the crates of others that the repository's tests are built over.
+
+        A wrapper that does nothing keeps its own crates apart from the repository's (Cargo, RUSTC_WORKSPACE_WRAPPER).
+        """
+        env = {
+            "CARGO_BUILD_BUILD_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "engine" / "target")),
+            "CARGO_TARGET_DIR": str(self._built),
+            "RUSTC_WORKSPACE_WRAPPER": "/usr/bin/env",
+        }
+        subprocess.run(["cargo", "build", "--quiet"], cwd=self.root / "engine", env={**os.environ, **env}, check=True)
+        self._use_engine(self._built / "debug" / "costof-engine")
+
+    def _make_environment(self) -> None:
+        venv.create(self._environment, symlinks=True)
+        site_packages = Path(sysconfig.get_path("purelib", vars={"base": str(self._environment)}))
+        (site_packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+        self._use_engine(engine_path())
+
+    def _use_engine(self, engine: Path) -> None:
+        beside = self._environment / "bin" / "costof-engine"
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(engine)
+
+
+def _git(folder: Path, *arguments: str) -> list[str]:
+    # A hook of git's names its own repository in the environment.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(["git", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def _copy(file: Path, to: Path) -> None:
+    """With its times: Cargo goes by them."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(file, to)
