@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.kill_9 import left_by_kill_9
-from tests.support.programs import PROGRAMS, Standing, alive, listening_addresses
+from tests.support.processes import alive, listening_addresses
+from tests.support.programs import PROGRAMS, Standing
 
 pytestmark = pytest.mark.servers
 

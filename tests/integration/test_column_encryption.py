@@ -23,7 +23,8 @@ from costof.services.encryption.own import EncryptionTarget
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.engines import Engines
-from tests.support.programs import ADMIN, alive, databases, somebodys_mariadb, url_of
+from tests.support.processes import alive
+from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
 from tests.support.small_plans import ONE_TERMINAL, plan_of, two_rounds
 
 from .conftest import Silent, costof

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.programs import alive, eventually
+from tests.support.processes import alive
+from tests.support.programs import eventually
 
 ROOT = Path(__file__).parents[2]
 

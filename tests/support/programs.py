@@ -268,31 +268,6 @@ def eventually(what: str, condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def alive(pid: int) -> bool:
-    """A zombie is dead: only its parent has not looked yet."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def listening_addresses(pids: list[int]) -> set[str]:
-    """IPv4 and IPv6 addresses that any of the processes listens on, as the kernel tells."""
-    inodes = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            inodes |= {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-    found = set()
-    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
-                words = struct.iter_unpack(">I", bytes.fromhex(fields[1].partition(":")[0]))
-                found.add(socket.inet_ntop(family, b"".join(struct.pack("=I", word) for (word,) in words)))
-    return found
-
-
 def main() -> None:
     with PROGRAMS[sys.argv[1]]() as standing:
         told = {"pids": standing.pids, "paths": [str(folder) for folder in standing.folders]}

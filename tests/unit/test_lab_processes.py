@@ -9,7 +9,8 @@ import pytest
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab, descendants_of
-from tests.support.programs import alive, eventually
+from tests.support.processes import alive
+from tests.support.programs import eventually
 
 
 @pytest.fixture
