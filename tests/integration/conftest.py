@@ -28,7 +28,6 @@ from costof.lab.supervisor import parents
 from costof.ledger.ledger import SLICES
 from costof.programs.mongod.binary import find_mongod
 from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
-from tests.support.processes import alive
 from tests.support.programs import eventually
 
 COSTOF = [sys.executable, "-m", "costof"]
