@@ -161,6 +161,8 @@ pub struct Limit<'a> {
     /// A number or a parameter.
     pub offset: Option<Expr<'a>>,
     pub count: Expr<'a>,
+    /// As it was written: parameters keep their order.
+    pub is_offset_first: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,7 +229,7 @@ pub struct Assignment<'a> {
 }
 
 /// `[database.][table.]name`. Once resolved, the table is its alias, or absent where the server takes the bare name alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Column<'a> {
     pub database: Option<Name<'a>>,
     pub table: Option<Name<'a>>,

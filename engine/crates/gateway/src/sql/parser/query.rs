@@ -340,9 +340,13 @@ impl<'a> Parser<'a> {
         }
         let first = self.limit_value()?;
         Ok(Some(match () {
-            () if self.take_if(Sign::Comma)? => Limit { offset: Some(first), count: self.limit_value()? },
-            () if self.take_word("OFFSET")? => Limit { offset: Some(self.limit_value()?), count: first },
-            () => Limit { offset: None, count: first },
+            () if self.take_if(Sign::Comma)? => {
+                Limit { offset: Some(first), count: self.limit_value()?, is_offset_first: true }
+            }
+            () if self.take_word("OFFSET")? => {
+                Limit { offset: Some(self.limit_value()?), count: first, is_offset_first: false }
+            }
+            () => Limit { offset: None, count: first, is_offset_first: false },
         }))
     }
 

@@ -259,13 +259,21 @@ impl Printer {
     }
 
     fn limit(&mut self, limit: Option<&Limit<'_>>) {
-        let Some(Limit { offset, count }) = limit else { return };
+        let Some(Limit { offset, count, is_offset_first }) = limit else { return };
         self.say(" LIMIT ");
-        if let Some(offset) = offset {
-            self.expr(offset);
-            self.say(", ");
+        match offset {
+            None => self.expr(count),
+            Some(offset) if *is_offset_first => {
+                self.expr(offset);
+                self.say(", ");
+                self.expr(count);
+            }
+            Some(offset) => {
+                self.expr(count);
+                self.say(" OFFSET ");
+                self.expr(offset);
+            }
         }
-        self.expr(count);
     }
 
     fn lock(&mut self, lock: Option<Lock>) {
