@@ -153,6 +153,11 @@ _WRAPPERS = (
     "ELT(1,name)",
     "NAME_CONST('a',name)",
 )
+# A server takes a table for it where it does not see it: in 10.11 from the WITH of a WITH.
+_AS_TABLE = "WITH people AS (SELECT 'zz' AS name, 7 AS id)"
+_CITIES = [(b"city-1",), (b"city-2",), (b"city-3",)]
+# An output that a subquery finds instead of the column that a server would take there.
+_HAVING = "SELECT id, 'm' AS `{}` FROM notes HAVING EXISTS (SELECT {} > '{}')"
 _GATHERERS = ("GROUP_CONCAT(name)", "JSON_ARRAYAGG(name)", "JSON_OBJECTAGG(id,name)")
 
 NAMES_MADE_UP = _cases(
@@ -189,8 +194,78 @@ NAMES_MADE_UP = _cases(
     (53, [r("TABLE people"), r("SELECT * FROM (VALUES (1)) t"), r("VALUES ROW(1)")]),
     (54, [r("SELECT DEFAULT(name) FROM people"), r("SELECT name FROM people PROCEDURE ANALYSE()")]),
     (56, [r("SELECT name FROM people FOR SYSTEM_TIME ALL"), r("SELECT id FROM people PARTITION (p0)")]),
-    (57, [r("SELECT id a FROM people a WHERE EXISTS (SELECT 1 FROM notes a WHERE a.id=1)")]),
+    # Of the inner table: of the outer one it would be one row.
+    (
+        57,
+        [p("SELECT id a FROM people a WHERE EXISTS (SELECT 1 FROM notes a WHERE a.id=1)", [(b"1",), (b"2",), (b"3",)])],
+    ),
     (58, [(p("USE other"), s("SELECT name FROM d.people"), e(1054, "SELECT name FROM people"))]),
+    (
+        107,
+        [
+            e(1146, f"{_AS_TABLE} SELECT name FROM (WITH c AS (SELECT name FROM people) SELECT name FROM c) q"),
+            e(1146, f"{_AS_TABLE} SELECT (WITH c AS (SELECT MAX(name) AS m FROM people) SELECT m FROM c) AS x"),
+            e(
+                1146,
+                f"{_AS_TABLE} SELECT 1 FROM (WITH c AS (SELECT id FROM people WHERE name > 'k') SELECT id FROM c) q",
+            ),
+            e(
+                1146,
+                f"INSERT INTO notes VALUES (9, ({_AS_TABLE} SELECT name FROM (WITH c AS (SELECT name FROM people)"
+                " SELECT name FROM c) q LIMIT 1))",
+            ),
+            p(f"{_AS_TABLE} SELECT name FROM people", [(b"zz",)]),
+        ],
+    ),
+    (
+        108,
+        [
+            p(
+                f"WITH {one} AS (SELECT city AS x FROM people) "
+                f"SELECT x FROM (WITH `{other}` AS (SELECT name AS x FROM people LIMIT 9) SELECT x FROM {one}) t",
+                _CITIES,
+            )
+            for one, other in (("iks", "İks"), ("kks", "\u212aks"), ("`éks`", "Éks"))
+        ],
+    ),
+    (
+        109,
+        [
+            r(_HAVING.format("zzz", "name AS ` zzz` FROM people WHERE id=1 HAVING zzz", "kP")),
+            r(_HAVING.format("zzz", "name AS `\x01zzz` FROM people WHERE id=1 HAVING zzz", "kP")),
+            r(_HAVING.format("_rowid", "1 FROM badges WHERE _rowid", "1739402684")),
+            r(_HAVING.format("secret", "1 FROM badges JOIN people ON TRUE JOIN notes USING (id) WHERE secret", "bL")),
+            r(_HAVING.format("prÉnom", "1 FROM badges WHERE `prÉnom`", "kP")),
+            r("SELECT city AS `prÉnom`, COUNT(*) FROM badges GROUP BY `prÉnom` ORDER BY CONCAT(`prÉnom`)"),
+            r("SELECT CONCAT(city) AS secret FROM badges JOIN orders USING (city) ORDER BY CONCAT(secret)"),
+            r("SELECT CONCAT(city) AS _rowid FROM badges ORDER BY -_rowid"),
+            r("SELECT 1 AS ` x`"),
+        ],
+    ),
+    (
+        110,
+        [
+            p(
+                f"SELECT 1 FROM (SELECT 'a' AS name) AS `{one}` WHERE EXISTS (SELECT 1 FROM people AS `{other}`"
+                f" WHERE `{one}`.name > 'b')",
+                [],
+            )
+            for one, other in (("k", "\u212a"), ("i", "İ"), ("é", "É"), ("k", "K"))
+        ],
+    ),
+    (
+        111,
+        [
+            p("SELECT city AS name FROM people ORDER BY name DESC", _CITIES[::-1]),
+            p("SELECT CONCAT(city) AS name FROM people ORDER BY name DESC", _CITIES[::-1]),
+            p("SELECT id FROM notes WHERE (SELECT COUNT(*) FROM notes) IN (1, 2) ORDER BY id", [(b"1",), (b"2",)]),
+            p("SELECT `É` FROM (SELECT id AS `é1`, t AS `É` FROM notes) n WHERE `é1` = 1", [(b"a note",)]),
+            p("WITH c (a, `É`) AS (SELECT * FROM notes) SELECT `É` FROM c WHERE a = 1", [(b"a note",)]),
+            p("SELECT (SELECT COUNT(*) AS n FROM notes HAVING n > 1) AS n FROM notes LIMIT 1", [(b"2",)]),
+            p("SELECT id + 1 AS n FROM notes GROUP BY n HAVING n > 1 ORDER BY -n", [(b"3",), (b"2",)]),
+            p("SELECT id FROM notes ORDER BY id LIMIT 1 OFFSET 1", [(b"2",)]),
+        ],
+    ),
 )
 
 COPIES = _cases(

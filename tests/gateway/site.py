@@ -19,7 +19,7 @@ from tests.support.raw_mysql import Client
 
 SHOP, CATALOGUE = "shop", "catalogue"
 
-# `f` and `numbers` are there to be misused.
+# `f` and `numbers` are there to be misused; a badge's columns have names that servers find in ways of their own.
 SCHEMA = """
 CREATE DATABASE d; CREATE DATABASE other; USE d;
 CREATE TABLE people (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(64), salary INT, city VARCHAR(64),
@@ -28,13 +28,14 @@ CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, person_name VARCHAR(64),
   FOREIGN KEY (person_name) REFERENCES people (name) ON DELETE CASCADE);
 CREATE TABLE guesses (word VARCHAR(64));
 CREATE TABLE notes (id INT, t VARCHAR(255));
+CREATE TABLE badges (number INT PRIMARY KEY, city VARCHAR(64), `prénom` VARCHAR(64), secret VARCHAR(64) INVISIBLE);
 CREATE VIEW names_v AS SELECT name AS x FROM people;
 CREATE SEQUENCE numbers;
 CREATE FUNCTION f(word TEXT) RETURNS TEXT DETERMINISTIC RETURN CONCAT(word, '!');
 CREATE PROCEDURE p() SELECT CONCAT(name) FROM people;
 CREATE TABLE other.people (id INT, town VARCHAR(64))
 """
-EMPTY = ("orders", "people", "guesses", "notes")
+EMPTY = ("orders", "people", "guesses", "notes", "badges")
 
 ACCOUNTS = f"""
 unknown_clients = "ciphertext"
@@ -45,7 +46,8 @@ role = "plaintext"
 name = "{SHOP}"
 role = "opaque"
 """
-COLUMNS = "".join(f'[[columns]]\ndatabase = "d"\ntable = "people"\ncolumn = "{name}"\n' for name in ("name", "salary"))
+PROTECTED = ("people", "name"), ("people", "salary"), ("badges", "number"), ("badges", "prénom"), ("badges", "secret")
+COLUMNS = "".join(f'[[columns]]\ndatabase = "d"\ntable = "{table}"\ncolumn = "{name}"\n' for table, name in PROTECTED)
 
 
 def rules(password: str, settings: str = "", accounts: str = ACCOUNTS) -> str:
@@ -90,6 +92,10 @@ class Site:
         ask(f"INSERT INTO d.orders VALUES (1, '{NAMES[0].decode()}'), (2, '{NAMES[1].decode()}')")
         ask("INSERT INTO d.guesses VALUES ('guess'), ('x')")
         ask("INSERT INTO d.notes VALUES (1, 'a note'), (2, 'another')")
+        ask(
+            "INSERT INTO d.badges (number, city, `prénom`, secret) "
+            f"VALUES ({SALARIES[0]}, 'city-1', '{NAMES[0].decode()}', '{NAMES[1].decode()}')"
+        )
         ask("INSERT INTO other.people VALUES (1, 'town')")
 
 

@@ -7,6 +7,7 @@
 
 mod cache;
 mod lexer;
+mod names;
 mod parser;
 mod policy;
 mod print;
@@ -58,6 +59,15 @@ pub struct Plan {
     pub tells_id: bool,
     /// The database that is the session's once it is carried out.
     pub uses: Option<Box<str>>,
+}
+
+impl Plan {
+    /// All else of it.
+    pub fn without_text(&self) -> Self {
+        let Plan { text: _, answer, parameters, tells_id, uses } = self;
+        let (answer, parameters, uses) = (answer.clone(), parameters.clone(), uses.clone());
+        Plan { text: Box::default(), answer, parameters, tells_id: *tells_id, uses }
+    }
 }
 
 /// What rows a statement gives.

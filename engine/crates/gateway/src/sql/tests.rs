@@ -52,7 +52,7 @@ fn names_are_written_out() {
         ("INSERT INTO notes VALUES (1, 'a\\'b\\\\')", "INSERT INTO `d`.`notes` (`id`, `t`) VALUES (1, 'a''b\\\\')"),
         (
             "SELECT count(*) AS n FROM notes GROUP BY t HAVING n > 1 ORDER BY n DESC, t LIMIT 1, 2",
-            "SELECT COUNT(*) AS `n` FROM `d`.`notes` AS `notes` GROUP BY `notes`.`t` HAVING (`n` > 1) ORDER BY `n` DESC, `notes`.`t` LIMIT 1, 2",
+            "SELECT COUNT(*) AS `n` FROM `d`.`notes` AS `notes` GROUP BY `notes`.`t` HAVING (`n` > 1) ORDER BY 1 DESC, `notes`.`t` LIMIT 1, 2",
         ),
         (
             "SELECT 'a' -- comment\n, x'00ff', .5 /* more */ # last",
@@ -87,6 +87,72 @@ fn names_are_written_out() {
             "SELECT row_number() OVER (PARTITION BY t ORDER BY id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS r FROM notes",
             "SELECT ROW_NUMBER() OVER ( PARTITION BY `notes`.`t` ORDER BY `notes`.`id` DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS `r` FROM `d`.`notes` AS `notes`",
         ),
+    ] {
+        assert_eq!(printed(sql), expected, "{sql}");
+    }
+}
+
+/// A server that compares names by other rules than the gateway finds what is meant, or nothing.
+#[test]
+fn where_servers_would_choose_names_are_made() {
+    for (sql, expected) in [
+        (
+            "WITH people AS (SELECT 'zz' AS name) SELECT name FROM (WITH c AS (SELECT name FROM people) SELECT name FROM c) q",
+            "WITH `~1` AS (SELECT 'zz' AS `name`) SELECT `q`.`name` FROM (WITH `~3` AS (SELECT `~2`.`name` FROM `~1` AS `~2`) SELECT `~4`.`name` FROM `~3` AS `~4`) AS `q`",
+        ),
+        (
+            "WITH iks AS (SELECT city AS x FROM people) SELECT x FROM (WITH `İks` AS (SELECT id AS x FROM people) SELECT x FROM iks) t",
+            "WITH `~2` AS (SELECT `~1`.`city` AS `x` FROM `d`.`people` AS `~1`) SELECT `t`.`x` FROM (WITH `~4` AS (SELECT `~3`.`id` AS `x` FROM `d`.`people` AS `~3`) SELECT `~5`.`x` FROM `~2` AS `~5`) AS `t`",
+        ),
+        (
+            "SELECT k.t FROM (SELECT 'a' AS t) AS k WHERE EXISTS (SELECT 1 FROM notes AS `\u{212A}` WHERE k.t > 'kP')",
+            "SELECT `k`.`t` FROM (SELECT 'a' AS `t`) AS `k` WHERE EXISTS (SELECT 1 AS `1` FROM `d`.`notes` AS `~1` WHERE (`k`.`t` > 'kP'))",
+        ),
+        (
+            "SELECT id a FROM people a WHERE EXISTS (SELECT 1 FROM notes a WHERE a.id = 1)",
+            "SELECT `a`.`id` AS `a` FROM `d`.`people` AS `a` WHERE EXISTS (SELECT 1 AS `1` FROM `d`.`notes` AS `~1` WHERE (`~1`.`id` = 1))",
+        ),
+        (
+            "SELECT `é`.id, `É`.id AS `x` FROM notes `é` JOIN orders `É` ON `É`.id = `é`.id",
+            "SELECT `é`.`id`, `~1`.`id` AS `x` FROM (`d`.`notes` AS `é` JOIN `d`.`orders` AS `~1` ON (`~1`.`id` = `é`.`id`))",
+        ),
+        (
+            "SELECT ` x` AS x, `É` FROM (SELECT id AS ` x`, t AS `É` FROM notes) n",
+            "SELECT `n`.`~2` AS `x`, `n`.`~3` AS `É` FROM (SELECT `~1`.`id` AS `~2`, `~1`.`t` AS `~3` FROM `d`.`notes` AS `~1`) AS `n`",
+        ),
+        (
+            "WITH c (a, `É`) AS (SELECT * FROM notes) SELECT * FROM c",
+            "WITH `~3` (`a`, `~2`) AS (SELECT `~1`.`id`, `~1`.`t` FROM `d`.`notes` AS `~1`) SELECT `c`.`a`, `c`.`~2` AS `É` FROM `~3` AS `c`",
+        ),
+        (
+            "SELECT (SELECT COUNT(*) AS n FROM notes HAVING n > 1 ORDER BY n) AS n FROM notes",
+            "SELECT (SELECT COUNT(*) AS `~2` FROM `d`.`notes` AS `~1` HAVING (`~2` > 1) ORDER BY 1) AS `n` FROM `d`.`notes` AS `notes`",
+        ),
+        (
+            "SELECT id + 1 AS n, t FROM notes GROUP BY n, t ORDER BY n, -n, t",
+            "SELECT (`notes`.`id` + 1) AS `n`, `notes`.`t` FROM `d`.`notes` AS `notes` GROUP BY 1, `notes`.`t` ORDER BY 1, (-`n`), `notes`.`t`",
+        ),
+        (
+            "(SELECT t FROM notes) UNION ALL (SELECT word FROM guesses) ORDER BY t",
+            "(SELECT `notes`.`t` FROM `d`.`notes` AS `notes`) UNION ALL (SELECT `guesses`.`word` FROM `d`.`guesses` AS `guesses`) ORDER BY 1",
+        ),
+        (
+            "SELECT city AS name FROM people ORDER BY name",
+            "SELECT `people`.`city` AS `name` FROM `d`.`people` AS `people` ORDER BY `people`.`city`",
+        ),
+        (
+            "SELECT id FROM notes WHERE (SELECT COUNT(*) FROM notes) IN (1, 2)",
+            "SELECT `notes`.`id` FROM `d`.`notes` AS `notes` WHERE ((SELECT COUNT(*) AS `COUNT(*)` FROM `d`.`notes` AS `~1`) IN (1, 2))",
+        ),
+        (
+            "SELECT * FROM (SELECT a.id, b.t FROM notes a JOIN notes b USING (id)) n NATURAL JOIN orders",
+            "SELECT `n`.`id`, `n`.`t`, `orders`.`person_name` FROM ((SELECT `~1`.`id`, `~2`.`t` FROM (`d`.`notes` AS `~1` JOIN `d`.`notes` AS `~2` ON (`~1`.`id` = `~2`.`id`))) AS `n` JOIN `d`.`orders` AS `orders` ON (`n`.`id` = `orders`.`id`))",
+        ),
+        (
+            "UPDATE notes `É` SET t = 'x' WHERE `É`.id = 1",
+            "UPDATE `d`.`notes` AS `É` SET `É`.`t` = 'x' WHERE (`É`.`id` = 1)",
+        ),
+        ("SELECT id FROM notes LIMIT 2 OFFSET 5", "SELECT `notes`.`id` FROM `d`.`notes` AS `notes` LIMIT 2 OFFSET 5"),
     ] {
         assert_eq!(printed(sql), expected, "{sql}");
     }
@@ -166,6 +232,49 @@ fn what_is_refused_says_why() {
     assert_eq!(told.kind, RefusalKind::NoDatabase);
 }
 
+/// Servers would take what is named for something nearer: a column that the gateway does not count among those of the name,
+/// or an output whose name they cut.
+#[test]
+fn what_only_a_server_would_find_is_refused() {
+    let tables =
+        testing::tables(&["badges.number", "badges.city varchar", "badges.secret varchar INVISIBLE", "notes.city"]);
+    let rule = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 'badges'\ncolumn = '{name}'\n");
+    let text = [testing::CHECK, &rule("number"), &rule("secret")].concat();
+    let rules = testing::rules(&text, &tables);
+    for sql in [
+        "SELECT CONCAT(city) AS secret FROM badges JOIN notes USING (city) ORDER BY CONCAT(secret)",
+        "SELECT CONCAT(city) AS `sécret` FROM badges ORDER BY CONCAT(`sécret`)",
+        "SELECT CONCAT(city) AS _rowid FROM badges ORDER BY -_rowid",
+        "SELECT number AS `x\u{e9}`, CONCAT(city) AS `xe` FROM badges HAVING xe > 'a'",
+        "SELECT 'm' AS zzz FROM notes HAVING EXISTS (SELECT secret AS ` zzz` FROM badges HAVING zzz > 'k')",
+        "SELECT 1 AS n FROM notes HAVING EXISTS (SELECT 1 FROM badges WHERE n > 0)",
+        "SELECT 1 AS ` x`",
+        "SELECT 1 AS `\u{1}x`",
+    ] {
+        read_in(&rules, Some("d"), sql.as_bytes(), false).unwrap_err();
+    }
+    for sql in [
+        "SELECT CONCAT(city) AS secret FROM notes ORDER BY CONCAT(secret)",
+        "SELECT -city AS xe FROM badges HAVING xe > 'a'",
+    ] {
+        read_in(&rules, Some("d"), sql.as_bytes(), false).unwrap();
+    }
+}
+
+/// Whatever is nested in an operand is read once, and names that each could mean thousands have an end.
+#[test]
+fn what_takes_long_has_an_end() {
+    let items = "1,".repeat(99) + "1";
+    let nested =
+        (0..20).fold(String::from("1"), |inner, _| format!("(SELECT 1 FROM notes WHERE {inner} IN ({items}))"));
+    printed(&format!("SELECT {nested}"));
+    let columns: Vec<_> = (0..4_000).map(|number| format!("{number} AS a{number}")).collect();
+    let (columns, last) = (columns.join(","), "a3999,".repeat(20_000));
+    planned(&format!("SELECT {last} 1 FROM (SELECT {columns}) t")).unwrap_err();
+    planned(&format!("SELECT {columns} ORDER BY {last} 1")).unwrap_err();
+    planned(&format!("SELECT {} 1 FROM people p", "p.*,".repeat(20_000))).unwrap_err();
+}
+
 /// As deep as may be, and what is deeper or longer, ends without a stack that overflows.
 #[test]
 fn nesting_has_an_end() {
@@ -201,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_and_names_are_read_as_they_were_printed(text in "\\PC{0,20}", name in "[a-z`'\" \\\\.é]{1,10}[a-z`]") {
+    fn texts_and_names_are_read_as_they_were_printed(text in "\\PC{0,20}", name in "[a-z`'\"\\\\.é][a-z`'\" \\\\.é]{0,9}[a-z`]") {
         let mut sql = String::from("SELECT ");
         print::append_text(&mut sql, &text);
         sql.push_str(" AS ");

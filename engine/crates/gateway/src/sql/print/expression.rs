@@ -29,6 +29,7 @@ impl Printer {
             }
             Expr::Parameter(_) => self.say("?"),
             Expr::Column(column) => self.column(column),
+            Expr::Place(place) => self.say(&place.to_string()),
             Expr::Variable(name) => {
                 self.say("@@");
                 self.say(name);

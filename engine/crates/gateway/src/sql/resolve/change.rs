@@ -1,10 +1,11 @@
 //! INSERT, UPDATE and DELETE: what is stored is the client's own, made of what is not protected, or of the same column.
 
-use super::scope::{Columns, Named, Relation, Scope};
-use super::{Refusal, Resolver, Table};
+use super::scope::{Columns, Named, Scope};
+use super::{Naming, Resolver};
 use crate::rules::{self, Predicates};
+use crate::sql::Refusal;
 use crate::sql::policy::{Check, Taint, Value};
-use crate::sql::tree::{Assignment, Delete, Expr, Insert, Joined, Update};
+use crate::sql::tree::{Assignment, Delete, Expr, Insert, Joined, Name, Output, Table, Update};
 
 impl<'a> Resolver<'a> {
     /// What it returns, and whether its OK may tell the id of a new row.
@@ -22,7 +23,7 @@ impl<'a> Resolver<'a> {
         let mut scope = Scope::new(None);
         scope.qualifies = false;
         let alias = insert.table.name.clone();
-        scope.add(Relation { alias, is_implicit: true, columns: Columns::Table(table) })?;
+        self.add(alias, Columns::Table(table), &mut scope, Naming::Client)?;
         for Assignment { column, value } in &mut insert.updates {
             let into = scope.resolve(column)?;
             self.takes_inserted = true;
@@ -35,11 +36,10 @@ impl<'a> Resolver<'a> {
 
     pub(super) fn update(&mut self, update: &mut Update<'a>) -> Result<(), Refusal> {
         let mut scope = Scope::new(None);
-        self.tables(&mut update.from, &mut scope)?;
+        self.tables(&mut update.from, &mut scope, Naming::Client)?;
         for Assignment { column, value } in &mut update.assignments {
             let into = scope.resolve(column)?;
-            let target = column.table.as_deref().and_then(|table| scope.relation(None, table));
-            match target.map(|at| &scope.relations[at].columns) {
+            match scope.relation_of(column).map(|relation| &relation.columns) {
                 Some(Columns::Table(table)) => written_to(table)?,
                 Some(Columns::Made(_)) | None => return Err(Refusal::unknown_column(&column.name)),
             }
@@ -59,10 +59,12 @@ impl<'a> Resolver<'a> {
             if table.alias.is_some() {
                 return Err(Refusal::of("DELETE with an alias"));
             }
-            self.table(table, &mut scope)?;
-            table.alias = None;
+            self.table(table, &mut scope, Naming::Client)?;
+            if table.alias.take().as_ref() != Some(&table.name) {
+                return Err(Refusal::name("DELETE of rows of", &table.name));
+            }
         } else {
-            self.tables(&mut delete.from, &mut scope)?;
+            self.tables(&mut delete.from, &mut scope, Naming::Client)?;
             for target in &mut delete.targets {
                 *target = deleted(target, &scope)?;
             }
@@ -82,13 +84,13 @@ impl<'a> Resolver<'a> {
 
     fn returned(
         &mut self,
-        outputs: &mut Vec<super::Output<'a>>,
+        outputs: &mut Vec<Output<'a>>,
         scope: &Scope<'a, '_>,
     ) -> Result<Option<Vec<Named<'a>>>, Refusal> {
         if outputs.is_empty() {
             return Ok(None);
         }
-        let mut named = self.outputs(outputs, scope)?;
+        let mut named = self.outputs(outputs, scope, Naming::Client)?;
         if !Check::Returning.is_on() {
             named.iter_mut().for_each(|output| output.value = Value::CLEAN);
         }
@@ -121,7 +123,7 @@ fn insert_columns<'a>(insert: &mut Insert<'a>, table: &'a rules::Table) -> Resul
         true if is_empty => Vec::new(),
         true => table.columns.iter().filter(|column| column.is_visible).collect(),
         false => {
-            let find = |name: &super::Name<'a>| table.column(name).ok_or_else(|| Refusal::unknown_column(name));
+            let find = |name: &Name<'a>| table.column(name).ok_or_else(|| Refusal::unknown_column(name));
             insert.columns.iter().map(find).collect::<Result<_, _>>()?
         }
     };
@@ -144,5 +146,5 @@ fn deleted<'a>(target: &Table<'a>, scope: &Scope<'a, '_>) -> Result<Table<'a>, R
         Columns::Table(table) => written_to(table)?,
         Columns::Made(_) => return Err(Refusal::name("DELETE of rows of", &target.name)),
     }
-    Ok(Table { database: None, name: relation.alias.clone(), alias: None, hints: Vec::new() })
+    Ok(Table { database: None, name: relation.printed.clone(), alias: None, hints: Vec::new() })
 }

@@ -1,7 +1,7 @@
 //! Values and conditions: what is protected in them.
 
-use super::Resolver;
 use super::scope::Scope;
+use super::{Naming, Resolver};
 use crate::sql::Refusal;
 use crate::sql::policy::{Check, Class, Taint, Value};
 use crate::sql::tree::{Argument, ArgumentValue, Binary, Call, Expr, Order, Over, Query, Truth, Unary};
@@ -21,7 +21,9 @@ pub(super) fn depends_on_rows(expr: &Expr<'_>) -> bool {
         | Expr::Variable(_)
         | Expr::Default
         | Expr::Query(_) => false,
-        Expr::Column(_) | Expr::Inserted(_) | Expr::Call(_) | Expr::Match { .. } | Expr::Exists(_) => true,
+        Expr::Column(_) | Expr::Place(_) | Expr::Inserted(_) | Expr::Call(_) | Expr::Match { .. } | Expr::Exists(_) => {
+            true
+        }
         Expr::Unary { operand, .. }
         | Expr::Cast { operand, .. }
         | Expr::Convert { operand, .. }
@@ -45,6 +47,12 @@ pub(super) fn depends_on_rows(expr: &Expr<'_>) -> bool {
     }
 }
 
+/// A side of a comparison, resolved.
+enum Operand {
+    One(Value),
+    Row(Vec<Operand>),
+}
+
 impl<'a> Resolver<'a> {
     /// A condition that rows are chosen by. Here a protected column may be compared as its rule says.
     pub(super) fn condition(&mut self, expr: &mut Expr<'a>, scope: &Scope<'a, '_>) -> Result<(), Refusal> {
@@ -56,9 +64,16 @@ impl<'a> Resolver<'a> {
                 self.condition(right, scope)
             }
             Expr::Binary { operator: Binary::Equal | Binary::NullSafeEqual | Binary::NotEqual, left, right } => {
-                self.equality(left, right, scope)
+                let (one, other) = (self.operand(left, scope)?, self.operand(right, scope)?);
+                self.equality((left, &one), (right, &other))
             }
-            Expr::In { operand, list, .. } => list.iter_mut().try_for_each(|item| self.equality(operand, item, scope)),
+            Expr::In { operand, list, .. } => {
+                let one = self.operand(operand, scope)?;
+                list.iter_mut().try_for_each(|item| {
+                    let other = self.operand(item, scope)?;
+                    self.equality((operand, &one), (item, &other))
+                })
+            }
             Expr::InQuery { operand, query, .. }
             | Expr::Quantified { operand, operator: Binary::Equal | Binary::NotEqual, query, .. } => {
                 self.equality_with_query(operand, query, scope)
@@ -70,21 +85,42 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Two values, or rows of as many, that are compared for equality. The first is looked at once for each of the second's
-    /// that stand in a list: a name that is resolved already means the same again.
-    fn equality(&mut self, left: &mut Expr<'a>, right: &mut Expr<'a>, scope: &Scope<'a, '_>) -> Result<(), Refusal> {
-        if let (Expr::Row(one), Expr::Row(other)) = (&mut *left, &mut *right) {
+    /// One side of a comparison. Names that are resolved mean another thing if they are resolved again.
+    fn operand(&mut self, expr: &mut Expr<'a>, scope: &Scope<'a, '_>) -> Result<Operand, Refusal> {
+        Ok(match expr {
+            Expr::Row(values) => {
+                let values = values.iter_mut().map(|value| self.operand(value, scope));
+                Operand::Row(values.collect::<Result<_, _>>()?)
+            }
+            expr => Operand::One(self.value(expr, scope)?),
+        })
+    }
+
+    /// Two values, or rows of as many, that are compared for equality.
+    fn equality(&mut self, left: (&Expr<'a>, &Operand), right: (&Expr<'a>, &Operand)) -> Result<(), Refusal> {
+        if let ((Expr::Row(left), Operand::Row(one)), (Expr::Row(right), Operand::Row(other))) = (left, right) {
             if one.len() != other.len() {
                 return Err(Refusal::of("comparison of rows of different length"));
             }
-            return one.iter_mut().zip(other).try_for_each(|(one, other)| self.equality(one, other, scope));
+            let mut pairs = left.iter().zip(one).zip(right.iter().zip(other));
+            return pairs.try_for_each(|(left, right)| self.equality(left, right));
         }
-        let (one, other) = (self.value(left, scope)?, self.value(right, scope)?);
+        let (one, other) = (self.value_of(left.1)?, self.value_of(right.1)?);
         match (one.taint, other.taint) {
             (Taint::Clean, Taint::Clean) => Ok(()),
-            (Taint::Bare(_), Taint::Clean) if is_given(right) => self.equality_with(one, right),
-            (Taint::Clean, Taint::Bare(_)) if is_given(left) => self.equality_with(other, left),
+            (Taint::Bare(_), Taint::Clean) if is_given(right.0) => self.equality_with(one, right.0),
+            (Taint::Clean, Taint::Bare(_)) if is_given(left.0) => self.equality_with(other, left.0),
             _ => self.policy.may_equal(one, other),
+        }
+    }
+
+    fn value_of(&mut self, operand: &Operand) -> Result<Value, Refusal> {
+        match operand {
+            Operand::One(value) => Ok(*value),
+            Operand::Row(operands) => operands.iter().try_fold(Value::CLEAN, |all, operand| {
+                let taint = self.value_of(operand)?.taint;
+                self.computed_both(all.taint, taint)
+            }),
         }
     }
 
@@ -101,7 +137,7 @@ impl<'a> Resolver<'a> {
         query: &mut Query<'a>,
         scope: &Scope<'a, '_>,
     ) -> Result<(), Refusal> {
-        let found = self.query(query, Some(scope))?;
+        let found = self.query(query, Some(scope), Naming::Within)?;
         let mut one = std::slice::from_mut(operand);
         if let [Expr::Row(values)] = one {
             one = values;
@@ -133,6 +169,7 @@ impl<'a> Resolver<'a> {
                 false => Ok(Value::CLEAN),
             },
             Expr::Column(column) => {
+                self.compare(scope.width())?;
                 let value = scope.resolve(column)?;
                 let is_own = self.assigned.is_some_and(|assigned| value.taint == Taint::Bare(assigned));
                 Ok(if is_own { Value { taint: Taint::Clean, ..value } } else { value })
@@ -143,6 +180,7 @@ impl<'a> Resolver<'a> {
             }
             Expr::Inserted(_) => Err(Refusal::of("VALUES() but behind ON DUPLICATE KEY UPDATE")),
             Expr::Default => Err(Refusal::of("DEFAULT but as a stored value")),
+            Expr::Place(_) => Err(Refusal::of("place of an output as a value")),
             Expr::Is { operand, what: Truth::Null, .. } => {
                 let value = self.value(operand, scope)?;
                 // Whether a value is NULL is seen in each row that is sent.
@@ -171,7 +209,7 @@ impl<'a> Resolver<'a> {
             }
             Expr::InQuery { operand, query, .. } | Expr::Quantified { operand, query, .. } => {
                 let mut all = Taint::Clean;
-                for found in self.query(query, Some(scope))? {
+                for found in self.query(query, Some(scope), Naming::Within)? {
                     all = self.computed_both(all, found.value.taint)?.taint;
                 }
                 let operand = self.value(operand, scope)?.taint;
@@ -193,7 +231,7 @@ impl<'a> Resolver<'a> {
             Expr::Match { columns, against, .. } => self.computed_of(columns.iter_mut().chain([&mut **against]), scope),
             Expr::Call(call) => self.call(call, scope),
             Expr::Query(query) => {
-                let outputs = self.query(query, Some(scope))?;
+                let outputs = self.query(query, Some(scope), Naming::Within)?;
                 match &outputs[..] {
                     [only] => Ok(only.value),
                     _ => {
@@ -206,7 +244,7 @@ impl<'a> Resolver<'a> {
                 }
             }
             // Which rows there are was decided in it.
-            Expr::Exists(query) => self.query(query, Some(scope)).map(|_| Value::CLEAN),
+            Expr::Exists(query) => self.query(query, Some(scope), Naming::Within).map(|_| Value::CLEAN),
         }
     }
 

@@ -26,6 +26,8 @@ pub enum Expr<'a> {
     /// The number of its question mark, from 0.
     Parameter(u16),
     Column(Column<'a>),
+    /// Where rows are ordered or grouped: an output, by its number, from 1.
+    Place(usize),
     /// `@@…`, one of a list.
     Variable(&'static str),
     /// `DEFAULT` where a value is stored.
