@@ -15,6 +15,7 @@ use mysql::RowFormat;
 use mysql::bytes::Reader;
 use mysql::packet::{self, PreparedPacket};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
 /// A prepared statement's text that is kept, to be read again under other rules.
@@ -26,8 +27,10 @@ type Asked = (Box<[u8]>, Option<Box<str>>);
 /// A statement that was prepared.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it is.
+    /// What it is, without its text, which may be long.
     pub plan: Rc<Plan>,
+    /// Of that text, a hash.
+    text: u64,
     /// As it came, with the database that it was of. Long ones are not kept.
     asked: Option<Asked>,
     /// That it was read under.
@@ -65,6 +68,7 @@ pub struct Guard {
     /// Definitions of a prepared statement's columns that have come.
     described: usize,
     statements: HashMap<u32, Prepared>,
+    hasher: RandomState,
     /// The one that was prepared last has a second number.
     last_prepared: Option<u32>,
     /// Of parameters that have come by themselves, by statement, since it was executed.
@@ -97,6 +101,7 @@ impl Guard {
             is_sealed: false,
             described: 0,
             statements: HashMap::new(),
+            hasher: RandomState::new(),
             last_prepared: None,
             long_data: HashMap::new(),
         })
@@ -140,7 +145,7 @@ impl Guard {
             let (sql, database) = prepared.asked.as_ref().ok_or_else(ErrPacket::prepare_again)?;
             let surroundings = Surroundings { rules, database: database.as_deref(), is_prepared: true };
             let plan = sql::read_known(sql, &surroundings).map_err(|refusal| ErrPacket::refused(&refusal))?;
-            if *plan != *prepared.plan {
+            if self.hasher.hash_one(&plan.text) != prepared.text || plan.without_text() != *prepared.plan {
                 return Err(ErrPacket::prepare_again());
             }
             prepared.rules = rules.number;
@@ -232,7 +237,7 @@ impl Guard {
     /// `internal`.
     pub fn inherit(&mut self, before: Guard) -> Result<()> {
         self.sealing = before.sealing.renewed(&self.role)?;
-        self.statements = before.statements;
+        (self.statements, self.hasher) = (before.statements, before.hasher);
         (self.last_prepared, self.long_data) = (before.last_prepared, before.long_data);
         Ok(())
     }
@@ -309,7 +314,9 @@ impl Guard {
         }
         let asked = self.preparing.take();
         let was_no_text = vec![false; plan.parameters.len()].into();
-        let prepared = Prepared { plan, asked, rules: rules.number, has_types: false, was_no_text };
+        let text = self.hasher.hash_one(&plan.text);
+        let plan = plan.without_text().into();
+        let prepared = Prepared { plan, text, asked, rules: rules.number, has_types: false, was_no_text };
         self.statements.insert(statement, prepared);
         self.last_prepared = Some(statement);
         Ok(())
