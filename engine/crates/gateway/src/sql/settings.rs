@@ -37,8 +37,8 @@ pub enum Value<'a> {
     Number(u64),
     Text(Cow<'a, str>),
     Word(&'a str),
-    /// These behind the present SQL modes.
-    MoreModes(String),
+    /// What becomes of the present SQL modes, as it is printed.
+    ChangedModes(String),
 }
 
 /// What a variable may be set to.
@@ -176,7 +176,7 @@ fn switch(value: &Value<'_>) -> Option<u8> {
         Value::Number(1) => return Some(1),
         Value::Word(word) => word,
         Value::Text(text) => &**text,
-        Value::Number(_) | Value::MoreModes(_) => return None,
+        Value::Number(_) | Value::ChangedModes(_) => return None,
     };
     let is = |known: &[&str]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
     if is(&["ON", "TRUE", "1"]) {
@@ -189,25 +189,27 @@ fn text<'a>(value: &'a Value<'_>) -> Option<&'a str> {
     match value {
         Value::Text(text) => Some(text),
         Value::Word(word) => Some(word),
-        Value::Number(_) | Value::MoreModes(_) => None,
+        Value::Number(_) | Value::ChangedModes(_) => None,
     }
 }
 
 fn modes(value: &Value<'_>) -> Option<String> {
-    let (written, before) = match value {
-        Value::Text(text) => (&text[..], ""),
-        Value::Word(word) => (*word, ""),
-        Value::MoreModes(more) => (&more[..], "CONCAT(@@sql_mode, ',"),
-        Value::Number(_) => return None,
-    };
+    match value {
+        Value::ChangedModes(printed) => Some(printed.clone()),
+        Value::Number(_) => None,
+        Value::Text(_) | Value::Word(_) => known_modes(text(value)?).map(|modes| format!("'{modes}'")),
+    }
+}
+
+/// SQL modes with commas between them, as they are printed; None, where one of them may not be set.
+pub fn known_modes(written: &str) -> Option<String> {
     let mut known = Vec::new();
     for mode in written.split(',').map(str::trim).filter(|mode| !mode.is_empty()) {
         // Which stands for several of them.
         let all = MODES.iter().chain(&["TRADITIONAL"]);
         known.push(*all.into_iter().find(|known| known.eq_ignore_ascii_case(mode))?);
     }
-    let list = known.join(",");
-    Some(if before.is_empty() { format!("'{list}'") } else { format!("{before}{list}')") })
+    Some(known.join(","))
 }
 
 /// `SYSTEM`, `+01:00` or `Europe/Berlin`.

@@ -76,6 +76,22 @@ fn names_are_written_out() {
             "SET @@session.sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
         ),
         (
+            "SET NAMES utf8mb4, @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), @@SESSION.sql_auto_is_null = 0, @@SESSION.wait_timeout = 2147483",
+            "SET @@session.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), @@session.wait_timeout = 2147483",
+        ),
+        (
+            "SET sql_mode = REPLACE(REPLACE(@@SESSION.sql_mode, 'strict_trans_tables', ''), 'TRADITIONAL', '')",
+            "SET @@session.sql_mode = REPLACE(REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', ''), 'TRADITIONAL', '')",
+        ),
+        (
+            "SELECT SQL_CALC_FOUND_ROWS id FROM notes LIMIT 1",
+            "SELECT SQL_CALC_FOUND_ROWS `notes`.`id` FROM `d`.`notes` AS `notes` LIMIT 1",
+        ),
+        (
+            "SELECT next value for notes, NEXTVAL(d.notes)",
+            "SELECT NEXT VALUE FOR `d`.`notes` AS `next value for notes`, NEXT VALUE FOR `d`.`notes` AS `NEXTVAL(d.notes)`",
+        ),
+        (
             "SELECT 1 UNION ALL (SELECT 2 ORDER BY 1 LIMIT 1)",
             "SELECT 1 AS `1` UNION ALL (SELECT 2 AS `2` ORDER BY 1 LIMIT 1)",
         ),
@@ -98,35 +114,35 @@ fn where_servers_would_choose_names_are_made() {
     for (sql, expected) in [
         (
             "WITH people AS (SELECT 'zz' AS name) SELECT name FROM (WITH c AS (SELECT name FROM people) SELECT name FROM c) q",
-            "WITH `~1` AS (SELECT 'zz' AS `name`) SELECT `q`.`name` FROM (WITH `~3` AS (SELECT `~2`.`name` FROM `~1` AS `~2`) SELECT `~4`.`name` FROM `~3` AS `~4`) AS `q`",
+            "WITH `__1` AS (SELECT 'zz' AS `name`) SELECT `q`.`name` FROM (WITH `__3` AS (SELECT `__2`.`name` FROM `__1` AS `__2`) SELECT `__4`.`name` FROM `__3` AS `__4`) AS `q`",
         ),
         (
             "WITH iks AS (SELECT city AS x FROM people) SELECT x FROM (WITH `İks` AS (SELECT id AS x FROM people) SELECT x FROM iks) t",
-            "WITH `~2` AS (SELECT `~1`.`city` AS `x` FROM `d`.`people` AS `~1`) SELECT `t`.`x` FROM (WITH `~4` AS (SELECT `~3`.`id` AS `x` FROM `d`.`people` AS `~3`) SELECT `~5`.`x` FROM `~2` AS `~5`) AS `t`",
+            "WITH `__2` AS (SELECT `__1`.`city` AS `x` FROM `d`.`people` AS `__1`) SELECT `t`.`x` FROM (WITH `__4` AS (SELECT `__3`.`id` AS `x` FROM `d`.`people` AS `__3`) SELECT `__5`.`x` FROM `__2` AS `__5`) AS `t`",
         ),
         (
             "SELECT k.t FROM (SELECT 'a' AS t) AS k WHERE EXISTS (SELECT 1 FROM notes AS `\u{212A}` WHERE k.t > 'kP')",
-            "SELECT `k`.`t` FROM (SELECT 'a' AS `t`) AS `k` WHERE EXISTS (SELECT 1 AS `1` FROM `d`.`notes` AS `~1` WHERE (`k`.`t` > 'kP'))",
+            "SELECT `k`.`t` FROM (SELECT 'a' AS `t`) AS `k` WHERE EXISTS (SELECT 1 AS `1` FROM `d`.`notes` AS `__1` WHERE (`k`.`t` > 'kP'))",
         ),
         (
             "SELECT id a FROM people a WHERE EXISTS (SELECT 1 FROM notes a WHERE a.id = 1)",
-            "SELECT `a`.`id` AS `a` FROM `d`.`people` AS `a` WHERE EXISTS (SELECT 1 AS `1` FROM `d`.`notes` AS `~1` WHERE (`~1`.`id` = 1))",
+            "SELECT `a`.`id` AS `a` FROM `d`.`people` AS `a` WHERE EXISTS (SELECT 1 AS `1` FROM `d`.`notes` AS `__1` WHERE (`__1`.`id` = 1))",
         ),
         (
             "SELECT `é`.id, `É`.id AS `x` FROM notes `é` JOIN orders `É` ON `É`.id = `é`.id",
-            "SELECT `é`.`id`, `~1`.`id` AS `x` FROM (`d`.`notes` AS `é` JOIN `d`.`orders` AS `~1` ON (`~1`.`id` = `é`.`id`))",
+            "SELECT `é`.`id`, `__1`.`id` AS `x` FROM (`d`.`notes` AS `é` JOIN `d`.`orders` AS `__1` ON (`__1`.`id` = `é`.`id`))",
         ),
         (
             "SELECT ` x` AS x, `É` FROM (SELECT id AS ` x`, t AS `É` FROM notes) n",
-            "SELECT `n`.`~2` AS `x`, `n`.`~3` AS `É` FROM (SELECT `~1`.`id` AS `~2`, `~1`.`t` AS `~3` FROM `d`.`notes` AS `~1`) AS `n`",
+            "SELECT `n`.`__2` AS `x`, `n`.`__3` AS `É` FROM (SELECT `__1`.`id` AS `__2`, `__1`.`t` AS `__3` FROM `d`.`notes` AS `__1`) AS `n`",
         ),
         (
             "WITH c (a, `É`) AS (SELECT * FROM notes) SELECT * FROM c",
-            "WITH `~3` (`a`, `~2`) AS (SELECT `~1`.`id`, `~1`.`t` FROM `d`.`notes` AS `~1`) SELECT `c`.`a`, `c`.`~2` AS `É` FROM `~3` AS `c`",
+            "WITH `__3` (`a`, `__2`) AS (SELECT `__1`.`id`, `__1`.`t` FROM `d`.`notes` AS `__1`) SELECT `c`.`a`, `c`.`__2` AS `É` FROM `__3` AS `c`",
         ),
         (
             "SELECT (SELECT COUNT(*) AS n FROM notes HAVING n > 1 ORDER BY n) AS n FROM notes",
-            "SELECT (SELECT COUNT(*) AS `~2` FROM `d`.`notes` AS `~1` HAVING (`~2` > 1) ORDER BY 1) AS `n` FROM `d`.`notes` AS `notes`",
+            "SELECT (SELECT COUNT(*) AS `__2` FROM `d`.`notes` AS `__1` HAVING (`__2` > 1) ORDER BY 1) AS `n` FROM `d`.`notes` AS `notes`",
         ),
         (
             "SELECT id + 1 AS n, t FROM notes GROUP BY n, t ORDER BY n, -n, t",
@@ -142,11 +158,11 @@ fn where_servers_would_choose_names_are_made() {
         ),
         (
             "SELECT id FROM notes WHERE (SELECT COUNT(*) FROM notes) IN (1, 2)",
-            "SELECT `notes`.`id` FROM `d`.`notes` AS `notes` WHERE ((SELECT COUNT(*) AS `COUNT(*)` FROM `d`.`notes` AS `~1`) IN (1, 2))",
+            "SELECT `notes`.`id` FROM `d`.`notes` AS `notes` WHERE ((SELECT COUNT(*) AS `COUNT(*)` FROM `d`.`notes` AS `__1`) IN (1, 2))",
         ),
         (
             "SELECT * FROM (SELECT a.id, b.t FROM notes a JOIN notes b USING (id)) n NATURAL JOIN orders",
-            "SELECT `n`.`id`, `n`.`t`, `orders`.`person_name` FROM ((SELECT `~1`.`id`, `~2`.`t` FROM (`d`.`notes` AS `~1` JOIN `d`.`notes` AS `~2` ON (`~1`.`id` = `~2`.`id`))) AS `n` JOIN `d`.`orders` AS `orders` ON (`n`.`id` = `orders`.`id`))",
+            "SELECT `n`.`id`, `n`.`t`, `orders`.`person_name` FROM ((SELECT `__1`.`id`, `__2`.`t` FROM (`d`.`notes` AS `__1` JOIN `d`.`notes` AS `__2` ON (`__1`.`id` = `__2`.`id`))) AS `n` JOIN `d`.`orders` AS `orders` ON (`n`.`id` = `orders`.`id`))",
         ),
         (
             "UPDATE notes `É` SET t = 'x' WHERE `É`.id = 1",
@@ -224,6 +240,11 @@ fn what_is_refused_says_why() {
         ("SELECT SLEEP(1)", "function SLEEP"),
         ("GRANT ALL ON *.* TO x", "statement that begins with GRANT"),
         ("SELECT x FROM closed_v", "view that it cannot read 'closed_v'"),
+        ("SELECT NEXTVAL(notes) FROM people", "next value of a sequence for rows of a table"),
+        ("SELECT id FROM people WHERE (SELECT NEXTVAL(notes)) > 1", "next value of a sequence for rows of a table"),
+        ("SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "SET of this form"),
+        ("SET sql_mode = REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', 'ANSI_QUOTES')", "SET of this form"),
+        ("SET sql_mode = REPLACE(@@version, 'STRICT_TRANS_TABLES', '')", "SET of this form"),
     ] {
         let told = planned(sql).unwrap_err().to_string();
         assert!(told.contains(words), "{sql}: {told}");

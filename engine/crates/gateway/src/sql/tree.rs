@@ -73,6 +73,8 @@ pub struct Select<'a> {
     pub is_distinct: bool,
     /// `STRAIGHT_JOIN` as a modifier.
     pub is_straight: bool,
+    /// `SQL_CALC_FOUND_ROWS`
+    pub counts_all: bool,
     pub outputs: Vec<Output<'a>>,
     pub from: Vec<Joined<'a>>,
     pub condition: Option<Expr<'a>>,

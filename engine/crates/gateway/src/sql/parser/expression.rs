@@ -272,7 +272,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `@@[session. | global. | local.]name`, behind the first word. What it is globally is as harmless.
-    fn variable(&mut self, first: &'a str) -> Result<&'static str, Refusal> {
+    pub(super) fn variable(&mut self, first: &'a str) -> Result<&'static str, Refusal> {
         let is_scope = ["session", "global", "local"].iter().any(|scope| first.eq_ignore_ascii_case(scope));
         let name = match is_scope && self.take_if(Sign::Dot)? {
             true => match self.take()? {
@@ -312,6 +312,13 @@ impl<'a> Parser<'a> {
                     self.list_in_parentheses(Self::expr).map(Expr::Row)
                 }
                 () if is("CASE") => self.case(),
+                () if is("NEXTVAL") => {
+                    self.take()?;
+                    self.expect(Sign::Open)?;
+                    let sequence = self.table_name()?;
+                    self.expect(Sign::Close)?;
+                    Ok(Expr::NextValue(sequence))
+                }
                 () => self.call(word),
             };
         }
@@ -333,9 +340,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A column, or `DATE '…'`.
+    /// A column, `DATE '…'` or `NEXT VALUE FOR …`.
     fn named(&mut self, word: &'a str) -> Result<Expr<'a>, Refusal> {
         let first = self.name()?;
+        if word.eq_ignore_ascii_case("NEXT") && self.take_words(&["VALUE", "FOR"])? {
+            return Ok(Expr::NextValue(self.table_name()?));
+        }
         let kind = ["DATE", "TIME", "TIMESTAMP"].into_iter().find(|kind| word.eq_ignore_ascii_case(kind));
         match (kind, &self.next) {
             (Some(kind), Token::Text(_)) => match self.take()? {

@@ -106,11 +106,12 @@ impl<'a> Parser<'a> {
     }
 
     fn select(&mut self) -> Result<Select<'a>, Refusal> {
-        let (mut is_distinct, mut is_straight) = (false, false);
+        let (mut is_distinct, mut is_straight, mut counts_all) = (false, false, false);
         loop {
             match () {
                 () if self.take_word("DISTINCT")? || self.take_word("DISTINCTROW")? => is_distinct = true,
                 () if self.take_word("STRAIGHT_JOIN")? => is_straight = true,
+                () if self.take_word("SQL_CALC_FOUND_ROWS")? => counts_all = true,
                 () if self.take_word("ALL")?
                     || self.take_word("SQL_NO_CACHE")?
                     || self.take_word("HIGH_PRIORITY")? => {}
@@ -135,7 +136,18 @@ impl<'a> Parser<'a> {
             })?,
             false => Vec::new(),
         };
-        Ok(Select { is_distinct, is_straight, outputs, from, condition, groups, has_rollup, having, windows })
+        Ok(Select {
+            is_distinct,
+            is_straight,
+            counts_all,
+            outputs,
+            from,
+            condition,
+            groups,
+            has_rollup,
+            having,
+            windows,
+        })
     }
 
     /// ASC and DESC behind a group are MySQL 5.7's.

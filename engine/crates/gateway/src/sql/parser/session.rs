@@ -214,8 +214,8 @@ impl<'a> Parser<'a> {
 
     fn setting_value(&mut self) -> Result<settings::Value<'a>, Refusal> {
         use settings::Value;
-        if self.is("CONCAT") && self.is_call() {
-            return self.mode_with_more();
+        if self.is_call() {
+            return self.changed_modes().map(Value::ChangedModes);
         }
         let is_negative = self.take_if(Sign::Minus)?;
         Ok(match self.take()? {
@@ -226,23 +226,35 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `CONCAT(@@sql_mode, ',MODE')`, by which drivers add a mode.
-    fn mode_with_more(&mut self) -> Result<settings::Value<'a>, Refusal> {
+    /// `CONCAT(@@sql_mode, ',MODE')` and `REPLACE(@@sql_mode, 'MODE', '')`, also within one another: by these drivers add modes
+    /// and take some out. As it is printed.
+    fn changed_modes(&mut self) -> Result<String, Refusal> {
+        if let Token::Variable(name) = self.next {
+            self.take()?;
+            return if self.variable(name)? == "sql_mode" { Ok("@@sql_mode".into()) } else { Err(wrong_value()) };
+        }
+        let function = ["CONCAT", "REPLACE"].into_iter().find(|function| self.is(function)).ok_or_else(wrong_value)?;
         self.take()?;
         self.expect(Sign::Open)?;
-        match self.take()? {
-            Token::Variable(name) if name.eq_ignore_ascii_case("sql_mode") => {}
-            _ => return Err(wrong_value()),
-        }
-        let mut more = String::new();
+        let before = self.nested(Self::changed_modes)?;
+        let mut texts = Vec::new();
         while self.take_if(Sign::Comma)? {
             match self.take()? {
-                Token::Text(text) => more.push_str(&text),
+                Token::Text(text) => texts.push(text),
                 _ => return Err(wrong_value()),
             }
         }
         self.expect(Sign::Close)?;
-        Ok(settings::Value::MoreModes(more))
+        match (function, &texts[..]) {
+            ("CONCAT", texts) => {
+                settings::known_modes(&texts.concat()).map(|modes| format!("CONCAT({before}, ',{modes}')"))
+            }
+            (_, [mode, nothing]) if nothing.is_empty() => {
+                settings::known_modes(mode).map(|mode| format!("REPLACE({before}, '{mode}', '')"))
+            }
+            (_, _) => None,
+        }
+        .ok_or_else(wrong_value)
     }
 
     /// `TRANSACTION {ISOLATION LEVEL … | READ ONLY | READ WRITE}, …`

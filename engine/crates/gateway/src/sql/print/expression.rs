@@ -34,6 +34,10 @@ impl Printer {
                 self.say("@@");
                 self.say(name);
             }
+            Expr::NextValue(sequence) => {
+                self.say("NEXT VALUE FOR ");
+                self.table(sequence);
+            }
             Expr::Default => self.say("DEFAULT"),
             Expr::Inserted(column) => {
                 self.say("VALUES(");

@@ -147,6 +147,7 @@ impl Printer {
         self.say("SELECT ");
         self.say(if select.is_distinct { "DISTINCT " } else { "" });
         self.say(if select.is_straight { "STRAIGHT_JOIN " } else { "" });
+        self.say(if select.counts_all { "SQL_CALC_FOUND_ROWS " } else { "" });
         self.outputs(&select.outputs);
         if !select.from.is_empty() {
             self.say(" FROM ");

@@ -21,9 +21,13 @@ pub(super) fn depends_on_rows(expr: &Expr<'_>) -> bool {
         | Expr::Variable(_)
         | Expr::Default
         | Expr::Query(_) => false,
-        Expr::Column(_) | Expr::Place(_) | Expr::Inserted(_) | Expr::Call(_) | Expr::Match { .. } | Expr::Exists(_) => {
-            true
-        }
+        Expr::Column(_)
+        | Expr::Place(_)
+        | Expr::NextValue(_)
+        | Expr::Inserted(_)
+        | Expr::Call(_)
+        | Expr::Match { .. }
+        | Expr::Exists(_) => true,
         Expr::Unary { operand, .. }
         | Expr::Cast { operand, .. }
         | Expr::Convert { operand, .. }
@@ -181,6 +185,12 @@ impl<'a> Resolver<'a> {
             Expr::Inserted(_) => Err(Refusal::of("VALUES() but behind ON DUPLICATE KEY UPDATE")),
             Expr::Default => Err(Refusal::of("DEFAULT but as a stored value")),
             Expr::Place(_) => Err(Refusal::of("place of an output as a value")),
+            // How often it is asked for would tell how many rows a server has looked at.
+            Expr::NextValue(_) if !scope.is_empty() => Err(Refusal::of("next value of a sequence for rows of a table")),
+            Expr::NextValue(sequence) => match self.of_server(sequence)? {
+                table if table.is_view => Err(Refusal::name("next value of the view", &table.name)),
+                _ => Ok(Value::CLEAN),
+            },
             Expr::Is { operand, what: Truth::Null, .. } => {
                 let value = self.value(operand, scope)?;
                 // Whether a value is NULL is seen in each row that is sent.

@@ -89,6 +89,11 @@ impl<'a, 'p> Scope<'a, 'p> {
         self.relations.iter().any(|known| could_be_same(&known.printed, alias))
     }
 
+    /// Neither here nor around is a table.
+    pub fn is_empty(&self) -> bool {
+        self.relations.is_empty() && self.parent.is_none_or(Scope::is_empty)
+    }
+
     /// How many names one is compared with at most, to find what it means.
     pub fn width(&self) -> usize {
         let around = self.parent.map_or(0, Scope::width);

@@ -1,6 +1,6 @@
 //! Values and what they are made of.
 
-use super::{Column, Name, Order, Query};
+use super::{Column, Name, Order, Query, Table};
 use crate::sql::lexer::Charset;
 use crate::sql::words::{Function, Unit};
 use std::borrow::Cow;
@@ -30,6 +30,8 @@ pub enum Expr<'a> {
     Place(usize),
     /// `@@…`, one of a list.
     Variable(&'static str),
+    /// `NEXT VALUE FOR sequence`, which is MariaDB's.
+    NextValue(Table<'a>),
     /// `DEFAULT` where a value is stored.
     Default,
     /// `VALUES(column)`
