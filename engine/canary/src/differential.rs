@@ -9,6 +9,7 @@ use crate::rng::Rng;
 use crate::second_reader::{Shape, shape};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A printer: what is sent for a statement, or why nothing is.
 pub type Printer<'a> = dyn FnMut(&[u8]) -> Result<Vec<u8>, String> + 'a;
@@ -115,13 +116,22 @@ fn compare(
     Ok(None)
 }
 
-/// Where nobody sees their names, a print may give them to expressions; hints fall away, and names are as the server spells them.
+/// Where nobody sees their names, a print may give them to expressions, and others to tables and columns; outputs that rows are
+/// ordered by may be told by their places; hints fall away, and names are as the server spells them.
 fn is_same(wanted: &str, made: &str) -> bool {
     const NAME: &str = " AS `";
     let (wanted, made) = (plain(wanted), plain(made));
+    let wanted = with_places(&wanted, &made);
     let (mut wanted, mut made) = (wanted.as_bytes(), made.as_bytes());
+    let mut own_names = BTreeMap::new();
     loop {
         let same = wanted.iter().zip(made).take_while(|(left, right)| left == right).count();
+        if let Some((name, own_name, ends)) = made_name(wanted, made, same)
+            && *own_names.entry(name).or_insert(own_name) == own_name
+        {
+            (wanted, made) = (&wanted[ends.0..], &made[ends.1..]);
+            continue;
+        }
         // The blank before it may be the one before what follows, too.
         let starts = [same, same.saturating_sub(1)];
         let Some(start) = starts.into_iter().find(|start| made[*start..].starts_with(NAME.as_bytes())) else {
@@ -131,6 +141,68 @@ fn is_same(wanted: &str, made: &str) -> bool {
         let Some(end) = name.iter().position(|byte| *byte == b'`') else { return false };
         (wanted, made) = (&wanted[start..], &name[end + 1..]);
     }
+}
+
+/// Where two texts differ in a name that the gateway makes: that name, the one in its place, and where either ends.
+fn made_name<'a>(wanted: &'a [u8], made: &'a [u8], place: usize) -> Option<(&'a [u8], &'a [u8], (usize, usize))> {
+    let start = 1 + made[..place].iter().rposition(|byte| *byte == b'`')?;
+    let is_open = made[..start].iter().filter(|byte| **byte == b'`').count() % 2 == 1;
+    let end = |text: &[u8]| Some(start + text[start..].iter().position(|byte| *byte == b'`')?);
+    let ends = (end(wanted)?, end(made)?);
+    let name = &made[start..ends.1];
+    let is_made = name.strip_prefix(b"__").is_some_and(|number| number.iter().all(u8::is_ascii_digit));
+    (is_open && is_made).then_some((name, &wanted[start..ends.0], (ends.0 + 1, ends.1 + 1)))
+}
+
+/// A text with the places by which another one orders or groups rows in the place of what is named there.
+fn with_places(wanted: &str, made: &str) -> String {
+    const BY: &str = " by ";
+    if wanted.matches(BY).count() != made.matches(BY).count() {
+        return wanted.into();
+    }
+    let with_place = |(wanted, made): (&str, &str)| {
+        let (items, places) = (items(wanted), items(made));
+        let mut text = String::new();
+        let mut end = 0;
+        for (item, place) in items.iter().zip(&places).filter(|_| items.len() == places.len()) {
+            let place = &made[place.clone()];
+            if place.bytes().all(|byte| byte.is_ascii_digit()) && !place.is_empty() {
+                text.extend([&wanted[end..item.start], place]);
+                end = item.end;
+            }
+        }
+        text + &wanted[end..]
+    };
+    wanted.split(BY).zip(made.split(BY)).map(with_place).collect::<Vec<_>>().join(BY)
+}
+
+/// Where the items of a list are that a text begins with, without their directions.
+fn items(text: &str) -> Vec<Range<usize>> {
+    const BEHIND: [&str; 9] =
+        [" desc", " limit ", " having ", " union ", " except ", " intersect ", " with ", " order", " for "];
+    let (mut items, mut start, mut depth) = (Vec::new(), Some(0), 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' if depth > 0 => depth -= 1,
+            b',' if depth == 0 => {
+                items.extend(start.map(|start| start..at));
+                start = Some(at + 1);
+            }
+            b' ' | b')' if depth == 0 => {
+                let rest = &text[at..];
+                if byte == b')' || BEHIND.iter().any(|word| rest.starts_with(word)) {
+                    items.extend(start.take().map(|start| start..at));
+                    if !rest.starts_with(" desc") {
+                        return items;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    items.extend(start.map(|start| start..text.len()));
+    items
 }
 
 /// Without what does not matter: hints, the case of names, the character set of a text, and in a CTE, where the server keeps names
@@ -229,5 +301,28 @@ mod tests {
         assert!(!is_same(wanted, &made.replace("`x` from", "`y` from")));
         assert!(!is_same(wanted, &made.replace(" limit 1", "")));
         assert!(!is_same(made, wanted), "the print may not lose one");
+    }
+
+    #[test]
+    fn made_names_stand_for_one_name_each() {
+        let wanted = "select `t`.`x` AS `x` from (select `n`.`x` AS `x`,`o`.`y` AS `y` from `n` join `o`) `t`";
+        let made = wanted.replace("`n`.", "`__1`.").replace("`o`.", "`__2`.").replace("`t`", "`__3`");
+        let made = made.replace("from `n` join `o`", "from `__1` join `__2`");
+        assert!(is_same(wanted, &made) && is_same(wanted, wanted));
+        assert!(!is_same(wanted, &made.replace("`__2`.", "`__1`.")));
+        assert!(!is_same(wanted, &made.replace("`__2`.", "`p`.")));
+    }
+
+    #[test]
+    fn places_stand_for_outputs() {
+        let wanted =
+            "select `a` + 1 AS `n`,`b` AS `b` from `t` group by `a` + 1 order by `a` + 1 desc,-(`n`),concat(`b`,1)";
+        let made = "select `a` + 1 AS `n`,`b` AS `b` from `t` group by 1 order by 1 desc,-(`n`),concat(`b`,1)";
+        assert!(is_same(wanted, made));
+        assert!(!is_same(wanted, &made.replace(" desc", "")) && !is_same(wanted, &made.replace("-(", "+(")));
+        assert!(is_same(
+            "select 1 AS `a` union all select 2 order by `a` limit 1",
+            "select 1 AS `a` union all select 2 order by 1 limit 1"
+        ));
     }
 }

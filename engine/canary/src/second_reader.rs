@@ -1,6 +1,6 @@
 //! Another parser's reading of a statement, `sqlparser`'s, as far as two texts of one statement can be compared by it.
 
-use sqlparser::ast::{Expr, ObjectName, SelectItem, Statement, TableFactor, Visit, Visitor};
+use sqlparser::ast::{Expr, ObjectName, Query, SelectItem, Statement, TableFactor, Visit, Visitor};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,7 @@ pub fn shape(text: &[u8]) -> Option<Shape> {
     let mut reader = Reader::default();
     let _ = statement.visit(&mut reader);
     let mut shape = reader.0;
+    shape.tables.retain(|table| !common_tables(statement).contains(table));
     shape.gains_columns |= ["USING", "NATURAL"].iter().any(|word| text.contains(word));
     // It takes `b'1'` and `0b1` for columns.
     shape.columns.retain(|column| column != "b" && !column.starts_with("b1") && !column.starts_with("0b"));
@@ -88,6 +89,22 @@ fn last(name: &ObjectName) -> Option<String> {
     name.0.last().and_then(|part| part.as_ident()).map(|part| part.value.to_ascii_lowercase())
 }
 
+/// What WITH names: each reader of a statement may call it something else.
+fn common_tables(statement: &Statement) -> BTreeSet<String> {
+    struct Names(BTreeSet<String>);
+    impl Visitor for Names {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+            self.0.extend(tables.map(|table| table.alias.name.value.to_ascii_lowercase()));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(BTreeSet::new());
+    let _ = statement.visit(&mut names);
+    names.0
+}
+
 /// Anywhere in it: a derived table's counts too.
 fn holds_star(statement: &Statement) -> bool {
     let Statement::Query(query) = statement else { return false };
@@ -120,6 +137,9 @@ mod tests {
         let after = "SELECT UPPER(`p`.`city`) AS `UPPER(city)` FROM `d`.`people` AS `p` WHERE ((`p`.`id` = 1) AND (`p`.`name` IS NULL))";
         assert_eq!(difference(before, after), None);
         assert_eq!(difference("SELECT * FROM t", "SELECT `t`.`a`, `t`.`b` FROM `t`"), None);
+        let (before, after) =
+            ("WITH c AS (SELECT a FROM t) SELECT a FROM c", "WITH x AS (SELECT a FROM t) SELECT x.a FROM x");
+        assert_eq!(difference(before, after), None);
     }
 
     #[test]
