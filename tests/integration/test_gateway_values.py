@@ -152,6 +152,13 @@ def test_parameters_of_prepared_statements_are_of_the_columns_type(
     assert len(prepared(USER, statement, (0,))) == len(NAMES), "which is what a number would tell"
 
 
+@pytest.mark.parametrize(("limit", "values"), [("LIMIT ? OFFSET ?", (2, 1)), ("LIMIT ?, ?", (1, 2))])
+def test_parameters_keep_their_order(
+    prepared: Callable[..., list[tuple[Any, ...]]], limit: str, values: tuple[int, int]
+) -> None:
+    assert prepared(SHOP, f"SELECT id FROM people ORDER BY id {limit}", values) == [(1,), (2,)]  # noqa: S608  # our own
+
+
 def test_ids_are_told_but_of_protected_columns(shop: Shop) -> None:
     insert = "INSERT INTO numbers (price) VALUES (1)"
     with shop.connect() as connection, connection.cursor() as cursor:

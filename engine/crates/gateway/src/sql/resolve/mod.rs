@@ -126,7 +126,8 @@ impl<'a> Resolver<'a> {
         let known = self.common.len();
         for table in &mut query.with {
             let outputs = self.query(&mut table.query, None, Naming::Within)?;
-            if self.common[known..].iter().any(|known| is_same(&known.name, &table.name)) {
+            let mut same = self.common.iter().enumerate().filter(|(_, known)| is_same(&known.name, &table.name));
+            if same.any(|(place, known_table)| place >= known || known_table.name != table.name) {
                 return Err(Refusal::name("WITH of a name that is there twice", &table.name));
             }
             let columns = self.made_table(outputs, &mut table.columns)?;

@@ -69,16 +69,28 @@ impl<'a, 'p> Scope<'a, 'p> {
         Scope { relations: Vec::new(), visible: None, aliases: &[], qualifies: true, parent }
     }
 
-    /// Add a table. What its alias hides around is not meant by it.
+    /// Add a table. What its alias hides around is not meant by it; but an alias in another case hides it for some servers
+    /// and not for others.
     ///
     /// # Errors
-    /// Where another one here has the alias.
+    /// In that case, and where another one here has the alias.
     pub fn add(&mut self, relation: Relation<'a>) -> Result<(), Refusal> {
         if self.relations.len() == MOST_TABLES {
             return Err(Refusal::of("join of so many tables"));
         }
         if self.relations.iter().any(|known| is_same(&known.alias, &relation.alias)) {
             return Err(Refusal::name("alias that is there twice", &relation.alias));
+        }
+        let mut around = self.parent;
+        while let Some(scope) = around {
+            if scope
+                .relations
+                .iter()
+                .any(|known| is_same(&known.alias, &relation.alias) && known.alias != relation.alias)
+            {
+                return Err(Refusal::name("alias that hides one in another case", &relation.alias));
+            }
+            around = scope.parent;
         }
         self.relations.push(relation);
         Ok(())
