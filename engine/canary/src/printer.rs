@@ -40,9 +40,16 @@ fn facts(server: &Login, database: &str) -> Result<Facts, String> {
          ON t.table_schema = c.table_schema AND t.table_name = c.table_name \
          ORDER BY c.table_schema, c.table_name, c.ordinal_position",
     )?;
-    let column = |[database, table, column, table_type, data_type, collation, extra, generation]: [String; 8]| {
-        ColumnFacts { names: [database, table, column], table_type, data_type, collation, extra, generation }
-    };
+    let column =
+        |[database, table, column, table_type, data_type, collation, extra, generation]: [String; 8]| ColumnFacts {
+            names: [database, table, column],
+            table_type,
+            data_type,
+            collation,
+            extra,
+            generation,
+            ..ColumnFacts::default()
+        };
     let views = "SELECT table_schema, table_name, view_definition FROM information_schema.views";
     Ok(Facts {
         names_have_case: true,

@@ -13,9 +13,13 @@ use wire::mysql::catalogue::{Inquiry, Row};
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
 const SERVER: &str = "SELECT @@lower_case_table_names, VERSION()";
+/// By bytes: to these tables' collation names are alike that differ in case, and are those of two tables where tables are told
+/// apart by it. MySQL marks defaults that are expressions, and gives others unquoted; MariaDB quotes them.
 const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, t.table_type, c.data_type, c.collation_name, \
-    c.extra, c.generation_expression FROM information_schema.columns c JOIN information_schema.tables t \
-    ON t.table_schema = c.table_schema AND t.table_name = c.table_name \
+    c.extra, c.generation_expression, \
+    IF(VERSION() LIKE '%MariaDB%' OR c.extra LIKE '%DEFAULT_GENERATED%', c.column_default, NULL) \
+    FROM information_schema.columns c JOIN information_schema.tables t \
+    ON BINARY t.table_schema = BINARY c.table_schema AND BINARY t.table_name = BINARY c.table_name \
     ORDER BY c.table_schema, c.table_name, c.ordinal_position";
 const VIEWS: &str = "SELECT table_schema, table_name, view_definition FROM information_schema.views";
 const REFERENCES: &str = "SELECT table_schema, table_name, column_name, referenced_table_schema, referenced_table_name, \
@@ -24,7 +28,7 @@ const CHECKS_OF_MARIADB: &str =
     "SELECT constraint_schema, table_name, check_clause FROM information_schema.check_constraints";
 const CHECKS_OF_MYSQL: &str = "SELECT c.constraint_schema, t.table_name, c.check_clause \
     FROM information_schema.check_constraints c JOIN information_schema.table_constraints t \
-    ON t.constraint_schema = c.constraint_schema AND t.constraint_name = c.constraint_name";
+    ON BINARY t.constraint_schema = BINARY c.constraint_schema AND t.constraint_name = c.constraint_name";
 const PARTITIONS: &str = "SELECT DISTINCT table_schema, table_name, \
     CONCAT(COALESCE(partition_expression, ''), ',', COALESCE(subpartition_expression, '')) \
     FROM information_schema.partitions WHERE partition_name IS NOT NULL";
@@ -103,9 +107,9 @@ fn rows<const COUNT: usize>(rows: Vec<Row>) -> Result<Vec<[String; COUNT]>> {
 }
 
 fn column(row: Row) -> Result<ColumnFacts> {
-    let [database, table, name, table_type, data_type, collation, extra, generation] =
-        <[String; 8]>::try_from(row).map_err(|_| odd())?;
-    Ok(ColumnFacts { names: [database, table, name], table_type, data_type, collation, extra, generation })
+    let [database, table, name, table_type, data_type, collation, extra, generation, default] =
+        <[String; 9]>::try_from(row).map_err(|_| odd())?;
+    Ok(ColumnFacts { names: [database, table, name], table_type, data_type, collation, extra, generation, default })
 }
 
 fn odd() -> Failure {

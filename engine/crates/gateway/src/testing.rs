@@ -12,20 +12,26 @@ pub fn rules(text: &str, facts: &Facts) -> Rules {
     rules
 }
 
-/// `[database.]table.column [type [extra [generation]]]`, of database `d` where none is named.
+/// `[database.]table.column [type [extra [expression]]]`, of database `d` where none is named. The expression is the column's
+/// default where `extra` is `DEFAULT`; else what it is generated from.
 pub fn columns(list: &[&str], table_type: &str) -> Vec<ColumnFacts> {
     let column = |text: &&str| {
         let mut words = text.splitn(4, ' ');
         let names = words.next().unwrap().split('.').map(str::to_owned).collect::<Vec<_>>();
         let names = <[String; 3]>::try_from(names).or_else(|names| [&["d".into()], &names[..]].concat().try_into());
         let data_type = words.next().unwrap_or("int").to_owned();
-        ColumnFacts {
+        let column = ColumnFacts {
             names: names.unwrap(),
             table_type: table_type.into(),
             collation: if data_type == "varchar" { "utf8mb4_general_ci".into() } else { String::new() },
             data_type,
             extra: words.next().unwrap_or_default().into(),
-            generation: words.next().unwrap_or_default().into(),
+            ..ColumnFacts::default()
+        };
+        let expression = words.next().unwrap_or_default().to_owned();
+        match &column.extra[..] {
+            "DEFAULT" => ColumnFacts { default: expression, ..column },
+            _ => ColumnFacts { generation: expression, ..column },
         }
     };
     list.iter().map(column).collect()

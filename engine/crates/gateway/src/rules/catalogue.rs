@@ -1,11 +1,11 @@
 //! What databases, tables and columns a server has, and which of their columns are protected: those that a rule means, and
 //! those that hold the same values or are made of them.
 
-use super::{Predicates, Rules};
+use super::ties::{Names, Tie, Told, spread};
+use super::{ColumnFacts, Facts, Predicates, Rules};
 use crate::sql::{self, Class, Taint, Value};
 use encryption::Algorithm;
-use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, HashMap};
 
 /// The server's own tables that may be read, and what in them tells of rows.
 const OF_THE_SERVER: &str = "information_schema";
@@ -13,51 +13,6 @@ const READABLE: [&str; 6] = ["tables", "columns", "schemata", "key_column_usage"
 const TELLING: [&str; 3] = ["checksum", "auto_increment", "cardinality"];
 /// Whose statements, statistics and logs may quote data.
 const CLOSED: [&str; 3] = ["performance_schema", "mysql", "sys"];
-
-/// What a server says of its tables.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
-pub struct Facts {
-    /// Tables are told apart by case.
-    pub names_have_case: bool,
-    /// In the order of their tables, and in them.
-    pub columns: Vec<ColumnFacts>,
-    /// Database, view, and its SELECT.
-    pub views: Vec<[String; 3]>,
-    /// Database, table and column that refers, and to which.
-    pub references: Vec<[String; 6]>,
-    /// Database, table, and an expression that ties its columns: a CHECK's, a partitioning's.
-    pub ties: Vec<[String; 3]>,
-    /// Database, table, index and column.
-    pub indexes: Vec<[String; 4]>,
-    /// Database and table of a trigger.
-    pub triggers: Vec<[String; 2]>,
-}
-
-/// A column, as the server tells it.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
-pub struct ColumnFacts {
-    /// Names of database, table and column.
-    pub names: [String; 3],
-    /// Of its table: `BASE TABLE`, `VIEW`…
-    pub table_type: String,
-    /// `varchar`, `int`…
-    pub data_type: String,
-    /// Of a text.
-    pub collation: String,
-    /// `auto_increment`, `INVISIBLE`…
-    pub extra: String,
-    /// What it is generated from.
-    pub generation: String,
-}
-
-impl Facts {
-    /// Another one for other facts.
-    pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
-}
 
 /// A server's tables.
 #[derive(Debug, Default)]
@@ -101,6 +56,25 @@ pub struct Table {
     pub refused: bool,
     /// By their names in lower case: whether a protected column is in it.
     indexes: HashMap<String, bool>,
+    weighings: Vec<Weighing>,
+}
+
+/// Several columns of a row that the server looks at together when one of them is written: a CHECK's, a partitioning's, or
+/// those that a column is generated from. By an error, a NULL or a length the client learns the outcome.
+#[derive(Debug)]
+struct Weighing {
+    columns: Vec<String>,
+    /// Of a column's default it is looked at where that is asked for.
+    default_of: Option<String>,
+}
+
+/// A column that a statement changes in rows that there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Changed<'c> {
+    /// Its name.
+    pub column: &'c str,
+    /// It is given its default.
+    pub to_default: bool,
 }
 
 /// A column of a table or of a view.
@@ -112,12 +86,32 @@ pub struct Column {
     pub value: Value,
     /// `*` means it too.
     pub is_visible: bool,
+    /// The server numbers new rows by it.
+    gives_ids: bool,
 }
 
 impl Table {
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The columns whose stored values the server weighs what is changed against.
+    pub fn weighed_against(&self, changed: &[Changed<'_>]) -> impl Iterator<Item = &Column> {
+        let is_changed = |name: &String| changed.iter().any(|changed| changed.column == name);
+        let is_to_default = |name: &String| changed.iter().any(|changed| changed.column == name && changed.to_default);
+        let is_given = move |name: &String| is_changed(name) && !is_to_default(name);
+        let is_looked_at = move |weighing: &&Weighing| match &weighing.default_of {
+            Some(column) => is_to_default(column),
+            None => weighing.columns.iter().any(is_changed),
+        };
+        let weighings = self.weighings.iter().filter(is_looked_at);
+        let stored = weighings.flat_map(|weighing| &weighing.columns).filter(move |name| !is_given(name));
+        stored.filter_map(|name| self.columns.iter().find(|column| column.name == *name))
+    }
+
+    fn names_of(&self, column: &Column) -> Names {
+        [&self.database, &self.name, &column.name].map(String::clone)
     }
 
     /// Whether an index has a protected column; None, where there is no such index.
@@ -202,25 +196,29 @@ impl Catalogue {
             hides_ids: false,
             refused: is_view,
             indexes: HashMap::new(),
+            weighings: Vec::new(),
         });
         let has = |word: &str| facts.extra.to_ascii_uppercase().contains(word);
-        made.columns.push(Column { name: name.clone(), value, is_visible: !has("INVISIBLE") });
+        let (is_visible, gives_ids) = (!has("INVISIBLE"), has("AUTO_INCREMENT"));
+        made.columns.push(Column { name: name.clone(), value, is_visible, gives_ids });
         let Some((algorithm, predicates)) = rules.rule_for(database, table, name) else { return };
-        let protection = Protection { algorithm, predicates, name: format!("{database}.{table}.{name}") };
-        self.protect(database, table, name, protection, has("AUTO_INCREMENT"));
+        self.protect(&facts.names, Protection { algorithm, predicates, name: facts.names.join(".") });
     }
 
-    /// Whether it was not before.
-    fn protect(&mut self, database: &str, table: &str, column: &str, how: Protection, gives_ids: bool) -> bool {
-        let number = self.protections.len() as u32;
-        let Some(table) = self.table_mut(database, table) else { return false };
-        let found = table.columns.iter_mut().find(|known| known.name.eq_ignore_ascii_case(column));
-        let Some(column) = found.filter(|column| column.value.taint == Taint::Clean) else { return false };
-        column.value.taint = Taint::Bare(number);
+    /// One that is protected already takes over where it may stand alone.
+    fn protect(&mut self, [database, table, column]: &Names, how: Protection) {
+        let number = self.protections.len();
+        let Some(table) = self.table_mut(database, table) else { return };
+        let Some(column) = table.columns.iter_mut().find(|known| known.name == *column) else { return };
+        if let Taint::Bare(known) = column.value.taint {
+            self.protections[known as usize].predicates = how.predicates;
+            return;
+        }
+        column.value.taint = Taint::Bare(number as u32);
+        let gives_ids = column.gives_ids;
         table.hides_ids |= gives_ids;
         self.hides_ids |= gives_ids;
         self.protections.push(how);
-        true
     }
 
     fn table_mut(&mut self, database: &str, table: &str) -> Option<&mut Table> {
@@ -235,55 +233,81 @@ impl Catalogue {
         }
     }
 
-    /// Generated columns, both ends of a foreign key, and the columns of one CHECK or partitioning, until nothing changes.
+    /// Whatever tells of a column that a rule means, as strictly as all that it tells of.
     fn protect_what_is_tied(&mut self, facts: &Facts) {
-        let pair = |[a, b, c, d, e, f]: &[String; 6]| vec![[a, b, c].map(String::clone), [d, e, f].map(String::clone)];
-        let mut groups: Vec<Vec<[String; 3]>> = facts.references.iter().map(pair).collect();
-        groups.extend(facts.ties.iter().map(|[database, table, tie]| self.named_in(database, table, tie)));
-        let generated = facts.columns.iter().filter(|column| !column.generation.is_empty());
-        let sources = |column: &ColumnFacts| {
-            let [database, table, _] = &column.names;
-            (column.names.clone(), self.named_in(database, table, &column.generation))
+        let mut told: BTreeMap<Names, Told> = BTreeMap::new();
+        for table in self.databases.values().flat_map(HashMap::values) {
+            for column in &table.columns {
+                if let Taint::Bare(number) = column.value.taint {
+                    told.insert(table.names_of(column), Told::itself(number as usize));
+                }
+            }
+        }
+        let ties = self.ties(facts);
+        spread(&ties, &mut told);
+        let by_rule = self.protections.clone();
+        for (names, told) in told {
+            if let Some(how) = told.protection(&by_rule, names.join(".")) {
+                self.protect(&names, how);
+            }
+        }
+        ties.iter().for_each(|tie| self.note_weighing(tie));
+    }
+
+    fn tighten(&mut self, by_rule: u32, read: Taint) {
+        let least = match read {
+            Taint::Clean | Taint::Mixed { is_free: true, .. } => return,
+            Taint::Bare(number) => self.protection(number).predicates,
+            Taint::Mixed { is_free: false, .. } => Predicates::Refuse,
         };
-        let generated: Vec<_> = generated.map(sources).collect();
-        let gives_ids = |extra: &str| extra.to_ascii_uppercase().contains("AUTO_INCREMENT");
-        let ids: HashSet<_> =
-            facts.columns.iter().filter(|column| gives_ids(&column.extra)).map(|column| &column.names).collect();
-        loop {
-            let mut found: Vec<(&[String; 3], Protection)> = Vec::new();
-            let strictest = |columns: &[[String; 3]]| {
-                let found =
-                    columns.iter().filter_map(|[database, table, column]| self.protected(database, table, column));
-                found.min_by_key(|protection| protection.predicates).cloned()
-            };
-            for group in &groups {
-                let by = strictest(group);
-                found.extend(by.into_iter().flat_map(|by| group.iter().map(move |names| (names, by.clone()))));
-            }
-            found.extend(
-                generated.iter().filter_map(|(names, sources)| Some((names, generated_from(strictest(sources)?)))),
-            );
-            let mut has_changed = false;
-            for (names, by) in found {
-                let [database, table, column] = names;
-                let how = Protection { name: format!("{database}.{table}.{column}"), ..by };
-                has_changed |= self.protect(database, table, column, how, ids.contains(names));
-            }
-            if !has_changed {
-                return;
-            }
+        let protection = &mut self.protections[by_rule as usize];
+        protection.predicates = protection.predicates.min(least);
+    }
+
+    fn note_weighing(&mut self, tie: &Tie) {
+        let (columns, default_of) = match tie {
+            Tie::Expression(columns) => (columns, None),
+            Tie::Made { column, from, is_default, is_concatenation: false } => (from, is_default.then_some(&column[2])),
+            Tie::Key(_) | Tie::Made { .. } => return,
+        };
+        let Some([database, table, _]) = columns.first().filter(|_| columns.len() > 1) else { return };
+        if let Some(table) = self.table_mut(database, table) {
+            let columns = columns.iter().map(|names| names[2].clone()).collect();
+            table.weighings.push(Weighing { columns, default_of: default_of.cloned() });
         }
     }
 
+    fn ties(&self, facts: &Facts) -> Vec<Tie> {
+        let key = |[a, b, c, d, e, f]: &[String; 6]| Some(Tie::Key([self.names(a, b, c)?, self.names(d, e, f)?]));
+        let expression = |[database, table, text]: &[String; 3]| Tie::Expression(self.named_in(database, table, text));
+        let made = facts.columns.iter().flat_map(|column| {
+            let [database, table, _] = &column.names;
+            let texts = [(&column.generation, false), (&column.default, true)];
+            texts.into_iter().filter(|(text, _)| !text.is_empty()).map(|(text, is_default)| Tie::Made {
+                column: column.names.clone(),
+                from: self.named_in(database, table, text),
+                is_default,
+                is_concatenation: sql::is_concatenation(text),
+            })
+        });
+        facts.references.iter().filter_map(key).chain(facts.ties.iter().map(expression)).chain(made).collect()
+    }
+
+    /// As the catalogue spells them.
+    fn names(&self, database: &str, table: &str, column: &str) -> Option<Names> {
+        let table = self.table(database, table)?;
+        let known = table.columns.iter().find(|known| is_one_column(&known.name, column))?;
+        Some(table.names_of(known))
+    }
+
     /// A table's columns that an expression names; all of them where it cannot be read.
-    fn named_in(&self, database: &str, table: &str, expression: &str) -> Vec<[String; 3]> {
+    fn named_in(&self, database: &str, table: &str, expression: &str) -> Vec<Names> {
         let Some(known) = self.table(database, table) else { return Vec::new() };
         let names = sql::names_in(expression);
         let is_named = |column: &&Column| {
-            names.as_ref().is_none_or(|names| names.iter().any(|name| name.eq_ignore_ascii_case(&column.name)))
+            names.as_ref().is_none_or(|names| names.iter().any(|name| is_one_column(name, &column.name)))
         };
-        let of_table = |column: &Column| [&known.database, &known.name, &column.name].map(String::clone);
-        known.columns.iter().filter(is_named).map(of_table).collect()
+        known.columns.iter().filter(is_named).map(|column| known.names_of(column)).collect()
     }
 
     fn note_indexes(&mut self, facts: &Facts) {
@@ -304,13 +328,18 @@ impl Catalogue {
                 let Some(values) = sql::view_values(definition, database, self, rules) else { return true };
                 let Some(table) = self.table_mut(database, view) else { return false };
                 if values.len() == table.columns.len() {
-                    // What a rule means by the view's own name stays protected as it says.
+                    // What a rule means by the view's own name is kept as it says, or as strictly as what the view reads.
+                    let mut stricter = Vec::new();
                     for (column, value) in table.columns.iter_mut().zip(values) {
-                        if column.value.taint == Taint::Clean {
-                            column.value = value;
+                        match column.value.taint {
+                            Taint::Bare(by_rule) => stricter.push((by_rule, value.taint)),
+                            Taint::Clean | Taint::Mixed { .. } => column.value = value,
                         }
                     }
                     table.refused = false;
+                    for (by_rule, read) in stricter {
+                        self.tighten(by_rule, read);
+                    }
                 }
                 false
             });
@@ -321,20 +350,7 @@ impl Catalogue {
     }
 }
 
-/// What is made of a column may be equal where the column is not: to compare it tells a part of the value.
-fn generated_from(source: Protection) -> Protection {
-    let predicates = if source.predicates == Predicates::Allow { Predicates::Allow } else { Predicates::Refuse };
-    Protection { predicates, ..source }
-}
-
-impl Rules {
-    /// A rule that means no column there is, in words.
-    pub fn unknown_column(&self, facts: &Facts) -> Option<String> {
-        let means = |rule: &super::ColumnRule, column: &ColumnFacts| {
-            let [database, table, column] = column.names.each_ref().map(String::as_bytes);
-            rule.matches(database, table, column)
-        };
-        let rule = self.columns().iter().find(|rule| !facts.columns.iter().any(|column| means(rule, column)))?;
-        Some(format!("unknown rule column: {rule} is no column of any table on the server"))
-    }
+/// Of one table: servers tell columns apart by no case, beyond ASCII neither.
+fn is_one_column(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
 }

@@ -1,11 +1,14 @@
 //! What an operator wants encrypted, for whom and how: one file, read whole or refused.
 
 mod catalogue;
+mod facts;
 mod file;
 mod pattern;
 mod reading;
+mod ties;
 
-pub use catalogue::{Catalogue, Column, ColumnFacts, Facts, Protection, Table};
+pub use catalogue::{Catalogue, Changed, Column, Protection, Table};
+pub use facts::{ColumnFacts, Facts};
 pub use file::{Check, Expressions, Predicates, UnknownClients};
 pub use pattern::Pattern;
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sql;
 use crate::testing::{self, CHECK, columns, tables};
 use base::error::Class;
 use std::os::unix::fs::PermissionsExt;
@@ -151,6 +152,85 @@ fn what_holds_the_same_values_is_protected_too() {
         // What it is generated from cannot be read: of anything.
         assert!(protected("orders", "odd"));
     }
+}
+
+/// Rules of database `d`, by `table.column` and where it may stand.
+fn ruled(columns: &[[&str; 2]], facts: &Facts) -> Arc<Catalogue> {
+    let rule = |[names, predicates]: &[&str; 2]| {
+        let (table, column) = names.split_once('.').unwrap();
+        format!("[[columns]]\ndatabase = 'd'\ntable = '{table}'\ncolumn = '{column}'\npredicates = '{predicates}'\n")
+    };
+    testing::rules(&(CHECK.to_owned() + &columns.iter().map(rule).collect::<String>()), facts).catalogue
+}
+
+fn predicates(catalogue: &Catalogue, names: &str) -> Option<Predicates> {
+    let (table, column) = names.split_once('.').unwrap();
+    match catalogue.protection_of(b"d", table.as_bytes(), column.as_bytes())? {
+        sql::Taint::Bare(number) => Some(catalogue.protection(number).predicates),
+        sql::Taint::Clean | sql::Taint::Mixed { .. } => None,
+    }
+}
+
+#[test]
+fn a_default_that_is_an_expression_is_made_of_its_columns() {
+    let facts = tables(&["t.name varchar", "t.copy varchar DEFAULT `name`", "t.word varchar DEFAULT 'name'"]);
+    let catalogue = ruled(&[["t.name", "equality"]], &facts);
+    assert_eq!(predicates(&catalogue, "t.copy"), Some(Predicates::Refuse));
+    assert_eq!(predicates(&catalogue, "t.word"), None, "a text");
+}
+
+#[test]
+fn what_tells_a_part_of_a_value_is_compared_with_nothing() {
+    let columns =
+        ["t.name varchar", "t.initial varchar", "t.free", "t.prénom varchar", "t.g varchar GENERATED lower(`PRÉNOM`)"];
+    let facts = Facts {
+        ties: vec![["d", "t", "`initial` = left(`name`,1)"].map(str::to_owned)],
+        ..tables(&[&columns[..], &["child.initial varchar"]].concat())
+    };
+    let facts = Facts { references: vec![["d", "child", "initial", "d", "t", "initial"].map(str::to_owned)], ..facts };
+    let catalogue = ruled(&[["t.name", "equality"], ["t.prénom", "equality"]], &facts);
+    assert_eq!(predicates(&catalogue, "t.name"), Some(Predicates::Equality), "its own value may be guessed");
+    for names in ["t.initial", "child.initial", "t.g"] {
+        assert_eq!(predicates(&catalogue, names), Some(Predicates::Refuse), "{names}");
+    }
+    let both = ruled(&[["t.name", "equality"], ["t.initial", "equality"]], &facts);
+    assert_eq!(predicates(&both, "t.initial"), Some(Predicates::Refuse), "though a rule means it");
+    let allowed = ruled(&[["t.name", "allow"]], &facts);
+    assert_eq!(predicates(&allowed, "child.initial"), Some(Predicates::Allow));
+}
+
+/// Whatever the order in which ties are come upon.
+#[test]
+fn ties_tighten_until_nothing_changes() {
+    let facts = Facts {
+        references: vec![
+            ["d", "t", "tied", "d", "other", "secret"].map(str::to_owned),
+            ["d", "last", "g", "d", "t", "g"].map(str::to_owned),
+        ],
+        ..tables(&["t.open", "t.tied", "t.g varchar GENERATED concat(`tied`,`open`)", "other.secret", "last.g"])
+    };
+    let catalogue = ruled(&[["t.open", "allow"], ["other.secret", "refuse"]], &facts);
+    for (names, expected) in [
+        ("t.open", Predicates::Allow),
+        ("t.tied", Predicates::Refuse),
+        ("t.g", Predicates::Refuse),
+        ("last.g", Predicates::Refuse),
+    ] {
+        assert_eq!(predicates(&catalogue, names), Some(expected), "{names}");
+    }
+    let catalogue = ruled(&[["t.tied", "allow"], ["other.secret", "equality"]], &facts);
+    assert_eq!(predicates(&catalogue, "t.tied"), Some(Predicates::Equality), "both hold one value");
+}
+
+#[test]
+fn a_view_is_as_strict_as_what_it_reads() {
+    let facts = Facts {
+        columns: [columns(&["t.name varchar"], "BASE TABLE"), columns(&["v.x varchar"], "VIEW")].concat(),
+        views: vec![["d", "v", "select `d`.`t`.`name` AS `x` from `d`.`t`"].map(str::to_owned)],
+        ..Facts::default()
+    };
+    let catalogue = ruled(&[["t.name", "refuse"], ["v.x", "allow"]], &facts);
+    assert_eq!(predicates(&catalogue, "v.x"), Some(Predicates::Refuse));
 }
 
 #[test]

@@ -21,11 +21,11 @@ pub use cache::read as read_known;
 pub use policy::{Check, Class, Taint, Value};
 pub use settings::MODES;
 
-use super::rules::{Catalogue, Expressions, Rules};
+use super::rules::{self, Catalogue, Expressions, Rules};
 use encryption::Algorithm;
-use lexer::{Lexer, Token};
+use lexer::{Lexer, Sign, Token};
 use parser::{Parsed, Session};
-use print::append_name;
+use print::{append_name, append_text};
 use std::borrow::Cow;
 use std::fmt;
 use tree::Table;
@@ -230,16 +230,36 @@ fn about_session(session: Session<'_>, surroundings: &Surroundings<'_>) -> Resul
             append_name(&mut text, database);
             (Answer::Shown, text + &rest, None)
         }
+        Session::Indexes(table) => (Answer::Shown, indexes_of(known_table(&table, surroundings)?), None),
         Session::OfTable { show, table, rest } => (Answer::Shown, of_table(show, &table, surroundings)? + &rest, None),
     };
     Ok(Plan { text: text.into(), answer, parameters: Box::default(), tells_id: false, uses })
 }
 
+fn known_table<'a>(table: &Table<'_>, surroundings: &Surroundings<'a>) -> Result<&'a rules::Table, Refusal> {
+    let database = table.database.as_deref().or(surroundings.database).ok_or(Refusal::no_database())?;
+    let found = surroundings.rules.catalogue.table(database, &table.name);
+    found.ok_or_else(|| Refusal::unknown_table(database, &table.name))
+}
+
+/// SHOW INDEX without how many values there are, which tells how many rows share one.
+fn indexes_of(table: &rules::Table) -> String {
+    let mut text = String::from(
+        "SELECT table_name AS `Table`, non_unique AS `Non_unique`, index_name AS `Key_name`, \
+         seq_in_index AS `Seq_in_index`, column_name AS `Column_name`, collation AS `Collation`, \
+         CAST(NULL AS SIGNED) AS `Cardinality`, sub_part AS `Sub_part`, packed AS `Packed`, nullable AS `Null`, \
+         index_type AS `Index_type`, comment AS `Comment`, index_comment AS `Index_comment` \
+         FROM information_schema.statistics WHERE table_schema = ",
+    );
+    append_text(&mut text, &table.database);
+    text.push_str(" AND table_name = ");
+    append_text(&mut text, &table.name);
+    text
+}
+
 /// `SHOW … FROM database.table`, and `SHOW CREATE TABLE database.table`, which tells the next id.
 fn of_table(show: &'static str, table: &Table<'_>, surroundings: &Surroundings<'_>) -> Result<String, Refusal> {
-    let database = table.database.as_deref().or(surroundings.database).ok_or(Refusal::no_database())?;
-    let unknown = || Refusal::unknown_table(database, &table.name);
-    let found = surroundings.rules.catalogue.table(database, &table.name).ok_or_else(unknown)?;
+    let found = known_table(table, surroundings)?;
     let creates = show.ends_with(' ');
     if creates && found.hides_ids {
         return Err(Refusal::of("SHOW CREATE TABLE while its protected column has AUTO_INCREMENT"));
@@ -267,6 +287,20 @@ pub fn names_in(expression: &str) -> Option<Vec<String>> {
             | Token::Parameter
             | Token::Variable(_)
             | Token::Sign(_) => {}
+        }
+    }
+}
+
+/// Whether an expression of the server's own does nothing but join texts: of what it joins it tells NULLs and lengths alone.
+pub fn is_concatenation(expression: &str) -> bool {
+    const FUNCTIONS: [&str; 2] = ["concat", "concat_ws"];
+    let mut lexer = Lexer::new(expression.as_bytes(), false);
+    loop {
+        match lexer.token() {
+            Ok(Token::Word(word)) if FUNCTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) => {}
+            Ok(Token::Name(_) | Token::Text(_) | Token::Sign(Sign::Open | Sign::Close | Sign::Comma)) => {}
+            Ok(Token::End) => return true,
+            _ => return false,
         }
     }
 }

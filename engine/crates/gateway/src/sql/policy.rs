@@ -66,6 +66,7 @@ pub enum Check {
     Window,
     Aggregate,
     Stored,
+    Weighing,
     Output,
     Returning,
     View,
@@ -74,7 +75,7 @@ pub enum Check {
 
 impl Check {
     /// All of them, by the names that switch them off.
-    pub const ALL: [(&'static str, Check); 15] = [
+    pub const ALL: [(&'static str, Check); 16] = [
         ("comparison", Check::Comparison),
         ("compared-class", Check::ComparedClass),
         ("expression", Check::Expression),
@@ -86,6 +87,7 @@ impl Check {
         ("window", Check::Window),
         ("aggregate", Check::Aggregate),
         ("stored", Check::Stored),
+        ("weighing", Check::Weighing),
         ("output", Check::Output),
         ("returning", Check::Returning),
         ("view", Check::View),
@@ -159,6 +161,10 @@ impl Class {
             Expr::Temporal { .. } => Class::Temporal,
             _ => return None,
         })
+    }
+
+    fn may_be_number(self) -> bool {
+        matches!(self, Class::Integer | Class::Decimal | Class::Float | Class::Other)
     }
 
     /// Whether a column of this class is compared with such a literal as it is.
@@ -296,14 +302,20 @@ impl<'c> Policy<'c> {
         if !Check::Union.is_on() {
             return Ok(left);
         }
-        let is_alike = left.class == right.class || [left.class, right.class].contains(&Class::Null);
+        // Of what has no class of its own one may be an approximate number, or bits.
+        let is_one_type = left.class == right.class && left.class != Class::Other;
+        let is_alike = is_one_type || [left.class, right.class].contains(&Class::Null);
         for value in [left, right] {
-            let is_number = matches!(value.class, Class::Integer | Class::Decimal | Class::Float | Class::Other);
-            if is_number && !is_alike {
+            if value.class.may_be_number() && !is_alike {
                 self.may_use(Check::Union, value.taint, "union with another type")?;
             }
         }
-        let class = if left.class == right.class { left.class } else { Class::Other };
+        let class = match (left.class, right.class) {
+            (one, other) if one == other => one,
+            (Class::Null, one) | (one, Class::Null) => one,
+            (one, other) if one.may_be_number() || other.may_be_number() => Class::Other,
+            _ => Class::Text(0),
+        };
         Ok(Value { taint: self.joined(left.taint, right.taint), class })
     }
 

@@ -77,7 +77,7 @@ fn setting(name: &str) -> Option<Setting> {
         | "wait_timeout"
         | "max_statement_time" => Setting::Number(LONGEST_TIMEOUT),
         "max_execution_time" => Setting::Number(u32::MAX.into()),
-        "sql_select_limit" | "max_join_size" => Setting::Number(u64::MAX),
+        "sql_select_limit" => Setting::Number(u64::MAX),
         "group_concat_max_len" => Setting::Number(LONGEST_GROUP),
         "sql_mode" => Setting::Modes,
         "transaction_isolation" | "tx_isolation" => Setting::IsolationLevel,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::rules::Facts;
 use crate::testing;
 use proptest::prelude::*;
 
@@ -69,6 +70,10 @@ fn names_are_written_out() {
             "SET STATEMENT max_statement_time = 5, sql_select_limit = 2 FOR SELECT `notes`.`t` FROM `d`.`notes` AS `notes`",
         ),
         ("SHOW full columns from notes like 'a%'", "SHOW FULL COLUMNS FROM `d`.`notes` LIKE 'a%'"),
+        (
+            "SHOW KEYS IN notes FROM d",
+            "SELECT table_name AS `Table`, non_unique AS `Non_unique`, index_name AS `Key_name`, seq_in_index AS `Seq_in_index`, column_name AS `Column_name`, collation AS `Collation`, CAST(NULL AS SIGNED) AS `Cardinality`, sub_part AS `Sub_part`, packed AS `Packed`, nullable AS `Null`, index_type AS `Index_type`, comment AS `Comment`, index_comment AS `Index_comment` FROM information_schema.statistics WHERE table_schema = 'd' AND table_name = 'notes'",
+        ),
         ("set names utf8mb4, AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
         ("SET character_set_results = NULL", "DO 0"),
         (
@@ -238,6 +243,9 @@ fn what_is_refused_says_why() {
         ("SELECT x FROM people", "Unknown column 'x'"),
         ("SELECT 1 FROM nowhere", "Table 'd.nowhere' doesn't exist"),
         ("SELECT SLEEP(1)", "function SLEEP"),
+        // What the server estimates or has counted follows its values.
+        ("SET max_join_size = 20", "SET of MAX_JOIN_SIZE"),
+        ("SELECT @@warning_count", "variable"),
         ("GRANT ALL ON *.* TO x", "statement that begins with GRANT"),
         ("SELECT x FROM closed_v", "view that it cannot read 'closed_v'"),
         ("SELECT NEXTVAL(notes) FROM people", "next value of a sequence for rows of a table"),
@@ -294,6 +302,63 @@ fn what_takes_long_has_an_end() {
     planned(&format!("SELECT {last} 1 FROM (SELECT {columns}) t")).unwrap_err();
     planned(&format!("SELECT {columns} ORDER BY {last} 1")).unwrap_err();
     planned(&format!("SELECT {} 1 FROM people p", "p.*,".repeat(20_000))).unwrap_err();
+}
+
+/// The server weighs what is written against what is stored, and says whether it fits.
+#[test]
+fn what_is_weighed_against_a_protected_value_is_written_with_it() {
+    let facts = Facts {
+        columns: testing::columns(
+            &[
+                "pay.id",
+                "pay.salary",
+                "pay.bonus",
+                "pay.note varchar",
+                "pay.first varchar",
+                "pay.last varchar",
+                "pay.whole varchar GENERATED concat(`first`,' ',`last`)",
+                "pay.total int GENERATED (`salary`+`extra`)",
+                "pay.extra",
+                "pay.odd int DEFAULT if(`salary`>`id`,NULL,1)",
+            ],
+            "BASE TABLE",
+        ),
+        ties: vec![["d", "pay", "`bonus` <= `salary`"].map(str::to_owned)],
+        ..Facts::default()
+    };
+    let rules = |predicates: &str| {
+        let column = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 'pay'\ncolumn = '{name}'\n");
+        testing::rules(
+            &format!("predicates = '{predicates}'\n{}{}{}", testing::CHECK, column("salary"), column("last")),
+            &facts,
+        )
+    };
+    for (sql, passes) in [
+        ("UPDATE pay SET bonus = 5", false),
+        ("UPDATE pay SET salary = 5", false),
+        ("UPDATE pay SET bonus = 5, salary = DEFAULT", false),
+        ("UPDATE pay SET bonus = 5, salary = 7, extra = 1", true),
+        ("UPDATE pay SET extra = 5", false),
+        ("UPDATE pay SET id = 5", true),
+        ("UPDATE pay SET id = 5, odd = DEFAULT", false),
+        ("UPDATE pay SET odd = 5", true),
+        ("UPDATE pay SET first = 'x', note = 'y'", true),
+        ("UPDATE pay a JOIN pay b ON a.id = b.id SET a.bonus = 5, b.salary = 7", false),
+        ("INSERT INTO pay (id, bonus, salary, extra) VALUES (1, 5, 7, 2)", true),
+        ("REPLACE INTO pay (id, bonus) VALUES (1, 5)", true),
+        ("INSERT INTO pay (id) VALUES (1) ON DUPLICATE KEY UPDATE bonus = VALUES(bonus)", false),
+        ("INSERT INTO pay (id) VALUES (1) ON DUPLICATE KEY UPDATE note = VALUES(note)", true),
+    ] {
+        for (predicates, expected) in [("refuse", passes), ("equality", passes), ("allow", true)] {
+            let read = read_in(&rules(predicates), Some("d"), sql.as_bytes(), false);
+            assert_eq!(
+                read.is_ok(),
+                expected,
+                "{predicates}: {sql}: {:?}",
+                read.err().map(|refusal| refusal.to_string())
+            );
+        }
+    }
 }
 
 /// As deep as may be, and what is deeper or longer, ends without a stack that overflows.

@@ -335,7 +335,7 @@ const VARIABLES: &[&str] = &[
     "net_read_timeout", "net_write_timeout", "performance_schema", "port", "protocol_version", "query_cache_size",
     "query_cache_type", "sql_auto_is_null", "sql_mode", "sql_safe_updates", "sql_select_limit", "system_time_zone",
     "time_zone", "transaction_isolation", "transaction_read_only", "tx_isolation", "tx_read_only", "unique_checks",
-    "version", "version_comment", "version_compile_machine", "version_compile_os", "wait_timeout", "warning_count",
+    "version", "version_comment", "version_compile_machine", "version_compile_os", "wait_timeout",
 ];
 
 #[cfg(test)]

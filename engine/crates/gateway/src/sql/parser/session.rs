@@ -19,6 +19,8 @@ pub enum Session<'a> {
     OfDatabase { show: &'static str, database: Option<Name<'a>>, rest: String },
     /// What SHOW tells of a table, by this beginning.
     OfTable { show: &'static str, table: Table<'a>, rest: String },
+    /// A table's indexes.
+    Indexes(Table<'a>),
     /// `USE name`
     Use(Name<'a>),
 }
@@ -311,7 +313,7 @@ impl<'a> Parser<'a> {
                 self.of_table_in(if is_full { "SHOW FULL COLUMNS" } else { "SHOW COLUMNS" })
             }
             () if is_full => Err(Refusal::word("SHOW FULL", word)),
-            () if is("INDEX") || is("INDEXES") || is("KEYS") => self.of_table_in("SHOW INDEX"),
+            () if is("INDEX") || is("INDEXES") || is("KEYS") => self.indexes(),
             () if is("CREATE") => self.create(),
             () if is("VARIABLES") => self.variables(),
             () if is("STATUS") => self.status(),
@@ -368,11 +370,24 @@ impl<'a> Parser<'a> {
     }
 
     fn of_table(&mut self, show: &'static str) -> Result<Session<'a>, Refusal> {
+        Ok(Session::OfTable { show, table: self.table_from()?, rest: self.like()? })
+    }
+
+    /// `{FROM | IN} table [{FROM | IN} database]`
+    fn indexes(&mut self) -> Result<Session<'a>, Refusal> {
+        match self.from()? {
+            true => self.table_from().map(Session::Indexes),
+            false => Err(self.unexpected()),
+        }
+    }
+
+    /// `table [{FROM | IN} database]`
+    fn table_from(&mut self) -> Result<Table<'a>, Refusal> {
         let mut table = self.table_name()?;
         if self.from()? {
             table.database = Some(self.name()?);
         }
-        Ok(Session::OfTable { show, table, rest: self.like()? })
+        Ok(table)
     }
 
     fn listed(&mut self, show: &'static str) -> Result<Session<'a>, Refusal> {

@@ -2,10 +2,11 @@
 
 use super::scope::{Columns, Named, Scope};
 use super::{Naming, Resolver};
-use crate::rules::{self, Predicates};
+use crate::rules::{self, Changed, Predicates};
 use crate::sql::Refusal;
 use crate::sql::policy::{Check, Taint, Value};
 use crate::sql::tree::{Assignment, Delete, Expr, Insert, Joined, Name, Output, Table, Update};
+use std::collections::BTreeMap;
 
 impl<'a> Resolver<'a> {
     /// What it returns, and whether its OK may tell the id of a new row.
@@ -30,6 +31,8 @@ impl<'a> Resolver<'a> {
             self.stored(value, Some(into), &scope)?;
             self.takes_inserted = false;
         }
+        let changed: Vec<_> = insert.updates.iter().filter_map(|assignment| changed(table, assignment)).collect();
+        self.weighed(table, &changed)?;
         let returned = self.returned(&mut insert.returning, &scope)?;
         Ok((returned, !table.hides_ids))
     }
@@ -37,13 +40,20 @@ impl<'a> Resolver<'a> {
     pub(super) fn update(&mut self, update: &mut Update<'a>) -> Result<(), Refusal> {
         let mut scope = Scope::new(None);
         self.tables(&mut update.from, &mut scope, Naming::Client)?;
-        for Assignment { column, value } in &mut update.assignments {
+        let mut changed_rows = BTreeMap::new();
+        for assignment in &mut update.assignments {
+            let Assignment { column, value } = assignment;
             let into = scope.resolve(column)?;
-            match scope.relation_of(column).map(|relation| &relation.columns) {
-                Some(Columns::Table(table)) => written_to(table)?,
-                Some(Columns::Made(_)) | None => return Err(Refusal::unknown_column(&column.name)),
-            }
+            let Some(Columns::Table(table)) = scope.relation_of(column).map(|relation| &relation.columns) else {
+                return Err(Refusal::unknown_column(&column.name));
+            };
+            written_to(table)?;
             self.stored(value, Some(into), &scope)?;
+            let (_, row) = changed_rows.entry(column.table.clone()).or_insert((*table, Vec::new()));
+            row.extend(changed(table, assignment));
+        }
+        for (table, row) in changed_rows.values() {
+            self.weighed(table, row)?;
         }
         if let Some(condition) = &mut update.condition {
             self.condition(condition, &scope)?;
@@ -108,6 +118,14 @@ impl<'a> Resolver<'a> {
         self.policy.may_store(made?.taint)
     }
 
+    /// What a statement changes in rows that there are: where the server weighs it against a stored value, whoever may choose
+    /// the one finds out the other.
+    fn weighed(&self, table: &rules::Table, changed: &[Changed<'_>]) -> Result<(), Refusal> {
+        const WHAT: &str = "change of what a CHECK or a generated column weighs against the stored value";
+        let mut stored = table.weighed_against(changed);
+        stored.try_for_each(|column| self.policy.may_use(Check::Weighing, column.value.taint, WHAT))
+    }
+
     fn may_be_made_of_itself(&self, taint: Taint) -> Option<u32> {
         match taint {
             Taint::Bare(number) if self.catalogue.protection(number).predicates == Predicates::Allow => Some(number),
@@ -132,6 +150,11 @@ fn insert_columns<'a>(insert: &mut Insert<'a>, table: &'a rules::Table) -> Resul
     }
     insert.columns = columns.iter().map(|column| (&column.name[..]).into()).collect();
     Ok(columns)
+}
+
+fn changed<'c>(table: &'c rules::Table, assignment: &Assignment<'_>) -> Option<Changed<'c>> {
+    let column = &table.column(&assignment.column.name)?.name;
+    Some(Changed { column, to_default: matches!(assignment.value, Expr::Default) })
 }
 
 fn written_to(table: &rules::Table) -> Result<(), Refusal> {
