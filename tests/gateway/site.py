@@ -50,8 +50,8 @@ PROTECTED = ("people", "name"), ("people", "salary"), ("badges", "number"), ("ba
 COLUMNS = "".join(f'[[columns]]\ndatabase = "d"\ntable = "{table}"\ncolumn = "{name}"\n' for table, name in PROTECTED)
 
 
-def rules(password: str, settings: str = "", accounts: str = ACCOUNTS) -> str:
-    return settings + accounts + COLUMNS + check_of(CATALOGUE, password)
+def rules(password: str, settings: str = "", accounts: str = ACCOUNTS, columns: str = COLUMNS) -> str:
+    return settings + accounts + columns + check_of(CATALOGUE, password)
 
 
 @dataclass
@@ -132,9 +132,15 @@ def listeners(
     return made
 
 
-def begin(process: GatewayProcess, lab: Lab, server: MariadbServer, settings: Sequence[tuple[str, str]]) -> Site:
-    """`settings`: of the rules, by a name of the test's own."""
-    texts = {name: rules(server.password.get_secret_value(), lines) for name, lines in settings}
+def begin(
+    process: GatewayProcess,
+    lab: Lab,
+    server: MariadbServer,
+    settings: Sequence[tuple[str, str]],
+    columns: str = COLUMNS,
+) -> Site:
+    """`settings`: of the rules, by a name of the test's own; `columns`: what they protect."""
+    texts = {name: rules(server.password.get_secret_value(), lines, columns=columns) for name, lines in settings}
     certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
     made = listeners(lab, server, texts, certificate)
     ready = process.begin(list(made.values()))

@@ -1,0 +1,41 @@
+"""A database whose columns tell of protected ones, `p_*`: by DEFAULT, CHECK, keys and generation."""
+
+from __future__ import annotations
+
+from tests.gateway.corpus import NAMES, SALARIES
+
+NAME, OTHER = (name.decode() for name in NAMES[:2])
+SCHEMA = f"""
+CREATE DATABASE ties;
+CREATE TABLE ties.defaults (id INT PRIMARY KEY, p_name VARCHAR(30), copy VARCHAR(30) DEFAULT (p_name));
+INSERT INTO ties.defaults (id, p_name, copy) VALUES (1, '{NAME}', '-');
+CREATE TABLE ties.checks (id INT PRIMARY KEY, p_salary INT, bonus INT, initial CHAR(1), p_name VARCHAR(30),
+  CHECK (bonus <= p_salary), CHECK (initial = LEFT(p_name, 1)));
+INSERT INTO ties.checks VALUES (1, {SALARIES[0]}, 0, '{NAME[0]}', '{NAME}');
+CREATE TABLE ties.sums (id INT PRIMARY KEY, p_salary INT, bonus INT, total INT AS (p_salary + bonus) STORED,
+  first VARCHAR(30), p_last VARCHAR(30), whole VARCHAR(70) AS (CONCAT(first, ' ', p_last)));
+INSERT INTO ties.sums (id, p_salary, bonus, first, p_last) VALUES (1, {SALARIES[0]}, 0, 'first', '{NAME}');
+CREATE TABLE ties.mixed (id INT PRIMARY KEY, p_c VARCHAR(30));
+CREATE TABLE ties.Mixed (id INT PRIMARY KEY, a INT);
+INSERT INTO ties.mixed VALUES (1, '{NAME}');
+CREATE TABLE ties.View_too (id INT PRIMARY KEY);
+CREATE VIEW ties.view_too AS SELECT p_c AS x FROM ties.mixed LIMIT 10;
+CREATE TABLE ties.secrets (hidden VARCHAR(30) PRIMARY KEY);
+INSERT INTO ties.secrets VALUES ('{NAME}'), ('{OTHER}');
+CREATE TABLE ties.keyed (id INT PRIMARY KEY, tied VARCHAR(30), open VARCHAR(30), g VARCHAR(70) AS (CONCAT(tied, open)),
+  FOREIGN KEY (tied) REFERENCES ties.secrets (hidden));
+INSERT INTO ties.keyed (id, tied, open) VALUES (1, '{NAME}', 'a'), (2, '{OTHER}', 'b');
+CREATE TABLE ties.bits (id INT PRIMARY KEY, p_bits BIT(64));
+INSERT INTO ties.bits VALUES (1, {SALARIES[0]})
+"""
+
+
+def column(table: str, name: str, more: str = "") -> str:
+    return f'[[columns]]\ndatabase = "ties"\ntable = "{table}"\ncolumn = "{name}"\n{more}'
+
+
+COLUMNS = (
+    column("*", "p_*")
+    + column("keyed", "open", 'predicates = "allow"\n')
+    + column("secrets", "hidden", 'predicates = "refuse"\n')
+)

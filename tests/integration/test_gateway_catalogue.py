@@ -1,0 +1,118 @@
+"""Columns that tell of protected ones, as a real MariaDB ties them, and names that differ in case alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from costof.lab.lab import Lab
+from costof.programs.gateway import GatewayProcess
+from tests.gateway import site as sites
+from tests.gateway.canaries import Canaries
+from tests.gateway.corpus import NAMES, SALARIES
+from tests.gateway.site import Site
+from tests.gateway.ties import COLUMNS, SCHEMA
+from tests.support.programs import running_mariadb
+from tests.support.raw_mysql import Answer
+
+pytestmark = pytest.mark.servers
+
+STRICT = 'predicates = "refuse"\n'
+CANARIES = Canaries(NAMES, SALARIES)
+
+
+@pytest.fixture(scope="module")
+def site(lab: Lab) -> Iterator[Site]:
+    with running_mariadb(lab) as server, GatewayProcess() as process:
+        sites.make_database(server)
+        for statement in SCHEMA.split(";"):
+            server.ask(statement)
+        yield sites.begin(process, lab, server, [("", ""), ("strict", STRICT)], COLUMNS)
+
+
+@pytest.fixture(params=["", "strict"])
+def settings(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def ask(site: Site, settings: str, *statements: str) -> Answer:
+    """What became of the last one; nothing protected comes back, and nothing stays changed."""
+    with site.client(settings, database=b"ties") as client:
+        answers = [client.query(each.encode()) for each in ("BEGIN", *statements)]
+        client.query(b"ROLLBACK")
+        assert not CANARIES.found(bytes(client.received)), answers
+        return answers[-1]
+
+
+def assert_refused(site: Site, settings: str, *statements: str) -> None:
+    answer = ask(site, settings, *statements)
+    assert answer.error is not None, statements
+    assert (answer.error[0], "the gateway lets no" in answer.error[1]) == (1227, True), answer
+
+
+def test_a_default_that_is_a_protected_value_is_protected(site: Site, settings: str) -> None:
+    answer = ask(site, settings, "UPDATE defaults SET copy = DEFAULT", "SELECT copy FROM defaults")
+    assert answer.is_sealed(0)
+    written = "INSERT INTO defaults (id, p_name) VALUES (1, 'x') ON DUPLICATE KEY UPDATE copy = DEFAULT"
+    assert ask(site, settings, written, "SELECT copy FROM defaults").is_sealed(0)
+    assert_refused(site, settings, "SELECT id FROM defaults WHERE copy = 'k'")
+
+
+def test_names_that_differ_in_case_are_two_tables(site: Site, settings: str) -> None:
+    assert ask(site, settings, "SELECT x FROM view_too").is_sealed(0)
+    assert ask(site, settings, "SELECT * FROM View_too").error is None
+    assert len(ask(site, settings, "SELECT * FROM mixed").columns) == 2
+    assert ask(site, settings, "INSERT INTO Mixed VALUES (7, 7)").error is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE checks SET bonus = 5",
+        "UPDATE checks SET p_name = 'k'",
+        "UPDATE checks SET initial = 'k'",
+        "INSERT INTO checks (id) VALUES (1) ON DUPLICATE KEY UPDATE bonus = 5",
+        "UPDATE sums SET bonus = 5",
+        "UPDATE sums JOIN checks USING (id) SET sums.bonus = 5",
+    ],
+)
+def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, statement: str) -> None:
+    assert_refused(site, settings, statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE checks SET bonus = 5, p_salary = 7",
+        "UPDATE sums SET first = 'x'",
+        "UPDATE sums SET p_salary = 5",
+        "INSERT INTO checks VALUES (2, 5, 5, 'x', 'xyz')",
+        "REPLACE INTO checks (id, bonus) VALUES (1, 5)",
+    ],
+)
+def test_what_measures_nothing_is_written(site: Site, settings: str, statement: str) -> None:
+    assert ask(site, settings, statement).error is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT id FROM checks WHERE initial = 'k'",
+        "SELECT id FROM keyed ORDER BY g",
+        "SELECT id FROM keyed WHERE g > 'c'",
+        "SELECT id FROM keyed WHERE tied = 'k'",
+        "SELECT p_bits FROM bits UNION ALL SELECT EXP(1)",
+        "SELECT @@warning_count",
+        "SET max_join_size = 20",
+    ],
+)
+def test_what_is_tied_is_as_strict_as_the_strictest(site: Site, settings: str, statement: str) -> None:
+    assert_refused(site, settings, statement)
+
+
+def test_an_index_is_told_without_its_count_of_values(site: Site, settings: str) -> None:
+    answer = ask(site, settings, "SHOW INDEX FROM secrets")
+    names = b"Key_name Seq_in_index Column_name Collation Cardinality"
+    assert [column.name for column in answer.columns][2:7] == names.split()
+    assert [row[2:7] for row in answer.rows] == [(b"PRIMARY", b"1", b"hidden", b"A", None)]
