@@ -28,7 +28,15 @@ ENGINE = Path(__file__).parents[2] / "engine"
 WEAKENED = ENGINE / "target" / "weakened"
 FINDS = Path(__file__).with_name("finds")
 SHOP, CATALOGUE, ADMIN = "shop", "catalogue", "admin"
-PROTECTED = (("people", "name"), ("people", "salary"), ("owners", "name"), ("badges", "holder"))
+PROTECTED = (
+    ("people", "name"),
+    ("people", "salary"),
+    ("owners", "name"),
+    ("badges", "holder"),
+    ("odd", "number"),
+    ("odd", "prénom"),
+    ("odd", "hidden"),
+)
 
 # What both servers must do alike: plans follow counts, which are not renewed. Nothing waits for the disk.
 SETTINGS = {

@@ -62,7 +62,8 @@ def test_without_a_gateway_it_is_found_at_once(standing: Ground) -> None:
     make_databases(standing, [EQUALITY])
     addresses = [f"{server.address}:{server.port}" for server in standing.servers]
     plan = {"servers": standing.logins(), "targets": standing.planned([EQUALITY], addresses)}
-    report = run("campaign", plan={**plan, "seed": 3, "statements": 500})
+    # A seed whose first statements change no table: past a gateway nothing refuses ALTER.
+    report = run("campaign", plan={**plan, "seed": 1, "statements": 500})
     assert len(report["finds"]) == 1
     assert report["finds"][0]["after"] < 100
 

@@ -37,7 +37,7 @@ fn facts(server: &Login, database: &str) -> Result<Facts, String> {
         &mut client,
         "SELECT c.table_schema, c.table_name, c.column_name, t.table_type, c.data_type, COALESCE(c.collation_name, ''), c.extra, \
          COALESCE(c.generation_expression, '') FROM information_schema.columns c JOIN information_schema.tables t \
-         ON t.table_schema = c.table_schema AND t.table_name = c.table_name \
+         ON BINARY t.table_schema = BINARY c.table_schema AND BINARY t.table_name = BINARY c.table_name \
          ORDER BY c.table_schema, c.table_name, c.ordinal_position",
     )?;
     let column =

@@ -26,6 +26,17 @@ pub struct Column {
     pub guard: Guard,
 }
 
+impl Column {
+    pub fn written(&self) -> String {
+        written(&self.name)
+    }
+}
+
+/// As a statement has it: names beyond ASCII must be quoted.
+pub fn written(name: &str) -> String {
+    if name.is_ascii() { name.into() } else { format!("`{name}`") }
+}
+
 pub struct Table {
     pub name: &'static str,
     pub is_view: bool,
@@ -103,6 +114,20 @@ pub const TABLES: &[Table] = &[
         columns: &[("id", Int, Clean), ("t", Text, Clean), ("n", Int, Clean)],
         insertable: &["id", "t", "n"],
     },
+    // Beside these it has an INVISIBLE one, `hidden`.
+    Table {
+        name: "odd",
+        is_view: false,
+        columns: &[
+            ("number", Int, Protected),
+            ("id", Int, Clean),
+            ("prénom", Text, Protected),
+            ("copy", Text, Protected),
+            ("bonus", Int, Protected),
+            ("city", Text, Clean),
+        ],
+        insertable: &["id", "number", "prénom", "copy", "bonus", "city"],
+    },
     Table { name: "names_v", is_view: true, columns: &[("x", Text, Protected)], insertable: &[] },
     Table { name: "deep_v", is_view: true, columns: &[("y", Text, Protected)], insertable: &[] },
     Table { name: "cities_v", is_view: true, columns: &[("id", Int, Clean), ("city", Text, Clean)], insertable: &[] },
@@ -118,4 +143,5 @@ pub const TABLES: &[Table] = &[
         columns: &[("id", Int, Clean), ("city", Text, Protected), ("t", Text, Clean)],
         insertable: &[],
     },
+    Table { name: "cased_v", is_view: true, columns: &[("x", Text, Protected)], insertable: &[] },
 ];

@@ -7,9 +7,11 @@ pub const LENGTH: usize = 16;
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 const PEOPLE: usize = 8;
 const OWNERS: usize = 4;
+const ODD: usize = 5;
 /// Sums of up to 2,400 of such numbers have as many digits on both sides.
 const LEAST_NUMBER: i64 = 4_000_000_000_000_000_000;
 const NUMBERS: u64 = 1_000_000_000_000_000;
+const MIDDLE: i64 = LEAST_NUMBER + NUMBERS as i64 / 2;
 
 /// Values that are the same on both sides, and that statements may hold.
 pub const GUESSES: &[&str] = &["guess", "Alice", "O'Hara", "Zoë"];
@@ -28,6 +30,9 @@ pub struct World {
     salaries: Vec<i64>,
     owners: Vec<[u8; LENGTH]>,
     holders: Vec<[u8; LENGTH]>,
+    numbers: Vec<i64>,
+    first_names: Vec<[u8; LENGTH]>,
+    hidden: Vec<[u8; LENGTH]>,
 }
 
 impl World {
@@ -35,16 +40,25 @@ impl World {
     pub fn new(seed: u64, side: u64) -> Self {
         let mut rng = Rng::new(seed, 1 + side);
         let texts = |rng: &mut Rng, count| (0..count).map(|_| text(rng)).collect::<Vec<_>>();
+        let numbers = |rng: &mut Rng, count| -> Vec<i64> {
+            (0..count).map(|_| LEAST_NUMBER + (rng.next() % NUMBERS) as i64).collect()
+        };
         let mut world = World {
             names: texts(&mut rng, PEOPLE),
-            salaries: (0..PEOPLE).map(|_| LEAST_NUMBER + (rng.next() % NUMBERS) as i64).collect(),
+            salaries: numbers(&mut rng, PEOPLE),
             owners: texts(&mut rng, OWNERS),
             holders: texts(&mut rng, OWNERS),
+            numbers: numbers(&mut rng, ODD),
+            first_names: texts(&mut rng, ODD),
+            hidden: texts(&mut rng, ODD),
         };
         // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find. So
         // the order of these is the same on both sides, also among what statements add.
         world.owners.iter_mut().for_each(|owner| owner[..2].copy_from_slice(b"zz"));
         world.owners.sort_by_key(|owner| owner.to_ascii_lowercase());
+        // A primary key's, for the same reason; and above what statements store.
+        world.numbers.iter_mut().for_each(|number| *number = MIDDLE + (*number - LEAST_NUMBER) / 2);
+        world.numbers.sort_unstable();
         // As a number each is another one, so that a comparison with a number tells them apart.
         world.names[0][..2].copy_from_slice(if side == 0 { b"1q" } else { b"5q" });
         // Order is another on the other side.
@@ -61,8 +75,9 @@ impl World {
     }
 
     pub fn canaries(&self) -> Canaries {
-        let texts = self.names.iter().chain(&self.owners).chain(&self.holders).copied().collect();
-        Canaries { texts, numbers: self.salaries.clone() }
+        let texts = [&self.names, &self.owners, &self.holders, &self.first_names, &self.hidden];
+        let numbers = self.salaries.iter().chain(&self.numbers).copied().collect();
+        Canaries { texts: texts.into_iter().flatten().copied().collect(), numbers }
     }
 
     /// Statements that empty the tables of a database, whatever was in them.
@@ -99,6 +114,11 @@ impl World {
             format!("({}, {holder}, {holder}, 'colour-{id}')", id + 1)
         });
         insert(database, "badges (id, holder, badge, colour)", &badges.collect::<Vec<_>>(), &mut fill);
+        let odd = self.numbers.iter().zip(&self.first_names).zip(&self.hidden).enumerate();
+        let odd = odd.map(|(id, ((number, first), hidden))| {
+            format!("({number}, {}, {}, {}, 0, 'city-{id}')", id + 1, quoted(first), quoted(hidden))
+        });
+        insert(database, "odd (number, id, prénom, hidden, bonus, city)", &odd.collect::<Vec<_>>(), &mut fill);
         let guesses: Vec<_> = GUESSES
             .iter()
             .enumerate()
@@ -128,10 +148,10 @@ fn text(rng: &mut Rng) -> [u8; LENGTH] {
     std::array::from_fn(|_| *rng.pick(LETTERS))
 }
 
-const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes"];
+const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes", "odd"];
 
-/// Statements that make a database. `initial`, `hushed`: generated; `person_name`: by a foreign key; `badge`: by a CHECK.
-/// There is no index on a protected column but that of the key.
+/// Statements that make a database. `initial`, `hushed`: generated; `person_name`: by a foreign key; `badge`, `bonus`: by a
+/// CHECK; `copy`: by its default. There is no index on a protected column but those of keys.
 pub fn schema(database: &str) -> Vec<String> {
     let d = database;
     vec![
@@ -155,6 +175,13 @@ pub fn schema(database: &str) -> Vec<String> {
         ),
         format!("CREATE TABLE {d}.guesses (id INT PRIMARY KEY, word VARCHAR(64), n INT)"),
         format!("CREATE TABLE {d}.notes (id INT PRIMARY KEY, t VARCHAR(255), n INT)"),
+        format!(
+            "CREATE TABLE {d}.odd (number BIGINT PRIMARY KEY, id INT NOT NULL UNIQUE, prénom VARCHAR(64), hidden VARCHAR(64) INVISIBLE, \
+             copy VARCHAR(64) DEFAULT (prénom), bonus BIGINT, city VARCHAR(64), CHECK (bonus <= number))"
+        ),
+        // Of which one is a view, where names have case.
+        format!("CREATE TABLE {d}.Cased_v (id INT PRIMARY KEY)"),
+        format!("CREATE VIEW {d}.cased_v AS SELECT name AS x FROM {d}.people"),
         format!("CREATE VIEW {d}.names_v AS SELECT name AS x FROM {d}.people"),
         format!("CREATE VIEW {d}.deep_v AS SELECT x AS y FROM {d}.names_v"),
         format!("CREATE VIEW {d}.cities_v AS SELECT id, city FROM {d}.people"),
@@ -193,6 +220,6 @@ mod tests {
         let lengths = |world: &World| -> Vec<usize> { world.fill("d").iter().map(String::len).collect() };
         assert_eq!(lengths(&left), lengths(&right));
         let unique: HashSet<_> = left.canaries().texts.into_iter().chain(right.canaries().texts).collect();
-        assert_eq!(unique.len(), 2 * (PEOPLE - 1 + 2 * OWNERS));
+        assert_eq!(unique.len(), 2 * (PEOPLE - 1 + 2 * OWNERS + 2 * ODD));
     }
 }

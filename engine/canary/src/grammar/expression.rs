@@ -1,7 +1,7 @@
 //! Values and conditions. Of clean columns anything may be made; of protected ones what `Predicates` say.
 
 use super::{DEEPEST, Generator, Predicates, Scope};
-use crate::schema::{Column, Guard, Kind};
+use crate::schema::{Column, Guard, Kind, written};
 
 /// Values within values.
 const DEEP: usize = 3;
@@ -82,13 +82,13 @@ impl Generator {
         match self.rng.below(10) {
             0 => {
                 self.hit("name: in capitals");
-                name.to_ascii_uppercase()
+                written(&name.to_ascii_uppercase())
             }
             1 => {
                 self.hit("name: in backticks");
                 format!("`{name}`")
             }
-            _ => name.into(),
+            _ => written(name),
         }
     }
 

@@ -4,6 +4,7 @@
 //! it is `loose` it forgets.
 
 mod expression;
+mod names;
 mod near_miss;
 mod select;
 mod session;
@@ -117,11 +118,14 @@ impl Generator {
     }
 
     fn near_miss_command(&mut self) -> Command {
-        if self.rng.percent(50) {
-            self.hit("near miss: loose");
-            return self.as_text_or_prepared(Self::data_statement);
+        match self.rng.weighted(&[36, 36, 28]) {
+            0 => {
+                self.hit("near miss: loose");
+                self.as_text_or_prepared(Self::data_statement)
+            }
+            1 => self.as_text_or_prepared(Self::near_miss),
+            _ => self.as_text_or_prepared(Self::of_names),
         }
-        self.as_text_or_prepared(Self::near_miss)
     }
 
     fn spliced(&mut self) -> Command {
@@ -248,6 +252,7 @@ mod tests {
             include_str!("write.rs"),
             include_str!("session.rs"),
             include_str!("near_miss.rs"),
+            include_str!("names.rs"),
         ];
         let written: BTreeSet<&str> = sources
             .iter()

@@ -312,13 +312,21 @@ impl Generator {
         let Some((text, _)) = self.column(scope, |_| true) else { return String::new() };
         self.hit("ORDER BY");
         let direction = *self.rng.pick(&["", " ASC", " DESC"]);
-        let limit = if self.rng.percent(30) {
-            self.hit("LIMIT");
-            *self.rng.pick(&[" LIMIT 1", " LIMIT 1, 2", " LIMIT 3 OFFSET 1", " LIMIT 0"])
-        } else {
-            ""
-        };
+        let limit = if self.rng.percent(30) { self.limit() } else { "" };
         format!(" ORDER BY {text}{direction}, {ids}{limit}")
+    }
+
+    fn limit(&mut self) -> &'static str {
+        let mut limits: &[&'static str] = &[" LIMIT 1", " LIMIT 1, 2", " LIMIT 3 OFFSET 1", " LIMIT 0"];
+        if let Some(parameters) = &mut self.parameters
+            && self.rng.percent(50)
+        {
+            parameters.extend([Kind::Int, Kind::Int]);
+            self.hit("LIMIT: parameters");
+            limits = &[" LIMIT ? OFFSET ?", " LIMIT ?, ?"];
+        }
+        self.hit("LIMIT");
+        self.rng.pick::<&str>(limits)
     }
 
     pub(super) fn where_clause(&mut self, scope: &Scope) -> String {
@@ -381,7 +389,7 @@ impl Generator {
             let alias = self.alias();
             return (format!("({query}) AS {alias}"), vec![Source { alias, columns }]);
         }
-        let table = self.rng.weighted(&[34, 12, 10, 6, 10, 10, 5, 3, 4, 3, 3]);
+        let table = self.rng.weighted(&[32, 12, 10, 6, 10, 10, 6, 5, 3, 4, 3, 3, 3]);
         self.named_table(table)
     }
 

@@ -1,20 +1,21 @@
 //! INSERT, REPLACE, UPDATE and DELETE. What is stored is made of literals, parameters and clean columns.
 
+use super::names::AMONG_NUMBERS;
 use super::{Generator, Scope, Source};
-use crate::schema::{Column, Guard, TABLES, Table};
+use crate::schema::{Column, Guard, TABLES, Table, written};
 
 impl Generator {
     pub(super) fn insert(&mut self) -> String {
         let table = self.writable();
         let columns = self.columns_of_an_insert(table);
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let names: Vec<String> = columns.iter().map(Column::written).collect();
         let replaces = self.rng.percent(15);
         self.hit(if replaces { "REPLACE" } else { "INSERT" });
         let verb = if replaces { "REPLACE" } else { *self.rng.pick(&["INSERT", "INSERT", "INSERT IGNORE"]) };
         let body = if self.rng.percent(20) {
             self.hit("INSERT SET");
             let pairs: Vec<_> =
-                columns.iter().map(|column| format!("{} = {}", column.name, self.stored(column))).collect();
+                columns.iter().map(|column| format!("{} = {}", column.written(), self.stored(column))).collect();
             format!("SET {}", pairs.join(", "))
         } else {
             let rows: Vec<_> = (0..1 + self.rng.below(2)).map(|_| self.row(&columns)).collect();
@@ -64,7 +65,7 @@ impl Generator {
     }
 
     fn writable(&mut self) -> &'static Table {
-        let place = self.rng.weighted(&[40, 10, 15, 5, 15, 15]);
+        let place = self.rng.weighted(&[36, 10, 13, 5, 13, 13, 10]);
         &TABLES[place]
     }
 
@@ -96,6 +97,10 @@ impl Generator {
     }
 
     fn stored(&mut self, column: &Column) -> String {
+        if self.rng.percent(4) {
+            self.hit("DEFAULT");
+            return "DEFAULT".into();
+        }
         match column.guard {
             Guard::Clean if self.rng.percent(85) => self.literal(column.kind),
             Guard::Clean => self.value(column.kind, &Scope::new(), 1),
@@ -110,6 +115,12 @@ impl Generator {
             columns.iter().filter(|column| table.insertable.contains(&column.name.as_str())).collect();
         let column = *self.rng.pick(&settable);
         let value = match column.guard {
+            _ if self.rng.percent(4) => {
+                self.hit("assignment: DEFAULT");
+                "DEFAULT".into()
+            }
+            // Among what it is weighed against.
+            _ if column.name == "bonus" => AMONG_NUMBERS.into(),
             Guard::Clean => {
                 self.hit("assignment: clean");
                 self.value(column.kind, scope, 1)
@@ -120,13 +131,13 @@ impl Generator {
                 self.plain_literal(column)
             }
         };
-        format!("{} = {value}", column.name)
+        format!("{} = {value}", column.written())
     }
 
     fn on_duplicate(&mut self, table: &Table) -> String {
         self.hit("ON DUPLICATE KEY UPDATE");
         let scope = vec![Source { alias: table.name.into(), columns: table.columns() }];
-        let settable = table.insertable[self.rng.below(table.insertable.len())];
+        let settable = written(table.insertable[self.rng.below(table.insertable.len())]);
         if self.rng.percent(50) {
             self.hit("VALUES()");
             return format!(" ON DUPLICATE KEY UPDATE {settable} = VALUES({settable})");
