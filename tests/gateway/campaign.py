@@ -44,7 +44,7 @@ SETTINGS = {
     "innodb-flush-log-at-trx-commit": "0",
     "debug-no-sync": "ON",
     # The order in which rows are read is a covering index's, and so tells of protected values: which row of a group a
-    # value is of tells the same (docs/column-encryption.md, what is not promised).
+    # value is of tells the same (docs/column-encryption.md, "What is still seen").
     "sql-mode": "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
 }
 
