@@ -27,7 +27,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")
-    tree.insert("engine/crates/wire/src/lib.rs", "&echo::Echo, ", before="&http::Http]")
+    tree.insert("engine/crates/wire/src/lib.rs", "echo::PROTOCOL, ", before="http::PROTOCOL]")
     tree.insert("tests/contract/test_service.py", SERVICE, before='    "http-lab": ')
     tree.insert("tests/support/programs.py", PROGRAM, before='    "haproxy": ')
     tree.build_engine()

@@ -1,3 +1,5 @@
+//! Statements as the gateway reads them. Long: each statement stands beside what becomes of it, or why it is refused.
+
 use super::*;
 use crate::rules::Facts;
 use crate::testing;

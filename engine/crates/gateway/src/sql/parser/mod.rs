@@ -6,6 +6,7 @@ mod change;
 mod expression;
 mod query;
 mod session;
+mod set;
 
 use super::Refusal;
 use super::lexer::{Lexer, Sign, Token};

@@ -1,45 +1,30 @@
 //! Echo (RFC 862): what is sent comes back. TLS, where an arm asks for it, begins with the connection's first byte.
 
-use crate::Discovery;
+use crate::{Discovery, Protocol, discovery};
 use base::Random;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::{Reactor, TaskId};
 use net::transport::{Address, Stream, Transport};
-use record::{Connection, Evidence, Timeline, Traffic};
+use record::{Connection, Timeline, Traffic};
 use serde::Deserialize;
-use serde_json::Value;
 use std::rc::Rc;
 use std::sync::Arc;
-use workload::{Ask, Job, Kind, QUERIES, Target};
+use workload::{Ask, Job, QUERIES, Target};
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 7;
 const LINE: &[u8] = b"How much does TLS cost?\n";
 
-/// Servers that say what they are told.
-pub struct Echo;
-
-impl crate::Protocol for Echo {
-    fn name(&self) -> &'static str {
-        "echo"
-    }
-
-    fn kinds(&self) -> &'static [Kind] {
-        QUERIES
-    }
-
-    fn read(&self, written: Value) -> serde_json::Result<Arc<dyn crate::Settings>> {
-        Ok(Arc::new(Settings::deserialize(written)?))
-    }
-}
+/// A server that says what it is told.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("echo", QUERIES);
 
 /// What a plan says of an echo service.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+struct Settings {
     /// `host:port`; the first is measured.
-    pub addresses: Vec<String>,
+    addresses: Vec<String>,
 }
 
 impl crate::Settings for Settings {
@@ -49,19 +34,7 @@ impl crate::Settings for Settings {
         reactor: &'a Rc<Reactor>,
         timeout_ns: u64,
     ) -> Discovery<'a> {
-        Box::pin(async move {
-            let Some(address) = self.addresses.first() else {
-                return Err(Failure::new(Class::Plan, "the service has no address"));
-            };
-            let address = Address::parse(address, DEFAULT_PORT)?;
-            let service = Arc::new(Service { transport: Transport::new(transport)?, address });
-            reactor.set_deadline(clock::now() + timeout_ns);
-            let client = Client { service: service.clone(), reactor: reactor.clone() };
-            let mut session = workload::Client::open(&client, Target::Reader(0), &mut Timeline::default()).await?;
-            session.echo().await.map_err(|failure| failure.with(&service.address))?;
-            workload::Session::close(session);
-            Ok(service as Arc<dyn crate::Service>)
-        })
+        discovery(Service::discover(self, transport, reactor, timeout_ns))
     }
 }
 
@@ -69,6 +42,39 @@ impl crate::Settings for Settings {
 struct Service {
     transport: Transport,
     address: Address,
+}
+
+impl Service {
+    /// Hear one echo of it.
+    async fn discover(
+        settings: &Settings,
+        transport: &net::settings::Transport,
+        reactor: &Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Result<Self> {
+        let first = settings.addresses.first();
+        let first = first.ok_or_else(|| Failure::new(Class::Plan, "the service has no address"))?;
+        let address = Address::parse(first, DEFAULT_PORT)?;
+        let service = Service { transport: Transport::new(transport)?, address };
+        reactor.set_deadline(clock::now() + timeout_ns);
+        service.try_once(reactor).await.map_err(|failure| failure.with(&service.address))?;
+        Ok(service)
+    }
+
+    async fn try_once(&self, reactor: &Rc<Reactor>) -> Result<()> {
+        let mut stream = self.connect(reactor, &mut Timeline::default()).await?;
+        echo(&mut stream).await?;
+        stream.close();
+        Ok(())
+    }
+
+    async fn connect(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Stream> {
+        let stream = Stream::connect(reactor, &self.address, timeline).await?;
+        match &self.transport {
+            Transport::Plain => Ok(stream),
+            Transport::Tls(_) => stream.secure(&self.transport, &self.address, timeline).await,
+        }
+    }
 }
 
 impl crate::Service for Service {
@@ -92,16 +98,10 @@ impl workload::Client for Client {
     type Session = Session;
 
     async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
-        let Service { transport, address } = &*self.service;
-        let opened = async {
-            let stream = Stream::connect(&self.reactor, address, timeline).await?;
-            match transport {
-                Transport::Plain => Ok(stream),
-                Transport::Tls(_) => stream.secure(transport, address, timeline).await,
-            }
-        };
-        let stream = opened.await.map_err(|failure: Failure| failure.with(address))?;
-        Ok(Session { service: self.service.clone(), stream, room: [0; LINE.len()] })
+        let service = self.service.clone();
+        let connected = service.connect(&self.reactor, timeline).await;
+        let stream = connected.map_err(|failure| failure.of_a_known_server().with(&service.address))?;
+        Ok(Session { service, stream })
     }
 }
 
@@ -109,24 +109,11 @@ impl workload::Client for Client {
 struct Session {
     service: Arc<Service>,
     stream: Stream,
-    room: [u8; LINE.len()],
-}
-
-impl Session {
-    async fn echo(&mut self) -> Result<()> {
-        self.stream.send(LINE).await?;
-        let mut have = 0;
-        while have < LINE.len() {
-            match self.stream.receive(&mut self.room[have..]).await? {
-                0 => return Err(Failure::closed()),
-                received => have += received,
-            }
-        }
-        if self.room == LINE { Ok(()) } else { Err(Failure::protocol("something else came back")) }
-    }
 }
 
 impl workload::Session for Session {
+    type Tally = ();
+
     fn traffic(&self) -> Traffic {
         self.stream.traffic()
     }
@@ -144,7 +131,20 @@ impl Ask for Session {
     type About = ();
 
     /// The same line each time.
-    async fn ask(&mut self, _about: &(), _random: &mut Random, _evidence: &mut Evidence) -> Result<()> {
-        self.echo().await
+    async fn ask(&mut self, _about: &(), _random: &mut Random, _tally: &mut ()) -> Result<()> {
+        echo(&mut self.stream).await
     }
+}
+
+async fn echo(stream: &mut Stream) -> Result<()> {
+    stream.send(LINE).await?;
+    let mut came = [0; LINE.len()];
+    let mut have = 0;
+    while have < LINE.len() {
+        match stream.receive(&mut came[have..]).await? {
+            0 => return Err(Failure::closed()),
+            received => have += received,
+        }
+    }
+    if came == LINE { Ok(()) } else { Err(Failure::protocol("something else came back")) }
 }
