@@ -114,7 +114,7 @@ def _proved(run: Path) -> Counter[tuple[str, str]]:
     path = run / SLICES
     records = (json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
     slices = (
-        record for record in records if record["record"] == "slice" and record["round"] and not record["mismatch"]
+        record for record in records if record["record"] == "slice" and not (record["warm_up"] or record["mismatch"])
     )
     return Counter((each["workload"], each["answer"]["arm"]) for each in slices if each["answer"]["operations"])
 

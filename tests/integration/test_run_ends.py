@@ -43,7 +43,7 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
         wait_for_slices(run, 3 * A_ROUND + 2)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
-    assert process.returncode == 3
+    assert process.returncode == 3, err
     assert "Traceback" not in err
     partial = Result.model_validate_json((run / "result.json").read_bytes())
     assert partial.partial == "interrupted"
@@ -83,7 +83,7 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
         secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
         os.kill(secondary, signal.SIGKILL)
         _, err = process.communicate()
-    assert process.returncode == 3
+    assert process.returncode == 3, err
     assert "Traceback" not in err
     result = Result.model_validate_json((run / "result.json").read_bytes())
     assert result.partial is not None
