@@ -57,21 +57,23 @@ impl<'a> Resolver<'a> {
         scope: &Scope<'a, '_>,
         naming: Naming,
     ) -> Result<Named<'a>, Refusal> {
-        let column_of = |expr: &Expr<'a>| match expr {
-            Expr::Column(column) => Some(column.clone()),
+        let written = match expr {
+            Expr::Column(column) => Some(column.name.clone()),
             _ => None,
         };
-        let written = column_of(expr).map(|column| column.name);
         // Its name would hold a NUL, and is printed in no way that a server takes for the same one.
         if alias.is_none() && matches!(expr, Expr::Text(text) if text.contains('\0')) {
             return Err(Refusal::of("text with a NUL as an output without an alias"));
         }
         let value = self.value(expr, scope)?;
-        let column = column_of(expr);
-        let own = column.as_ref().map(|column| column.name.clone());
+        let column = match expr {
+            Expr::Column(column) => Some(column.clone()),
+            _ => None,
+        };
+        let own = column.as_ref().map(|column| &column.name);
         let name = alias.take().or(written).or_else(|| name_of(expr, source));
         let printed = match naming {
-            Naming::Client if name.as_deref().is_some_and(begins_blank) && name != own => {
+            Naming::Client if name.as_deref().is_some_and(begins_blank) && name.as_ref() != own => {
                 return Err(Refusal::of("alias that begins with a blank"));
             }
             Naming::Client => name.clone(),
@@ -82,8 +84,8 @@ impl<'a> Resolver<'a> {
             Naming::Made => Some(self.made_name()),
         };
         let name = name.unwrap_or_default();
-        let known = printed.clone().or_else(|| own.clone()).unwrap_or_default();
-        *alias = printed.filter(|printed| Some(printed) != own.as_ref());
+        let known = printed.as_ref().or(own).cloned().unwrap_or_default();
+        *alias = printed.filter(|printed| Some(printed) != own);
         Ok(Named { name, printed: known, value, column })
     }
 
