@@ -233,7 +233,7 @@ NAMES_MADE_UP = _cases(
         [
             r(_HAVING.format("zzz", "name AS ` zzz` FROM people WHERE id=1 HAVING zzz", "kP")),
             r(_HAVING.format("zzz", "name AS `\x01zzz` FROM people WHERE id=1 HAVING zzz", "kP")),
-            r(_HAVING.format("_rowid", "1 FROM badges WHERE _rowid", "1739402684")),
+            r(_HAVING.format("_rowid", "1 FROM badges WHERE _rowid", "1000000")),
             r(_HAVING.format("secret", "1 FROM badges JOIN people ON TRUE JOIN notes USING (id) WHERE secret", "bL")),
             r(_HAVING.format("prÉnom", "1 FROM badges WHERE `prÉnom`", "kP")),
             r("SELECT CONCAT(city) AS `prÉnom` FROM badges ORDER BY CONCAT(`prÉnom`)"),
