@@ -8,7 +8,7 @@ mod phase;
 mod recorder;
 mod timeline;
 
-pub use counts::{Counts, Tally};
+pub use counts::{Counts, Name, Tally};
 pub use errors::{ErrorCount, ErrorTally};
 pub use evidence::{Connection, Evidence, EvidenceAnswer, Security};
 pub use log::SliceLog;

@@ -32,7 +32,7 @@ impl Responses {
 impl Tally for Responses {
     fn add_to(&self, counts: &mut Counts) {
         for (status, count) in &self.statuses {
-            counts.add(format!("http.status.{status}"), *count);
+            counts.add(("http.status", *status), *count);
         }
         counts.add("http.reused", self.reused);
         counts.add("http.response_bytes", self.bytes);

@@ -19,17 +19,14 @@ pub enum Card {
     StockLevel,
 }
 
-/// Of a hundred cards, how many are which.
-const MIX: [(Card, usize); Card::ALL.len()] =
+/// Cards in a deck: 45, 43, 4, 4 and 4 of a hundred.
+const COUNTS: [(Card, usize); 5] =
     [(Card::NewOrder, 45), (Card::Payment, 43), (Card::OrderStatus, 4), (Card::Delivery, 4), (Card::StockLevel, 4)];
 const SECOND_NS: f64 = 1e9;
 /// A think time is cut there, in means (clause 5.2.5.4).
 const LONGEST_THINK: f64 = 10.0;
 
 impl Card {
-    /// All of them; a card's place here is its number.
-    pub const ALL: [Card; 5] = [Card::NewOrder, Card::Payment, Card::OrderStatus, Card::Delivery, Card::StockLevel];
-
     /// Under which its time is recorded.
     pub fn phase(self) -> Phase {
         match self {
@@ -73,7 +70,7 @@ pub struct Deck {
 impl Deck {
     /// To be shuffled with the first card.
     pub fn new() -> Self {
-        let cards: Vec<_> = MIX.iter().flat_map(|(card, count)| std::iter::repeat_n(*card, *count)).collect();
+        let cards: Vec<_> = COUNTS.iter().flat_map(|(card, count)| std::iter::repeat_n(*card, *count)).collect();
         Deck { dealt: cards.len(), cards }
     }
 
@@ -105,7 +102,7 @@ mod tests {
         let mut first = Vec::new();
         for _ in 0..20 {
             let dealt: Vec<_> = (0..100).map(|_| deck.deal(&mut random)).collect();
-            for (card, count) in MIX {
+            for (card, count) in COUNTS {
                 assert_eq!(dealt.iter().filter(|found| **found == card).count(), count, "{card:?}");
             }
             assert_ne!(first, dealt, "it is shuffled anew");
