@@ -134,7 +134,7 @@ fn tell_tables(stream: &mut TcpStream) {
         let row: &[&str] = match () {
             () if sql.contains("@@lower_case_table_names") => &["0", "8.0.36"],
             () if sql.contains("FROM information_schema.columns") => {
-                &["d", "people", "name", "BASE TABLE", "varchar", "utf8mb4_general_ci", "", ""]
+                &["d", "people", "name", "BASE TABLE", "varchar", "utf8mb4_general_ci", "", "", ""]
             }
             () => &[],
         };
