@@ -13,6 +13,7 @@ class Verdict(StrEnum):
 
     COSTS = "costs"
     SAVES = "saves"
+    NO_DIFFERENCE = "no difference above the margin"
     NO_COST = "no cost above the margin"
     UNRESOLVED = "unresolved"
 

@@ -1,0 +1,139 @@
+"""Verdicts: what may be said of each effect of a run, and how often a run says what is not so.
+
+Three questions are asked of an effect, each by its own test:
+
+- is there one at all? Two-sided, Student's t. Yes is 'costs' or 'saves'.
+- does it lie within the margin on both sides? Two one-sided tests (Schuirmann 1987). Yes is 'no difference above the
+  margin', and stands before 'costs' and 'saves': an effect that is there and too small to matter is none to act on.
+- does it lie below the margin? One-sided. Yes is 'no cost above the margin', where nothing more can be said.
+
+The p-values of each question are adjusted for all effects of which it is asked: Holm's for what the study is about, so
+that in at most 5 % of runs any of these claims is false; Benjamini and Hochberg's for the rest, of whose claims at most
+5 % are false on average. An effect gives a false answer to one of the first two questions at most, since it cannot be
+nothing and beyond the margin at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from costof.statistics.effects import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quantile
+from costof.statistics.estimate import Verdict
+from costof.statistics.multiplicity import benjamini_hochberg, holm
+
+ERROR_RATE = 1 - CONFIDENCE
+#: Of rounds: what nobody would wait for is not computed to the last.
+MOST_ROUNDS = 100_000
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """An effect to be judged. `change`: the mean log ratio of arm over control, or their difference where the control
+    has nothing of it and no margin is known.
+
+    `noise`: the largest share by which the control's own twin may differ from it; an effect within it is none.
+    """
+
+    change: Mean
+    rounds: int
+    margin: float | None
+    noise: float = 0.0
+    headline: bool = True
+    better: Literal["lower", "higher"] = "lower"
+
+    @property
+    def cost(self) -> float:
+        """The change, counted so that a loss is positive."""
+        return self.change.value if self.better == "lower" else -self.change.value
+
+    @property
+    def reach(self) -> float | None:
+        """The margin on the log scale: as far above no change as below."""
+        return None if self.margin is None else math.log1p(self.margin)
+
+    def p_of_none(self) -> float:
+        """That there is no effect: both sides."""
+        return min(1.0, 2 * self._beyond(abs(self.change.value)))
+
+    def p_of_cost_above_margin(self) -> float:
+        """That it costs the margin or more."""
+        return 1.0 if self.reach is None else self._beyond(self.reach - self.cost)
+
+    def p_of_difference_above_margin(self) -> float:
+        """That it costs, or saves, the margin or more."""
+        return 1.0 if self.reach is None else self._beyond(self.reach - abs(self.cost))
+
+    @property
+    def within_noise(self) -> bool:
+        return abs(math.expm1(self.change.value)) <= self.noise if self.margin is not None else False
+
+    def _beyond(self, distance: float) -> float:
+        """The chance that a t lies so far above 0."""
+        from scipy.special import stdtr
+
+        if self.change.error == 0:
+            return 0.0 if distance > 0 else 1.0
+        return float(stdtr(self.change.freedom, -distance / self.change.error))
+
+
+def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> list[Verdict]:
+    """One for each effect. Those of fewer than `FEWEST_ROUNDS` rounds are unresolved, and count as asked."""
+    none = _adjusted(effects, Contrast.p_of_none)
+    difference = _adjusted(effects, Contrast.p_of_difference_above_margin)
+    cost = _adjusted(effects, Contrast.p_of_cost_above_margin)
+    found = []
+    for effect, *p_values in zip(effects, none, difference, cost, strict=True):
+        is_something, is_within, is_below = (p <= error_rate for p in p_values)
+        if effect.rounds < FEWEST_ROUNDS:
+            found.append(Verdict.UNRESOLVED)
+        elif is_within:
+            found.append(Verdict.NO_DIFFERENCE)
+        elif is_something and not effect.within_noise:
+            found.append(Verdict.COSTS if effect.cost > 0 else Verdict.SAVES)
+        else:
+            found.append(Verdict.NO_COST if is_below else Verdict.UNRESOLVED)
+    return found
+
+
+def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
+    """Each kind of effect among its own."""
+    found = [1.0] * len(effects)
+    for headline, adjust in ((True, holm), (False, benjamini_hochberg)):
+        places = [place for place, effect in enumerate(effects) if effect.headline is headline]
+        raw = [p_value(effects[place]) if effects[place].rounds >= FEWEST_ROUNDS else 1.0 for place in places]
+        for place, p in zip(places, adjust(raw), strict=True):
+            found[place] = p
+    return found
+
+
+def rounds_needed(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> int | None:
+    """Rounds that an unresolved effect would need in all, if rounds go on as they were, judged as the hardest of
+    `count`; None where it cannot be told, or nobody would wait for it.
+
+    It resolves when the interval shrinks to the distance of its middle from the nearer of what it has to leave out: no
+    change at all, or the margin. More rounds make it narrower by their square root and by a smaller quantile.
+    """
+    if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
+        return None
+    distances = [abs(effect.change.value) if not effect.within_noise else 0.0]
+    if effect.reach is not None:
+        distances.append(effect.reach - effect.cost)
+    distance, spread = max(distances), effect.change.error * math.sqrt(effect.rounds)
+    if distance <= 0:
+        return None
+    lent = effect.change.freedom - (effect.rounds - 1)
+
+    def resolves(rounds: int) -> bool:
+        half = spread / math.sqrt(rounds) * t_quantile(rounds - 1 + lent, 1 - error_rate / max(1, count))
+        return half <= distance
+
+    if not resolves(MOST_ROUNDS):
+        return None
+    low, high = FEWEST_ROUNDS - 1, MOST_ROUNDS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if resolves(middle) else (middle, high)
+    return high
