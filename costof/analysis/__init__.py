@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from costof.analysis.arms import arm_result, cpu_of, same_set_ups
 from costof.analysis.cautions import errors_of, warnings_of
-from costof.analysis.figures import compared, effects_of, metric_result, noise_floors, values_of
-from costof.analysis.models import Core, Judged
+from costof.analysis.figures import effects_of, metric_result, noise_floors, values_of
+from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
 from costof.errors import CostofError, Problem
 
 __all__ = ["core_of", "read_run"]
 
 
-def core_of(run: Run, name: str, judged: Sequence[str]) -> Core:
-    """The core result of the run in the folder `name`; `judged` is the metric of each verdict of the sections' own.
-
-    Raises `NOTHING_MEASURED` when no slice ever ended.
-    """
+def core_of(run: Run, name: str) -> Core:
+    """The core result of the run in the folder `name`. Raises `NOTHING_MEASURED` when no slice ever ended."""
     if run.environment is None:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
-    effects = compared(run)
-    verdicts = _judged(run, [*(metric for metric, _ in effects), *judged])
     floors = noise_floors(run)
+    effects = effects_of(run, floors)
     same = same_set_ups(run)
     return Core(
         study=study.name,
@@ -44,8 +38,7 @@ def core_of(run: Run, name: str, judged: Sequence[str]) -> Core:
         else {},
         metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items()],
         values=values_of(run),
-        effects=effects_of(run, floors, verdicts.comparisons),
-        judged=verdicts,
+        effects=effects,
         noise_floor=floors,
         published=study.published,
         links=run.links,
@@ -54,12 +47,6 @@ def core_of(run: Run, name: str, judged: Sequence[str]) -> Core:
         warnings=warnings_of(run, len(effects)),
         environment=_environment(run),
     )
-
-
-def _judged(run: Run, metrics: Sequence[str]) -> Judged:
-    """Every effect of the run is judged, but the twins'."""
-    headline = sum(run.plan.study.metrics[name].headline for name in metrics)
-    return Judged(headline=headline, rest=len(metrics) - headline)
 
 
 def _environment(run: Run) -> dict[str, object]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from costof.analysis.figures import changes_of, judgeable
 from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
 from costof.document.format import plural
 from costof.errors import Caution
-from costof.statistics.effects import FEWEST_ROUNDS, Comparison, verdict
+from costof.statistics.effects import FEWEST_ROUNDS
 from costof.statistics.estimate import Verdict
+from costof.statistics.verdicts import verdicts
 
 STEAL_WORTH_A_WORD = 0.02
 FALSE_ALARMS = 0.01
@@ -63,16 +65,11 @@ def _twin_differs(run: Run) -> list[str]:
 
     Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
     """
-    twins = [run.plan.twin_of(control) for control in run.plan.controls]
-    pairs = [
-        (name, twin, found)
-        for name in run.plan.study.metrics
-        for twin in twins
-        if (found := run.pairs(name, twin)) is not None
-    ]
-    comparison = Comparison(count=len(pairs), error_rate=FALSE_ALARMS)
+    twins = [(name, change) for name in run.plan.study.metrics for change in changes_of(run, name) if change.arm.twin]
+    contrasts = [judgeable(run, name, change) for name, change in twins]
+    found = verdicts(contrasts, FALSE_ALARMS)
     return [
-        f"{name} ({twin.context})" if twin.context else name
-        for name, twin, (control, values) in pairs
-        if verdict(control, values, run.plan.study.metrics[name].margin, comparison) in (Verdict.COSTS, Verdict.SAVES)
+        f"{name} ({change.arm.context})" if change.arm.context else name
+        for (name, change), verdict in zip(twins, found, strict=True)
+        if verdict in (Verdict.COSTS, Verdict.SAVES)
     ]

@@ -207,9 +207,9 @@ class Index:
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """The verdict as a person says it: the margin goes with 'no cost', the time still needed with 'unresolved'."""
-    if effect.verdict is Verdict.NO_COST:
-        return f"no cost above {fmt.share(metric.margin)}"
+    """The verdict as a person says it: with its margin, or the time that 'unresolved' still needs."""
+    if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
+        return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if effect.waits_for_rounds:
         return f"unresolved; about {fmt.roughly(effect.needed_seconds or 0)} more"
     if effect.too_noisy:

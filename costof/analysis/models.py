@@ -12,7 +12,6 @@ from pydantic import Field
 
 from costof.lab.round_trips import LinkEvidence
 from costof.model import Finite, Model
-from costof.statistics.effects import Comparisons
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.published import Published, PublishedFigure
 
@@ -117,6 +116,7 @@ class Effect(Model):
     value: Finite
     difference: Estimate = Field(description="Arm minus control, in `unit`.")
     ratio: Estimate | None = Field(description="Arm over control; None where the control has no such phase (0).")
+    usual: Estimate = Field(description="The difference in a usual round: a trimmed mean, with its interval.")
     verdict: Verdict
     rounds: int
     differences: list[Finite] = Field(description="The rounds' paired differences, in order.")
@@ -177,18 +177,6 @@ class Sentence(Model):
     text: str
 
 
-class Judged(Model):
-    """How many verdicts the correction for many comparisons counts."""
-
-    headline: int
-    rest: int
-
-    @property
-    def comparisons(self) -> Comparisons:
-        """How each of them is reached."""
-        return Comparisons.of(self.headline, self.rest)
-
-
 class Core(Model):
     """What is known of a run, whatever sections its study asks for."""
 
@@ -211,7 +199,6 @@ class Core(Model):
     metrics: list[Metric]
     values: list[Value]
     effects: list[Effect]
-    judged: Judged = Judged(headline=0, rest=0)
     noise_floor: list[NoiseFloor]
     published: Published | None = None
     links: list[LinkEvidence] = Field(default_factory=list)

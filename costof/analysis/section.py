@@ -35,10 +35,6 @@ class Section(Generic[Spec, Data]):
         """Names of metrics that the spec speaks of; they must be the study's."""
         return ()
 
-    def judges(self, run: Run, spec: Spec) -> Sequence[str]:
-        """The metric of each verdict of its own, which the correction for many comparisons has to count."""
-        return ()
-
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:
         """Its numbers; None where the run has nothing of it."""
         return None

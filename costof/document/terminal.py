@@ -47,6 +47,7 @@ ROOMY = 96
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",
+    Verdict.NO_DIFFERENCE: "green",
     Verdict.NO_COST: "green",
     Verdict.UNRESOLVED: "magenta",
 }

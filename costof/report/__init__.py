@@ -32,8 +32,7 @@ def analyse(ledger: Ledger) -> Result:
     study = run.plan.study
     specs = {section.name: spec_of(section, study) for section in every_section()}
     asked = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
-    judged = [metric for section in asked for metric in section.judges(run, specs[section.name])]
-    core = core_of(run, ledger.folder.name, judged)
+    core = core_of(run, ledger.folder.name)
     found = {each.name: each.compute(run, core, specs[each.name]) for each in asked if each.data is not None}
     sections = Sections(**found)
     return Result(**dict(core), answer=answer(core, sections), sections=sections)

@@ -33,12 +33,13 @@ def _method(index: Index) -> list[str]:
     lines = [
         f"Each round holds one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, in a random "
         f"order (seed {core.seed}), so that drift of a shared machine hits all arms alike.",
-        "An effect is the trimmed mean of the rounds' paired differences (relative effects: of log ratios); its 95 % "
-        "interval is taken over rounds, not over single operations.",
-        "Verdicts are corrected for the number of effects that are judged; the printed intervals are not. So a verdict "
-        "can be “unresolved” although its interval just leaves out zero.",
-        "“No cost above x %” means that an equivalence test against that margin succeeded; “unresolved” means that "
-        "this run cannot tell.",
+        "An effect is the mean of the rounds' paired differences (relative effects: of log ratios); its 95 % interval "
+        "is taken over rounds, not over single operations, with variances that the arms of a metric lend each other.",
+        "Verdicts are corrected for the number of effects that are judged (headline effects by Holm, the others by "
+        "Benjamini and Hochberg); the printed intervals are not. So a verdict can be “unresolved” although its interval "
+        "just leaves out zero.",
+        "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one; "
+        "“unresolved” means that this run cannot tell.",
     ]
     if core.precision_asked is not None:
         lines.append(

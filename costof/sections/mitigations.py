@@ -7,6 +7,7 @@ Fieller's interval (`statistics/fieller.py`).
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,16 +24,17 @@ from costof.document.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.document.canvas import NARROW, Sheet
 from costof.document.format import Text
 from costof.model import Model
-from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, ratio, verdict
+from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, log_ratios, mean_of
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.fieller import share_of
+from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 HEAD = ["mitigation", "gain", "recovered of the loss", "verdict"]
 METHOD = (
     "A mitigation's gain is the arm with it over the arm without it, paired by round; what it recovers is that gain "
-    "divided by what the protection lost, with Fieller's interval on the same trimmed means."
+    "divided by what the protection lost, with Fieller's interval on the same means."
 )
 HOW_TO_READ = "The point is what a mitigation recovers of the loss, the line its 95 % interval; 100 % is all of it."
 ALL = 1.0
@@ -40,6 +42,7 @@ FROM_THE_OTHER_SIDE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COST
 COLOURS = {
     Verdict.SAVES: "saves",
     Verdict.COSTS: "costs",
+    Verdict.NO_DIFFERENCE: "none",
     Verdict.NO_COST: "none",
     Verdict.UNRESOLVED: "unresolved",
 }
@@ -64,8 +67,8 @@ class Mitigation(Model):
         "resolved: a share of it would be a share of nothing."
     )
     verdict: Verdict = Field(
-        description="saves: it recovers something; costs: it takes more; no cost above the margin: to go without it "
-        "costs nothing above the margin."
+        description="saves: it recovers something; costs: it takes more; no difference above the margin: with it or "
+        "without it is the same; no cost above the margin: to go without it costs nothing above the margin."
     )
 
 
@@ -94,16 +97,11 @@ class MitigationsSection(Section[Spec, Mitigations]):
     def metrics(self, spec: Spec) -> list[str]:
         return [spec.metric]
 
-    def judges(self, run: Run, spec: Spec) -> list[str]:
-        reference = reference_of(run.plan, spec)
-        return [spec.metric for _ in _candidates(run, spec, reference)] if reference else []
-
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
         reference = reference_of(run.plan, spec)
         if reference is None:
             return None
-        made = [_mitigation(run, core, spec, reference, each) for each in _candidates(run, spec, reference)]
-        found = [each for each in made if each is not None]
+        found = _mitigations(run, core, spec, reference)
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         found.sort(key=lambda each: each.gain.value, reverse=higher)
         control = reference.baseline or ""
@@ -150,28 +148,38 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     return found
 
 
-def _mitigation(run: Run, core: Core, spec: Spec, reference: PlannedArm, candidate: Candidate) -> Mitigation | None:
-    metric, arm = run.plan.study.metrics[spec.metric], candidate.arm
-    without, mitigated = run.samples.pairs(spec.metric, reference.name, arm.name)
-    gain = ratio(without, mitigated)
-    if gain is None:
-        return None
-    contexts = (reference.context, arm.context)
+def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> list[Mitigation]:
+    """All that can be compared, judged together."""
+    lost = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
+    candidates, contrasts = [], []
+    for candidate in _candidates(run, spec, reference):
+        logs = log_ratios(*run.samples.pairs(spec.metric, reference.name, candidate.arm.name))
+        if logs is not None:
+            candidates.append((candidate, mean_of(logs).estimate(len(logs)).through(math.exp)))
+            contrasts.append(_contrast(run, core, spec, candidate, reference, logs))
+    return [
+        Mitigation(
+            factor=each.factor,
+            level=each.level,
+            label=run.plan.study.factors[each.factor].phrase(each.level),
+            arm=each.arm.name,
+            gain=gain,
+            recovered=_recovered(run, spec.metric, reference, each.arm) if lost else None,
+            verdict=FROM_THE_OTHER_SIDE.get(verdict, verdict),
+        )
+        for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True)
+    ]
+
+
+def _contrast(
+    run: Run, core: Core, spec: Spec, candidate: Candidate, reference: PlannedArm, logs: list[float]
+) -> Contrast:
+    """To go without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost."""
+    metric, contexts = run.plan.study.metrics[spec.metric], (reference.context, candidate.arm.context)
     floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
     noise = max((floor.relative for floor in floors), default=0.0)
-    # To go without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost.
-    comparison = core.judged.comparisons.of_kind(headline=metric.headline)
-    found = verdict(mitigated, without, metric.margin, comparison, noise, metric.better)
-    lost = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
-    return Mitigation(
-        factor=candidate.factor,
-        level=candidate.level,
-        label=run.plan.study.factors[candidate.factor].phrase(candidate.level),
-        arm=arm.name,
-        gain=gain,
-        recovered=_recovered(run, spec.metric, reference, arm) if lost else None,
-        verdict=FROM_THE_OTHER_SIDE.get(found, found),
-    )
+    without = mean_of([-each for each in logs])
+    return Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better)
 
 
 def _recovered(run: Run, metric: str, reference: PlannedArm, arm: PlannedArm) -> Estimate | None:
@@ -214,7 +222,7 @@ def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
 
 
 def _idle(of: dict[Verdict, list[Mitigation]]) -> str:
-    names = [each.label for each in of[Verdict.NO_COST]]
+    names = [each.label for each in of[Verdict.NO_DIFFERENCE] + of[Verdict.NO_COST]]
     return f"{fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'} nothing measurable" if names else ""
 
 
@@ -239,11 +247,11 @@ def _row(index: Index, data: Mitigations, each: Mitigation) -> list[str | Text]:
     words = {
         Verdict.SAVES: "recovers",
         Verdict.COSTS: "takes more",
-        Verdict.NO_COST: f"no gain above {fmt.share(index.metrics[data.metric].margin)}",
         Verdict.UNRESOLVED: "unresolved",
     }
+    no_gain = f"no gain above {fmt.share(index.metrics[data.metric].margin)}"
     recovered = fmt.percentage(each.recovered) if each.recovered else fmt.NONE
-    return [each.label, _gain(index, data, each), recovered, words[each.verdict]]
+    return [each.label, _gain(index, data, each), recovered, words.get(each.verdict, no_gain)]
 
 
 def _draw(shown: list[tuple[Mitigation, Estimate]], width: int) -> Sheet:

@@ -182,9 +182,12 @@ def _advice(metric: Metric, unit: str, found: list[Finding]) -> str:
         parts.append(f"use {label} {_where(saving, found, unit)}: {_amounts(metric, saving)}")
     if costing := of[Verdict.COSTS]:
         parts.append(f"do not use {label} {_where(costing, found, unit)}: {_amounts(metric, costing)}")
-    if none := of[Verdict.NO_COST]:
+    if none := of[Verdict.NO_DIFFERENCE]:
         it = "it" if parts else label
         parts.append(f"{it} makes no difference above {fmt.share(metric.margin)} {_at(none, unit)}")
+    if little := of[Verdict.NO_COST]:
+        it = "it" if parts else label
+        parts.append(f"{it} costs at most {fmt.share(metric.margin)} {_at(little, unit)}")
     if same:
         it = "it" if parts else label
         parts.append(f"{it} makes no difference {_at(same, unit)}, where its tree was the control's own")

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costof.statistics.effects import TRIMMED
-
 RESAMPLES = 2000
 
 
@@ -44,27 +42,17 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
     count = table.shape[1]
     chance = np.random.default_rng(seed)
     picks = chance.integers(0, count, size=(RESAMPLES, count))
-    resampled = np.sort(_needed(_trimmed(table[:, picks]), share))
-    middle = float(_needed(_trimmed(table[:, None, :]), share)[0])
+    resampled = np.sort(_needed(_means(table[:, picks]), share))
+    middle = float(_needed(_means(table[:, None, :]), share)[0])
     low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in (0.025, 0.975))
     return Operations(middle, min(low, middle), max(high, middle))
 
 
-def _trimmed(table: np.ndarray) -> np.ndarray:
-    """Trimmed means over the last axis: control's connection and operation, and the arm's extra of both."""
-    control_connection, arm_connection, control_operation, arm_operation = table
-    figures = np.stack(
-        [
-            control_connection,
-            arm_connection - control_connection,
-            control_operation,
-            arm_operation - control_operation,
-        ]
-    )
-    cut = max(1, int(TRIMMED * figures.shape[-1]))
-    kept = np.sort(figures, axis=-1)[..., cut:-cut] if figures.shape[-1] > 2 else figures
-    means: np.ndarray = kept.mean(axis=-1)
-    return means
+def _means(table: np.ndarray) -> np.ndarray:
+    """Over the last axis: control's connection and operation, and the arm's extra of both."""
+    control_connection, arm_connection, control_operation, arm_operation = table.mean(axis=-1)
+    extra_connection, extra_operation = arm_connection - control_connection, arm_operation - control_operation
+    return np.stack([control_connection, extra_connection, control_operation, extra_operation])
 
 
 def _needed(figures: np.ndarray, share: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """A share with its interval: one paired difference over another.
 
-The interval is Fieller's (1954), on the same trimmed means as every other interval of a run: all shares s for which the
+The interval is Fieller's (1954), on the same means as every other interval of a run: all shares s for which the
 interval of the rounds' `part - s * whole` holds 0. It needs no resampling, is as sound at six rounds as the effects
 are, and widens as the whole gets small.
 """

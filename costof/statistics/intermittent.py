@@ -1,9 +1,9 @@
 """Costs that come and go: slices of an arm that stand far above its others, more often than the control's do.
 
 A cost that hits one slice in ten moves the mean by a tenth of itself and widens its interval by more, so that it may
-stay unresolved however large it is. That it is there shows in how often: far outliers of the arm against its control are
-counted, and the twin's and the control's own beside them. Whatever the machine does hits all alike, so one that only
-the arm has is the arm's (Fisher's exact test, 1935).
+stay unresolved however large it is. That it is there shows in how often: far outliers of the arm against its control
+are counted, and the twin's and the control's own beside them. What the machine does hits all alike, so what only the
+arm has is the arm's (Fisher's exact test, 1935).
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ def resamples(rounds: int, seed: int) -> Numbers:
 
 def operations_needed(percentile: float) -> int:
     """Operations that an arm must have for the percentile to be told."""
-    return math.ceil(FEWEST_BEYOND / (1 - percentile / 100))
+    return math.ceil(round(FEWEST_BEYOND / (1 - percentile / 100), 6))
 
 
 def percentiles_of(values: Numbers, counts: Numbers, drawn: Numbers, percentiles: Sequence[float]) -> Percentiles:
-    """Of `counts[round, bucket]` operations at the buckets' `values`, in rising order, for the rounds that are drawn."""
+    """Of `counts[round, bucket]` operations at the buckets' `values`, rising, for the rounds that are drawn."""
     reached = np.cumsum(drawn @ counts, axis=1)
     wanted = np.ceil(np.asarray(percentiles)[None, :] / 100 * reached[:, -1:])
     places = np.array([np.searchsorted(row, want) for row, want in zip(reached, wanted, strict=True)])

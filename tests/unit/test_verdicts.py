@@ -112,6 +112,11 @@ def test_the_rounds_that_are_needed_are_enough_and_no_more(count: int, expected:
     assert found == pytest.approx(expected, abs=4)
 
 
+def test_too_few_rounds_need_an_unknown_number_more() -> None:
+    """With many comparisons the corrected interval of two rounds is wider than a float holds."""
+    assert rounds_needed(Contrast(mean_of([4.6, -4.6]), 2, MARGIN), 100) is None
+
+
 def test_nobody_is_told_to_wait_for_ever() -> None:
     assert rounds_needed(Contrast(Mean(1e-6, 0.1, 5), 6, None), 1) is None
     assert rounds_needed(Contrast(Mean(0.0, 0.0, 5), 6, MARGIN), 1) is None

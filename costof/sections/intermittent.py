@@ -1,0 +1,116 @@
+"""Costs that come and go: an arm some of whose slices stand far apart, more often than the control's do.
+
+Its mean is its cost to whoever uses it long; its usual round says nothing of what the others are, so the answer names
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from costof.analysis.figures import changes_of
+from costof.analysis.index import Index
+from costof.analysis.models import Core, Effect, Sentence
+from costof.analysis.run import Run
+from costof.analysis.section import Section, sentences
+from costof.document import format as fmt
+from costof.document.blocks import FILES, Block, Paragraph, Table
+from costof.model import Finite, Model
+from costof.statistics.effects import log_ratios
+from costof.statistics.intermittent import intermittent
+
+HEAD = ["metric", "arm", "slices apart", "times the others", "the control's slices apart"]
+METHOD = (
+    "A slice stands apart where it is more than five robust standard deviations above the arm's others, and by a tenth "
+    "at least. Whether the arm has more of them than the control and its twin is asked by Fisher's exact test."
+)
+
+
+class ComesAndGoes(Model):
+    metric: str
+    arm: str
+    slices: int = Field(description="Slices of the arm that stand far apart from its others.")
+    of: int
+    times: Finite = Field(description="How many times the others they took, or were slower by.")
+    usual: int = Field(description="Slices of control and twin that stand apart as far.")
+    usual_of: int
+
+
+class Intermittent(Model):
+    found: list[ComesAndGoes]
+
+
+class IntermittentSection(Section[None, Intermittent]):
+    name, title, order = "intermittent", "What comes and goes", 16
+    data = Intermittent
+
+    def compute(self, run: Run, core: Core, spec: None) -> Intermittent | None:
+        metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline]
+        found = [each for name in metrics for each in _of_metric(run, name, len(metrics) * len(run.plan.protected))]
+        return Intermittent(found=found) if found else None
+
+    def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
+        return sentences("caution", [_sentence(index, each) for each in data.found])
+
+    def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:
+        rows = [
+            [
+                index.metric_label(each.metric),
+                each.arm,
+                f"{each.slices} of {each.of}",
+                f"{fmt.number(each.times, 1)}{fmt.TIMES}",
+                f"{each.usual} of {each.usual_of}",
+            ]
+            for each in data.found
+        ]
+        yield Table.of(HEAD, rows, texts=(0, 1), media=FILES)
+        yield Paragraph(METHOD, "note", media=FILES)
+
+
+def _of_metric(run: Run, name: str, comparisons: int) -> Iterator[ComesAndGoes]:
+    sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
+    logs = {
+        change.arm.name: [sign * each for each in found]
+        for change in changes_of(run, name)
+        if (found := log_ratios(change.control, change.values)) is not None
+    }
+    twins = {control.name: logs.get(run.plan.twin_of(control).name) for control in run.plan.controls}
+    for arm in run.plan.protected:
+        twin = twins.get(arm.baseline or "")
+        if arm.name not in logs or twin is None:
+            continue
+        apart = intermittent(logs[arm.name], twin, comparisons)
+        if apart is not None:
+            yield ComesAndGoes(
+                metric=name,
+                arm=arm.name,
+                slices=apart.slices,
+                of=apart.of,
+                times=apart.times,
+                usual=apart.usual,
+                usual_of=apart.usual_of,
+            )
+
+
+def _sentence(index: Index, each: ComesAndGoes) -> str:
+    metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
+    arm = next(arm for arm in index.core.arms if arm.name == each.arm)
+    times = fmt.number(each.times, 1)
+    worse = (
+        f"was {times}{fmt.TIMES} that" if metric.better == "lower" else f"was lower by a factor of {times} than that"
+    )
+    text = (
+        f"The cost of {arm.label}{arm.at} comes and goes: '{metric.label}' {worse} of the others in {each.slices} of "
+        f"{each.of} slices (control and twin: in {each.usual} of {each.usual_of})."
+    )
+    return f"{text} {_both(effect)}" if effect else text
+
+
+def _both(effect: Effect) -> str:
+    mean, usual = (fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.usual))
+    return f"On average the difference is {mean}, in a usual round {usual}."
+
+
+SECTION = IntermittentSection()

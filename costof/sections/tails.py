@@ -1,0 +1,180 @@
+"""Tails: the slowest operations of each arm against the control's, which is what people are paged for.
+
+Of each headline latency p50, p95, p99 and p99.9 of all operations together, and how many times the control's each is,
+with an interval (`statistics/tails.py`). What the operations of a run cannot carry is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from pydantic import Field
+
+from costof.analysis.index import Index
+from costof.analysis.models import Core, Sentence
+from costof.analysis.run import Run
+from costof.analysis.section import Section, sentences
+from costof.document import format as fmt
+from costof.document.blocks import FILES, Block, Paragraph, Table
+from costof.document.format import Text
+from costof.ledger.samples import in_unit
+from costof.model import Finite, Model
+from costof.statistics.estimate import Estimate
+from costof.statistics.histogram import counted
+from costof.statistics.tails import (
+    FEWEST_BEYOND,
+    FEWEST_ROUNDS,
+    Percentiles,
+    operations_needed,
+    percentiles_of,
+    ratios,
+    resamples,
+)
+from costof.study.arms import PlannedArm
+from costof.study.schema import Metric
+
+PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+HEAD = ["metric", "arm", "percentile", "control", "arm's", "relative"]
+METHOD = (
+    "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole rounds. A "
+    f"percentile is told where at least {FEWEST_BEYOND} operations of both arms lie beyond it."
+)
+
+
+class Tail(Model):
+    metric: str
+    arm: str
+    percentile: Finite
+    control_value: Finite
+    value: Finite
+    ratio: Estimate = Field(description="Arm over control.")
+
+
+class Untold(Model):
+    """The first percentile that the operations of a metric and arm cannot carry."""
+
+    metric: str
+    arm: str
+    percentile: Finite
+    operations: int
+    needed: int
+
+
+class Tails(Model):
+    found: list[Tail]
+    untold: list[Untold]
+
+
+class TailsSection(Section[None, Tails]):
+    name, title, order = "tails", "The slowest operations", 25
+    data = Tails
+
+    def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
+        found: list[Tail] = []
+        untold: list[Untold] = []
+        for name, metric in run.plan.study.metrics.items():
+            if metric.headline and not metric.of_slice:
+                told, left = _of_metric(run, name, metric)
+                found, untold = found + told, untold + left
+        return Tails(found=found, untold=untold) if found else None
+
+    def answer(self, index: Index, data: Tails) -> list[Sentence]:
+        return sentences(
+            "detail", [_sentence(index, each) for each in data.found if _is_worse_than_the_mean(index, each)]
+        )
+
+    def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
+        yield Table.of(HEAD, [_row(index, each) for each in data.found], texts=(0, 1, 2), media=FILES)
+        if data.untold:
+            yield Paragraph(" ".join(_untold(index, each) for each in data.untold), "note", media=FILES)
+        yield Paragraph(METHOD, "note", media=FILES)
+
+
+def _of_metric(run: Run, name: str, metric: Metric) -> tuple[list[Tail], list[Untold]]:
+    rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
+    if len(rounds) < FEWEST_ROUNDS:
+        return [], []
+    drawn, found, untold = resamples(len(rounds), run.plan.seed), [], []
+    measured = {arm.name: _measured(run, metric, arm, rounds, drawn) for arm in run.plan.arms}
+    for arm in run.plan.protected:
+        of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")
+        if of_arm is None or of_control is None:
+            continue
+        operations, arms = of_arm
+        fewest = min(operations, of_control[0])
+        told = [place for place, each in enumerate(PERCENTILES) if fewest >= operations_needed(each)]
+        if len(told) < len(PERCENTILES):
+            percentile = PERCENTILES[len(told)]
+            needed = operations_needed(percentile)
+            untold.append(Untold(metric=name, arm=arm.name, percentile=percentile, operations=fewest, needed=needed))
+        workers = run.plan.workers(metric.workload, arm)
+        for place, ratio in zip(told, ratios(of_control[1], arms, len(rounds)), strict=False):
+            control_value, value = (
+                in_unit(metric, float(each.measured[place]), workers) for each in (of_control[1], arms)
+            )
+            found.append(
+                Tail(
+                    metric=name,
+                    arm=arm.name,
+                    percentile=PERCENTILES[place],
+                    control_value=control_value,
+                    value=value,
+                    ratio=ratio,
+                )
+            )
+    return found, untold
+
+
+def _measured(
+    run: Run, metric: Metric, arm: PlannedArm, rounds: list[int], drawn: np.ndarray
+) -> tuple[int, Percentiles] | None:
+    """How many operations an arm has, and their percentiles; None where it has none."""
+    of_round: dict[int, list[str]] = {number: [] for number in rounds}
+    for piece in run.of(metric.workload, arm.name):
+        if (phase := piece.answer.phases.get(metric.phase)) is not None:
+            of_round[piece.round].append(phase.histogram)
+    if not any(of_round.values()):
+        return None
+    values, counts = counted(of_round.values())
+    return int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES)
+
+
+def _is_worse_than_the_mean(index: Index, tail: Tail) -> bool:
+    """A tail that loses more than the mean does is a finding of its own."""
+    effect = index.effect(tail.metric, tail.arm)
+    mean = effect.ratio if effect else None
+    return tail.percentile > PERCENTILES[0] and mean is not None and tail.ratio.low > max(mean.high, 1.0)
+
+
+def _sentence(index: Index, tail: Tail) -> str:
+    arm = next(arm for arm in index.core.arms if arm.name == tail.arm)
+    metric = index.metrics[tail.metric]
+    value = fmt.with_unit(fmt.number(tail.value), metric.unit)
+    return (
+        f"The {_name(tail.percentile)} of '{metric.label}' is {value} with {arm.label}{arm.at}, "
+        f"{fmt.relative(tail.ratio)} against its control: more than the mean loses."
+    )
+
+
+def _untold(index: Index, each: Untold) -> str:
+    return (
+        f"{_name(each.percentile)} of {each.metric} on {each.arm} would need {each.needed:,} operations; there are "
+        f"{each.operations:,}."
+    )
+
+
+def _row(index: Index, tail: Tail) -> list[str | Text]:
+    metric = index.metrics[tail.metric]
+    views = {each.view for each in index.headline_metrics}
+    label = fmt.titled(f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label, metric.unit)
+    values = (fmt.number(each) for each in (tail.control_value, tail.value))
+    return [label, tail.arm, _name(tail.percentile), *values, fmt.relative(tail.ratio)]
+
+
+def _name(percentile: float) -> str:
+    """'p99', 'p99.9'."""
+    return f"p{percentile:g}"
+
+
+SECTION = TailsSection()
