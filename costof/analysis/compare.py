@@ -1,4 +1,9 @@
-"""Two runs of one study: did a cost change?"""
+"""Two runs of one study: did a cost change?
+
+Costs are compared as ratios, each arm over its own run's control: on another machine, or in another hour, everything
+may be slower, and the cost is the same. The change of the ratio is judged as an effect is, with the uncertainty of both
+runs, corrected for how many there are, and must exceed what the twins of both runs differ by.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +12,67 @@ from dataclasses import dataclass
 
 from costof.analysis.models import Core, Effect
 from costof.errors import CostofError, Problem
-from costof.statistics.estimate import Estimate
+from costof.statistics.effects import CONFIDENCE, Mean, half_width, t_quantile
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.verdicts import Contrast, verdicts
 
 
 @dataclass(frozen=True)
 class Change:
-    """One effect in both runs. `change` is the second run's difference minus the first's, in the metric's unit."""
+    """One effect in both runs, as ratios. `change` is the second over the first: above 1 the ratio has risen."""
 
     metric: str
-    unit: str
     arm: str
+    margin: float
     first: Estimate
     second: Estimate
     change: Estimate
-
-    @property
-    def changed(self) -> bool:
-        """Zero lies outside the 95 % interval of the change."""
-        return self.change.low > 0 or self.change.high < 0
+    verdict: Verdict
 
 
 def compare_runs(first: Core, second: Core) -> list[Change]:
-    """Every effect that both runs have. Raises `NOT_A_RUN` when they asked different studies."""
+    """Every effect that both runs have as a ratio. Raises `NOT_A_RUN` when they asked different studies."""
     if first.study != second.study:
         detail = f"it asked {second.study}, and {first.run} asked {first.study}"
         raise CostofError(Problem.NOT_A_RUN, path=second.run, detail=detail)
     of_second = {(effect.metric, effect.arm): effect for effect in second.effects}
-    return [
-        _change(effect, of_second[effect.metric, effect.arm])
-        for effect in first.effects
-        if (effect.metric, effect.arm) in of_second
+    both = [(a, b) for a in first.effects if (b := of_second.get((a.metric, a.arm))) and a.ratio and b.ratio]
+    contrasts = [_contrast(first, second, a, b) for a, b in both]
+    found = verdicts(contrasts)
+    return [_change(a, b, contrast, verdict) for (a, b), contrast, verdict in zip(both, contrasts, found, strict=True)]
+
+
+def _contrast(first: Core, second: Core, a: Effect, b: Effect) -> Contrast:
+    metric = next(metric for metric in first.metrics if metric.name == a.metric)
+    noise = math.hypot(_noise(first, a), _noise(second, b))
+    rounds = min(a.rounds, b.rounds)
+    return Contrast(_mean(a, b), rounds, metric.margin, noise, metric.headline, metric.better)
+
+
+def _mean(a: Effect, b: Effect) -> Mean:
+    """The change's logarithm: two independent runs, with Welch's degrees of freedom (1947)."""
+    assert a.ratio is not None
+    assert b.ratio is not None
+    errors = [
+        half_width(ratio) / t_quantile(ratio.rounds - 1, CONFIDENCE) if ratio.high > ratio.low else 0.0
+        for ratio in (a.ratio, b.ratio)
     ]
+    parts = [error**4 / (ratio.rounds - 1) for error, ratio in zip(errors, (a.ratio, b.ratio), strict=True)]
+    error = math.hypot(*errors)
+    freedom = error**4 / sum(parts) if sum(parts) else min(a.rounds, b.rounds) - 1
+    return Mean(math.log(b.ratio.value / a.ratio.value), error, freedom)
 
 
-def _change(first: Effect, second: Effect) -> Change:
-    a, b = first.difference, second.difference
-    value = b.value - a.value
-    # Two runs are independent, so their half-intervals add in squares.
-    half = math.hypot((a.high - a.low) / 2, (b.high - b.low) / 2)
-    change = Estimate(value=value, low=value - half, high=value + half, rounds=min(a.rounds, b.rounds))
-    return Change(first.metric, first.unit, first.arm, a, b, change)
+def _noise(core: Core, effect: Effect) -> float:
+    """What the control's twin may differ from it by in the metric, in the effect's own setting."""
+    context = next(arm.context for arm in core.arms if arm.name == effect.arm)
+    floors = (floor for floor in core.noise_floor if (floor.metric, floor.context) == (effect.metric, context))
+    return max((floor.relative for floor in floors), default=0.0)
+
+
+def _change(a: Effect, b: Effect, contrast: Contrast, verdict: Verdict) -> Change:
+    assert a.ratio is not None
+    assert b.ratio is not None
+    change = contrast.change.estimate(contrast.rounds).through(math.exp)
+    assert contrast.margin is not None
+    return Change(a.metric, a.arm, contrast.margin, a.ratio, b.ratio, change, verdict)

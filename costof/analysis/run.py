@@ -62,7 +62,8 @@ class Run:
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """The rounds' pairs of an arm and its control, where they can be compared at all."""
         measured = self.plan.study.metrics[metric].workload
-        if arm.baseline is None or not self.of(measured, arm.baseline):
+        # A control without the phase spends nothing on it; one that never succeeded says nothing.
+        if arm.baseline is None or not any(piece.answer.operations for piece in self.of(measured, arm.baseline)):
             return None
         control, values = self.samples.pairs(metric, arm.baseline, arm.name)
         return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None

@@ -12,6 +12,9 @@ from costof.analysis.compare import Change, compare_runs
 from costof.document import format as fmt
 from costof.ledger.ledger import Ledger
 from costof.report import analyse
+from costof.statistics.estimate import Verdict
+
+HEAD = ("arm", "metric", "first", "second", "change", "")
 
 
 @click.command()
@@ -24,20 +27,27 @@ def compare(first: Path, second: Path) -> None:
 
 
 def render_comparison(changes: list[Change], console: Console) -> None:
-    """A row for each effect that both runs have, and in words whether it changed."""
+    """A row for each effect that both runs have, relative to each run's control, and in words whether it changed."""
     if not changes:
         console.print("The two runs have no effect in common.")
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("arm", "metric", "first", "second", "change", ""):
+    for heading in HEAD:
         table.add_column(heading, justify="left" if heading in ("arm", "metric", "") else "right")
     for change in changes:
-        table.add_row(
-            change.arm,
-            change.metric,
-            fmt.absolute(change.first, change.unit, signed=True).value,
-            fmt.absolute(change.second, change.unit, signed=True).value,
-            str(fmt.absolute(change.change, change.unit, signed=True)),
-            "changed" if change.changed else "no change seen",
-        )
+        first, second = (fmt.relative(each).value for each in (change.first, change.second))
+        words = verdict_words(change)
+        table.add_row(change.arm, change.metric, first, second, str(fmt.relative(change.change)), words)
     console.print(table)
+
+
+def verdict_words(change: Change) -> str:
+    """What became of the cost."""
+    margin = fmt.share(change.margin)
+    return {
+        Verdict.COSTS: "costs more",
+        Verdict.SAVES: "costs less",
+        Verdict.NO_DIFFERENCE: f"no change above {margin}",
+        Verdict.NO_COST: f"costs no more than {margin} more",
+        Verdict.UNRESOLVED: "no change seen",
+    }[change.verdict]

@@ -53,15 +53,9 @@ def run(
 ) -> None:
     """Ask STUDY: measure, and report what the protection costs."""
     if resume is not None:
-        given = {
-            "the study": study,
-            "--set": settings,
-            "--budget": budget,
-            "--precision": precision,
-            "--rounds": rounds,
-        }
+        given = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
         ledger, before = _reopen(resume, [name for name, value in given.items() if value])
-        plan = ledger.plan()
+        plan = ledger.plan().with_budget(budget)
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:

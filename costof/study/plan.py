@@ -68,6 +68,14 @@ class Plan(Model):
             return f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}"
         return f"{self.records:,} records" if self.records else ""
 
+    def with_budget(self, text: str | None) -> Plan:
+        """With another budget in all, where one is said. Raises `RESUME_DIFFERS` where the plan has none."""
+        if text is None:
+            return self
+        if self.budget_seconds is None:
+            raise CostofError(Problem.RESUME_DIFFERS, options="--budget")
+        return self.model_copy(update={"budget_seconds": parse_duration(text)})
+
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
 

@@ -118,7 +118,9 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
     """Round trips over the link and bytes, for each operation."""
     metric = run.plan.study.metrics[operation.metric]
-    phases = [piece.answer.phases[metric.phase] for piece in run.of(metric.workload, arm.name)]
+    # A slice in which nothing succeeded has no phases, and no part in the figures.
+    answers = (piece.answer for piece in run.of(metric.workload, arm.name))
+    phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     count = sum(phase.count for phase in phases)
     trips = sum(phase.round_trips or 0 for phase in phases) / count
     moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count

@@ -1,0 +1,52 @@
+"""Two runs of one study, whose truths are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costof.analysis.compare import Change, compare_runs
+from costof.errors import CostofError, Problem
+from costof.report import analyse
+from costof.report.result import Result
+from costof.statistics.estimate import Verdict
+from tests.fake_run import Truth, fake_run
+from tests.noise import Noise
+from tests.support.small_plans import plan_of
+
+STUDY, HEADLINE = "mongodb-tls", "wire.connect_and_first_query"
+
+
+def run_of(folder: Path, cost: float, seed: int, study: str = STUDY, speed: float = 1.0) -> Result:
+    arms = {"plain": speed, "plain-twin": speed, "tls": cost * speed}
+    truth = Truth({("wire_connect", arm): times for arm, times in arms.items()})
+    return analyse(fake_run(folder / f"{study}-{seed}", plan_of(study), truth, rounds=12, noise=Noise(0.02), seed=seed))
+
+
+def change_of(changes: list[Change]) -> Change:
+    return next(change for change in changes if change.metric == HEADLINE)
+
+
+def test_the_same_cost_on_a_slower_machine_is_no_change(tmp_path: Path) -> None:
+    """Compared in milliseconds, a third of all costs had changed."""
+    called = 0
+    for seed in range(0, 16, 2):
+        first, second = run_of(tmp_path, 1.5, seed), run_of(tmp_path, 1.5, seed + 1, speed=1.05)
+        changes = compare_runs(first, second)
+        called += any(change.verdict in (Verdict.COSTS, Verdict.SAVES) for change in changes)
+    assert called <= 1
+
+
+def test_a_cost_that_grew_is_said_to_have(tmp_path: Path) -> None:
+    grown = change_of(compare_runs(run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)))
+    assert grown.verdict is Verdict.COSTS
+    assert grown.change.low <= 1.25 <= grown.change.high
+    shrunk = change_of(compare_runs(run_of(tmp_path, 1.5, 3), run_of(tmp_path, 1.2, 4)))
+    assert shrunk.verdict is Verdict.SAVES
+
+
+def test_runs_of_two_studies_have_nothing_to_compare(tmp_path: Path) -> None:
+    with pytest.raises(CostofError) as refused:
+        compare_runs(run_of(tmp_path, 1.0, 1), run_of(tmp_path, 1.0, 2, study="mysql-transport"))
+    assert refused.value.problem is Problem.NOT_A_RUN

@@ -1,0 +1,156 @@
+"""What a mean alone would hide, each in a run whose truth is known: failures, costs that come and go, tails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from costof.report import analyse, render_markdown
+from costof.report.result import Result
+from costof.sections.failures import Failures
+from costof.sections.intermittent import Intermittent
+from costof.sections.tails import Tails
+from costof.statistics.estimate import Verdict
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, Truth, error_of, fake_run, phase_of
+from tests.noise import Chance, Noise
+from tests.support.small_plans import plan_of
+
+STUDY, QUERY = "mongodb-tls", "wire.reused_query"
+
+
+class Failing(Truth):
+    """Of the named arms' queries, this share fails, in every slice or in the last ones altogether."""
+
+    def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
+        super().__init__()
+        self._arms, self._share, self._wholly, self._slices = arms, share, wholly, 0
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query" or arm.name not in self._arms:
+            return found
+        self._slices += 1
+        if self._wholly and self._slices % 4 == 0:
+            errors = [error_of("connection_closed", "reset by peer", found.operations)]
+            return replace(found, operations=0, phases={}, errors=errors)
+        failed = round(found.operations * self._share)
+        return replace(found, errors=[error_of("timeout", "no answer within 10 s", failed)] if failed else [])
+
+
+class Stalling(Truth):
+    """TLS takes so many times as long in one of ten slices of queries."""
+
+    def __init__(self, times: float) -> None:
+        super().__init__()
+        self._times, self._slices = times, 0
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        if (workload, arm.name) == ("wire_query", "tls"):
+            self._slices += 1
+            if self._slices % 10 == 0:
+                chance = replace(chance, times=chance.times * self._times)
+        return super().slice(plan, workload, arm, chance)
+
+
+class LongTail(Truth):
+    """TLS's queries scatter four times as wide around the same mean."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        spread = 0.8 if arm.name == "tls" else 0.2
+        if workload != "wire_query":
+            return found
+        return replace(found, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
+
+
+def result_of(folder: Path, truth: Truth, rounds: int = 12) -> Result:
+    return analyse(fake_run(folder / "run", plan_of(STUDY), truth, rounds=rounds, noise=Noise(0.02)))
+
+
+def cautions(result: Result) -> str:
+    return " ".join(sentence.text for sentence in result.answer if sentence.kind == "caution")
+
+
+def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer(tmp_path: Path) -> None:
+    result = result_of(tmp_path, Failing({"tls"}, 0.5))
+    failures = result.sections.failures  # type: ignore[attr-defined]
+    assert isinstance(failures, Failures)
+    found = {each.arm: each for each in failures.found}
+    assert found.keys() == {"plain", "plain-twin", "tls"}
+    assert found["tls"].share == pytest.approx(1 / 3)
+    assert found["tls"].differs
+    assert not found["plain-twin"].differs
+    assert "33\N{NO-BREAK SPACE}% of the operations of 'wire_query' failed with TLS" in cautions(result)
+    assert "percentage points more than with its control" in cautions(result)
+    assert "Failures" in render_markdown(result)
+
+
+def test_what_all_arms_fail_alike_is_said_without_a_difference(tmp_path: Path) -> None:
+    text = cautions(result_of(tmp_path, Failing({"plain", "plain-twin", "tls"}, 0.05)))
+    assert text.count("of the operations of 'wire_query' failed with") == 3
+    assert "percentage points" not in text
+
+
+def test_slices_without_a_success_end_no_analysis(tmp_path: Path) -> None:
+    """One of them was a traceback of the cost model."""
+    result = result_of(tmp_path, Failing({"tls"}, wholly=True))
+    assert "failed with TLS" in cautions(result)
+    effect = next(each for each in result.effects if (each.metric, each.arm) == (QUERY, "tls"))
+    assert effect.rounds < result.rounds
+    assert render_markdown(result)
+
+
+class NeverPlain(Truth):
+    """The control fails every query."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query" or not arm.name.startswith("plain"):
+            return found
+        return replace(found, operations=0, phases={}, errors=[error_of("refused", "no", found.operations)])
+
+
+def test_a_control_that_always_fails_is_no_base(tmp_path: Path) -> None:
+    """It counted as 0, and every arm as an endless gain over it."""
+    result = result_of(tmp_path, NeverPlain())
+    assert not [effect for effect in result.effects if effect.metric == QUERY]
+    assert "100\N{NO-BREAK SPACE}% of the operations of 'wire_query' failed with" in cautions(result)
+
+
+def test_no_failures_no_section(tmp_path: Path) -> None:
+    result = result_of(tmp_path, Truth())
+    assert result.sections.failures is None  # type: ignore[attr-defined]
+    assert result.sections.intermittent is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("times", [2.0, 50.0])
+def test_a_cost_that_comes_and_goes_is_named_and_never_called_none(tmp_path: Path, times: float) -> None:
+    """The trimmed mean called it no cost in three of four runs."""
+    result = result_of(tmp_path, Stalling(times), rounds=60)
+    effect = next(each for each in result.effects if (each.metric, each.arm) == (QUERY, "tls"))
+    assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)
+    assert effect.difference.value == pytest.approx((times - 1) / 10, rel=0.1)
+    assert effect.usual.high < 0.05
+    found = result.sections.intermittent  # type: ignore[attr-defined]
+    assert isinstance(found, Intermittent)
+    (each,) = [each for each in found.found if each.metric == QUERY]
+    assert (each.arm, each.slices, each.of, each.usual) == ("tls", 6, 60, 0)
+    assert each.times == pytest.approx(times, rel=0.1)
+    assert "comes and goes" in cautions(result)
+
+
+def test_a_tail_is_told_beside_a_mean_that_knows_nothing_of_it(tmp_path: Path) -> None:
+    result = result_of(tmp_path, LongTail(), rounds=30)
+    tails = result.sections.tails  # type: ignore[attr-defined]
+    assert isinstance(tails, Tails)
+    of_query = {each.percentile: each for each in tails.found if (each.metric, each.arm) == (QUERY, "tls")}
+    assert of_query.keys() == {50.0, 95.0, 99.0}
+    assert of_query[50.0].ratio.high < 1
+    assert of_query[99.0].ratio.low > 1.5
+    assert [each.percentile for each in tails.untold if each.metric == QUERY] == [99.9]
+    words = " ".join(sentence.text for sentence in result.answer if sentence.kind == "detail")
+    assert "The p99 of 'reused query'" in words
