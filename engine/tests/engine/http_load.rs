@@ -45,6 +45,18 @@ fn operations_begin_no_earlier_than_scheduled_on_all_threads_together() {
 }
 
 #[test]
+fn what_has_no_end_when_its_slice_is_closed_is_counted_as_abandoned() {
+    let never = Says::After(Duration::from_secs(3600), OK);
+    let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), never]));
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server.address, &plain(), &json!([{"name": "r", "kind": "request", "workers": 3}])));
+    let slice = engine.slice("arm", "r", 100, 0.01);
+    assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
+    let [error] = slice["errors"].as_array().unwrap().as_slice() else { panic!("{slice}") };
+    assert_eq!((&error["class"], &error["count"]), (&json!("abandoned"), &json!(3)));
+}
+
+#[test]
 fn random_arrivals_are_followed() {
     let server = Http::start(Says::Bytes(OK));
     let mut engine = Engine::start();

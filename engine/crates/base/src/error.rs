@@ -16,6 +16,8 @@ pub enum Class {
     Unreachable,
     /// No answer within the plan's `operation_timeout_ms`.
     Timeout,
+    /// An operation without an end by the time that its slice had to be closed.
+    Abandoned,
     /// The connection was reset.
     Reset,
     /// The server closed the connection.

@@ -72,6 +72,12 @@ impl Recorder {
         let mut operation = Span::none(Phase::Operation);
         let (mut connected, mut processed, mut steps) = (false, false, 0);
         for span in timeline.spans() {
+            if span.phase == Phase::Operation {
+                // It is all there is of its operation, but for the delay before it.
+                operation += *span;
+                steps = 1;
+                continue;
+            }
             self.add(span);
             if span.phase.is_in_connect() {
                 connect += *span;
@@ -278,6 +284,20 @@ mod tests {
         let whole = phases["tcp"].sum_ns + phases["first_operation"].sum_ns;
         assert_eq!(phases["connect_and_first_operation"].sum_ns, whole);
         assert!(!phases.contains_key("request"));
+    }
+
+    #[test]
+    fn a_delay_is_in_the_operation_that_it_delays() {
+        let mut recorder = Recorder::default();
+        let mut timeline = Timeline::default();
+        timeline.schedule(clock::now() - 1_000_000_000);
+        timeline.start(Traffic::default());
+        timeline.end_phase(Phase::Operation, Traffic::default());
+        recorder.record(&timeline);
+        let phases = recorder.answer();
+        assert!(phases["operation"].sum_ns >= 1_000_000_000);
+        assert_eq!((phases["operation"].count, phases["delay"].count), (1, 1));
+        assert!(!phases.contains_key("read_modify_write"));
     }
 
     #[test]

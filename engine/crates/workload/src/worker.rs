@@ -9,7 +9,7 @@ use record::{Evidence, Timeline};
 use std::rc::Rc;
 
 /// An operation that is under way when its slice closes may still end, within this time, and is counted: leaving it
-/// out would favour short ones. What takes longer is abandoned and counted nowhere.
+/// out would favour short ones. What takes longer is abandoned: an error of a class of its own, with its age.
 const GRACE_NS: u64 = 1_000_000_000;
 /// After a failure a worker waits, twice as long after each further one: a dead server must not make it spin.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
@@ -59,7 +59,9 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, eviden
                 now = timeline.at();
                 pause = FIRST_PAUSE_NS;
             }
-            Err(failure) if failure.class == Class::Timeout && last_call < times_out_at => return,
+            Err(failure) if failure.class == Class::Timeout && last_call < times_out_at => {
+                return fail(slot, abandoned(clock::now() - now));
+            }
             Err(failure) => {
                 fail(slot, failure);
                 slot.reactor.sleep_until((clock::now() + pause).min(window.closes_at())).await;
@@ -89,6 +91,11 @@ async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Op
         now = clock::now();
     }
     (now < closes_at).then_some(now)
+}
+
+fn abandoned(age_ns: u64) -> Failure {
+    let age = age_ns as f64 / 1e9;
+    Failure::new(Class::Abandoned, format!("no answer after {age:.1} s, when its slice had to be closed"))
 }
 
 fn fail(slot: &Slot, failure: Failure) {
