@@ -139,7 +139,7 @@ def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
         seconds_per_1000={name: used * 1000 / operations for name, used in seconds.items()},
         busiest=role if seconds[role] > NEAR_ONE_CORE * elapsed else None,
         throttled=_throttled(pieces, elapsed),
-        steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * cores_of(run))),
+        steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * run.cores)),
     )
 
 
@@ -150,8 +150,3 @@ def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
         for role, throttled in piece.server_throttled_seconds.items():
             seconds[role] = seconds.get(role, 0.0) + throttled
     return {role: min(1.0, held / elapsed) for role, held in seconds.items()}
-
-
-def cores_of(run: Run) -> int:
-    """The machine's cores, as it said at the start."""
-    return int(run.environment.facts.get("cores", 1)) if run.environment else 1

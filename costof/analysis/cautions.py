@@ -12,6 +12,8 @@ from costof.statistics.estimate import Verdict
 from costof.statistics.verdicts import verdicts
 
 STEAL_WORTH_A_WORD = 0.02
+#: Of the machine's time in the median round: less is the kernel's own and the lab's small helpers.
+NEIGHBOURS_WORTH_A_WORD = 0.10
 FALSE_ALARMS = 0.01
 
 
@@ -53,6 +55,11 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     differing = _twin_differs(run)
     if differing:
         texts.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))
+    disturbed = run.disturbances
+    if disturbed.discarded:
+        texts.append(Caution.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
+    if disturbed.usual > NEIGHBOURS_WORTH_A_WORD:
+        texts.append(Caution.NEIGHBOURS.text(share=disturbed.usual))
     if run.end is not None and run.end.steal_share > STEAL_WORTH_A_WORD:
         texts.append(Caution.STEAL.text(share=run.end.steal_share))
     if effects and run.rounds < FEWEST_ROUNDS:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from costof.analysis.disturbance import NO_DISTURBANCES, Disturbances, disturbances
 from costof.lab.round_trips import LinkEvidence
 from costof.ledger.ledger import (
     CautionRecord,
@@ -38,14 +40,23 @@ class Run:
     lost: str | None = None
     lost_arms: dict[str, str] = field(default_factory=dict)
     end: EndRecord | None = None
+    disturbances: Disturbances = NO_DISTURBANCES
 
-    @property
+    @cached_property
     def counted(self) -> list[SliceRecord]:
         """Slices that are in the figures."""
-        return [piece for piece in self.slices if not piece.warm_up and piece.mismatch is None]
+        kept = (piece for piece in self.slices if not piece.warm_up and piece.mismatch is None)
+        return [piece for piece in kept if piece.round not in self.disturbances.discarded]
+
+    @cached_property
+    def _counted_of(self) -> dict[tuple[str, str], list[SliceRecord]]:
+        found: dict[tuple[str, str], list[SliceRecord]] = {}
+        for piece in self.counted:
+            found.setdefault((piece.workload, piece.answer.arm), []).append(piece)
+        return found
 
     def of(self, workload: str, arm: str) -> list[SliceRecord]:
-        return [p for p in self.counted if p.workload == workload and p.answer.arm == arm]
+        return self._counted_of.get((workload, arm), [])
 
     def refused(self, arm: PlannedArm) -> str | None:
         """Why the engine could not run the arm at all."""
@@ -89,6 +100,11 @@ class Run:
         return sum(piece.answer.elapsed_ns for piece in self.slices if not piece.warm_up) / 1e9
 
     @property
+    def cores(self) -> int:
+        """The machine's, as it said at the start."""
+        return int(self.environment.facts.get("cores", 1)) if self.environment else 1
+
+    @property
     def partial(self) -> str | None:
         if self.end is None:
             return "it was ended from outside"
@@ -122,6 +138,7 @@ def read_run(ledger: Ledger) -> Run:
                 run.lost_arms[arm] = record.detail
             case EndRecord():
                 run.end = record
+    run.disturbances = disturbances(run.slices, run.cores)
     for piece in run.counted:
         turn = Turn(piece.workload, piece.answer.arm)
         add_samples(run.plan, run.samples, piece.round, turn, piece.answer, servers_side(piece))

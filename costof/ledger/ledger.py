@@ -62,6 +62,8 @@ class SliceRecord(Model):
     server_facts: dict[str, str] = Field(default_factory=dict)
     server_counts: dict[str, int] = Field(default_factory=dict)
     steal_seconds: float = 0.0
+    foreign_cpu_seconds: float = Field(default=0.0, description="Of programs that have no part in the run.")
+    clock_jump_seconds: float = Field(default=0.0, description="What the time of day moved by beyond what passed.")
     mismatch: str | None = None
 
 

@@ -26,7 +26,7 @@ from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.awake import cores_awake
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
-from costof.run.machine import describe_machine, steal_seconds
+from costof.run.machine import describe_machine, read_machine
 from costof.run.schedule import enough, precision, turns_of_round
 from costof.services import Observation, Service, Stage
 from costof.study.arms import PlannedArm
@@ -83,7 +83,7 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     """
     if not plan.protected:
         raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
-    steal, started = steal_seconds(), time.monotonic()
+    steal, started = read_machine().steal, time.monotonic()
     state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger), before or Before())
     partial: str | None = None
     _caution_if_busy(ledger)
@@ -110,7 +110,7 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
         if state.slices == 0:
             raise
     finally:
-        share = (steal_seconds() - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
+        share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
         ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share)))
 
 
@@ -188,11 +188,14 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
         instruments.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
     observed = _observe(state, arm)
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
-    throttled_before, steal_before = state.service.throttled_seconds(), steal_seconds()
+    throttled_before, machine_before = state.service.throttled_seconds(), read_machine()
+    own_before = time.process_time()
     state.slices += 1
     answer = instruments.slice(state.slices, arm, turn.workload)
     cpu = _since(cpu_before, state.service.cpu_seconds())
-    throttled, steal = _since(throttled_before, state.service.throttled_seconds()), steal_seconds() - steal_before
+    machine = read_machine().since(machine_before)
+    known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
+    throttled = _since(throttled_before, state.service.throttled_seconds())
     moved = _read_counters(state, member).since(before)
     judgement = state.service.judge(arm, observed, _observe(state, arm), answer)
     workers = state.plan.workers(turn.workload, arm)
@@ -211,7 +214,9 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
             server_figures=judgement.figures,
             server_facts=judgement.facts,
             server_counts=judgement.counts,
-            steal_seconds=steal,
+            steal_seconds=machine.steal,
+            foreign_cpu_seconds=max(0.0, machine.busy - known),
+            clock_jump_seconds=machine.clock,
             mismatch=wrong,
         )
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +31,26 @@ def describe_machine(service: Description) -> dict[str, Any]:
     }
 
 
-def steal_seconds() -> float:
-    """CPU time the hypervisor took from this machine since it started (`steal`, the 8th figure of /proc/stat)."""
-    fields = _read("/proc/stat").split("\n", 1)[0].split()
-    return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0.0
+@dataclass(frozen=True)
+class Reading:
+    """What the machine has done since it started, in seconds of CPU time: `busy` for programs and the kernel, `steal`
+    that the hypervisor took. `clock`: how far the time of day is ahead of the time that has passed, seconds."""
+
+    busy: float
+    steal: float
+    clock: float
+
+    def since(self, earlier: Reading) -> Reading:
+        """What each has moved by."""
+        return Reading(self.busy - earlier.busy, self.steal - earlier.steal, self.clock - earlier.clock)
+
+
+def read_machine() -> Reading:
+    """Now. Figures of proc(5)'s stat, in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal."""
+    fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
+    tick = os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, irq, softirq, steal = (*fields, *[0] * 8)[:8]
+    return Reading((user + nice + system + irq + softirq) / tick, steal / tick, time.time() - time.monotonic())
 
 
 def _read(path: str) -> str:

@@ -36,8 +36,8 @@ def _method(index: Index) -> list[str]:
         "An effect is the mean of the rounds' paired differences (relative effects: of log ratios); its 95 % interval "
         "is taken over rounds, not over single operations, with variances that the arms of a metric lend each other.",
         "Verdicts are corrected for the number of effects that are judged (headline effects by Holm, the others by "
-        "Benjamini and Hochberg); the printed intervals are not. So a verdict can be “unresolved” although its interval "
-        "just leaves out zero.",
+        "Benjamini and Hochberg); the printed intervals are not. So a verdict can be “unresolved” although its "
+        "interval just leaves out zero.",
         "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one; "
         "“unresolved” means that this run cannot tell.",
     ]

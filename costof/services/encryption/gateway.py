@@ -6,7 +6,6 @@ A lab's server and a user's own have the same gateway before them, so both servi
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -46,10 +45,8 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# A transaction that is under way when its slice closes has so long to end, and is then abandoned
-# (engine/crates/workload/src/worker.rs).
-GRACE_SECONDS = 1.0
-# One answer a terminal may be unread then. The largest has 75 values: fifteen lines of an order with five columns each.
+# Of the answer that a terminal had not read when its transaction failed or was abandoned: at most fifteen lines of an
+# order with five columns each.
 MOST_VALUES_UNREAD = 75
 
 
@@ -110,9 +107,8 @@ class Position:
 
 @dataclass(frozen=True)
 class Seen:
-    """A reading of the gateway's counters for an arm, and when; no counters where the arm goes without one."""
+    """A reading of the gateway's counters for an arm; none where the arm goes without one."""
 
-    monotonic: float
     counters: GatewayListenerCounters | None
 
 
@@ -196,9 +192,9 @@ class GatewayFront(Resource):
     def observe(self, arm: PlannedArm) -> Seen:
         rules = Rules.of(arm)
         if rules.direct or self.ended() is not None:
-            return Seen(time.monotonic(), None)
+            return Seen(None)
         counted = self._process.counters().listeners[self._listeners[rules].address]
-        return Seen(time.monotonic(), counted)
+        return Seen(counted)
 
     def judge(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> Judgement:
         """Whether what the gateway encrypted is what the driver decrypted, and how much that was."""
@@ -206,7 +202,8 @@ class GatewayFront(Resource):
             return Judgement()
         moved = _moved(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        unread = self._may_be_unread(arm, before, after, answer)
+        # Values may have been sent and not read where a transaction failed or was abandoned, and nowhere else.
+        unread = sum(error.count for error in answer.errors) * MOST_VALUES_UNREAD
         return Judgement(
             mismatch=values_mismatch(Rules.of(arm), moved["values_encrypted"], decrypted, answer.operations, unread),
             counts={
@@ -217,17 +214,6 @@ class GatewayFront(Resource):
                 "bytes of ciphertext": moved["ciphertext_bytes"],
             },
         )
-
-    def _may_be_unread(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> int:
-        """Values that may have been sent and not read: none, unless a transaction failed or was abandoned.
-
-        One is abandoned when the slice's time and its grace are over, so never in a shorter slice.
-        """
-        sizes = (self._plan.size(name, arm).seconds for name in self._plan.study.workloads)
-        cut_off = after.monotonic - before.monotonic >= min(sizes) + GRACE_SECONDS
-        workers = max(self._plan.workers(name, arm) for name in self._plan.study.workloads)
-        broken = sum(error.count for error in answer.errors) + (workers if cut_off else 0)
-        return broken * MOST_VALUES_UNREAD
 
     def _listener(self, number: int, rules: Rules) -> GatewayListener:
         path = self._folder / f"rules-{rules.name}.toml"
