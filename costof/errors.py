@@ -162,8 +162,8 @@ class Caution(Enum):
     APP_CANNOT = "{arm} has no application view: {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
     ROUNDS_DISTURBED = (
-        "{discarded} of {rounds} rounds are in no figure: in these, other programs or the hypervisor took far more of this "
-        "machine's CPU than usual, or its clock jumped"
+        "{discarded} of {rounds} rounds are in no figure: other programs or the hypervisor took far more of this "
+        "machine's CPU in them than usual, or its clock jumped"
     )
     NEIGHBOURS = "other programs and the hypervisor had {share:.0%} of this machine's CPU time in the median round"
     STEAL = "the hypervisor took {share:.1%} of this machine's CPU time during the run; intervals are wider for it"

@@ -22,6 +22,7 @@ from costof.statistics.proportions import newcombe
 from costof.study.arms import PlannedArm
 
 HEAD = ["workload", "arm", "failed", "of", "more than the control"]
+TITLE = "Operations that failed"
 METHOD = (
     "The difference of two shares has Newcombe's interval (1998). Latencies and rates are those of the operations that "
     "succeeded."
@@ -46,9 +47,9 @@ class Failing(Model):
         return self.failed / self.of
 
     @property
-    def differs(self) -> bool:
-        """Whether it fails more, or less, than its control."""
-        return self.more_low is not None and self.more_high is not None and not self.more_low <= 0 <= self.more_high
+    def fails_more(self) -> bool:
+        """Than its control."""
+        return self.more_low is not None and self.more_low > 0
 
 
 class Failures(Model):
@@ -70,10 +71,13 @@ class FailuresSection(Section[None, Failures]):
         return Failures(found=found) if found else None
 
     def answer(self, index: Index, data: Failures) -> list[Sentence]:
-        return sentences("caution", [_sentence(index, each) for each in data.found if _is_worth_a_word(each)])
+        twins = {arm.name for arm in index.core.arms if arm.twin}
+        worth = [each for each in data.found if each.arm not in twins and _is_worth_a_word(each)]
+        return sentences("caution", [_sentence(index, each) for each in worth])
 
     def blocks(self, index: Index, data: Failures) -> Iterator[Block]:
-        yield Table.of(HEAD, map(_row, data.found), texts=(0, 1), media=FILES)
+        twins = {arm.name for arm in index.core.arms if arm.twin}
+        yield Table.of(HEAD, [_row(each) for each in data.found if each.arm not in twins], title=TITLE, texts=(0, 1))
         yield Paragraph(METHOD, "note", media=FILES)
 
 
@@ -94,20 +98,19 @@ def _failing(workload: str, arm: PlannedArm, counts: dict[str, tuple[int, int]])
 
 
 def _is_worth_a_word(each: Failing) -> bool:
-    return each.differs or each.share > WORTH_A_WORD
+    return each.fails_more or each.share > WORTH_A_WORD
 
 
 def _sentence(index: Index, each: Failing) -> str:
     arm = next(arm for arm in index.core.arms if arm.name == each.arm)
     failed = f"{fmt.percent(each.share)} of the operations of '{each.workload}' failed with {arm.label}{arm.at}"
-    more = f", {_more(each)} than with its control" if each.differs else ""
-    return f"{failed}{more}: its other figures are of the operations that succeeded."
-
-
-def _more(each: Failing) -> str:
-    assert each.more is not None
-    points = fmt.number(abs(each.more) * 100, fmt.significant_decimals(each.more * 100, 2))
-    return f"{points} percentage points {'more' if each.more > 0 else 'fewer'}"
+    if not each.fails_more or each.more is None:
+        return f"{failed}. Its other figures are of the operations that succeeded."
+    points = fmt.number(each.more * 100, fmt.significant_decimals(each.more * 100, 2))
+    return (
+        f"{failed}, {points} percentage points more than with its control. Its other figures are of the operations "
+        "that succeeded."
+    )
 
 
 def _row(each: Failing) -> list[str | Text]:

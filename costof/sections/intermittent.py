@@ -65,7 +65,7 @@ class IntermittentSection(Section[None, Intermittent]):
             ]
             for each in data.found
         ]
-        yield Table.of(HEAD, rows, texts=(0, 1), media=FILES)
+        yield Table.of(HEAD, rows, title=self.title, texts=(0, 1))
         yield Paragraph(METHOD, "note", media=FILES)
 
 

@@ -1,12 +1,13 @@
 """Tails: the slowest operations of each arm against the control's, which is what people are paged for.
 
-Of each headline latency p50, p95, p99 and p99.9 of all operations together, and how many times the control's each is,
+Of each headline latency: p50, p95, p99 and p99.9 of all operations together, and how many times the control's each is,
 with an interval (`statistics/tails.py`). What the operations of a run cannot carry is not told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +19,7 @@ from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.document.format import Text
-from costof.ledger.samples import in_unit
+from costof.ledger.samples import NS_PER_UNIT, in_unit
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import counted
@@ -66,70 +67,70 @@ class Tails(Model):
     untold: list[Untold]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """How many operations an arm has, and their percentiles."""
+
+    operations: int
+    percentiles: Percentiles
+
+
 class TailsSection(Section[None, Tails]):
     name, title, order = "tails", "The slowest operations", 25
     data = Tails
 
     def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
-        found: list[Tail] = []
-        untold: list[Untold] = []
-        for name, metric in run.plan.study.metrics.items():
-            if metric.headline and not metric.of_slice:
-                told, left = _of_metric(run, name, metric)
-                found, untold = found + told, untold + left
-        return Tails(found=found, untold=untold) if found else None
+        found = [
+            each
+            for name, metric in run.plan.study.metrics.items()
+            if metric.headline and not metric.of_slice and metric.unit in NS_PER_UNIT
+            for each in _of_metric(run, name, metric)
+        ]
+        tails, untold = ([each for each in found if isinstance(each, kind)] for kind in (Tail, Untold))
+        return Tails(found=tails, untold=untold) if tails else None
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
-        return sentences(
-            "detail", [_sentence(index, each) for each in data.found if _is_worse_than_the_mean(index, each)]
-        )
+        farthest = {(each.metric, each.arm): each for each in data.found}
+        worse = [each for each in farthest.values() if _is_worse_than_the_mean(index, each)]
+        return sentences("detail", [_sentence(index, each) for each in worse])
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
-        yield Table.of(HEAD, [_row(index, each) for each in data.found], texts=(0, 1, 2), media=FILES)
+        rows = [_row(index, each) for each in data.found if each.metric in index.metrics]
+        yield Table.of(HEAD, rows, title="Of all operations together", texts=(0, 1, 2))
         if data.untold:
             yield Paragraph(" ".join(_untold(index, each) for each in data.untold), "note", media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
 
 
-def _of_metric(run: Run, name: str, metric: Metric) -> tuple[list[Tail], list[Untold]]:
+def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
     rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
     if len(rounds) < FEWEST_ROUNDS:
-        return [], []
-    drawn, found, untold = resamples(len(rounds), run.plan.seed), [], []
+        return
+    drawn = resamples(len(rounds), run.plan.seed)
     measured = {arm.name: _measured(run, metric, arm, rounds, drawn) for arm in run.plan.arms}
     for arm in run.plan.protected:
         of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")
-        if of_arm is None or of_control is None:
-            continue
-        operations, arms = of_arm
-        fewest = min(operations, of_control[0])
-        told = [place for place, each in enumerate(PERCENTILES) if fewest >= operations_needed(each)]
-        if len(told) < len(PERCENTILES):
-            percentile = PERCENTILES[len(told)]
-            needed = operations_needed(percentile)
-            untold.append(Untold(metric=name, arm=arm.name, percentile=percentile, operations=fewest, needed=needed))
-        workers = run.plan.workers(metric.workload, arm)
-        for place, ratio in zip(told, ratios(of_control[1], arms, len(rounds)), strict=False):
-            control_value, value = (
-                in_unit(metric, float(each.measured[place]), workers) for each in (of_control[1], arms)
-            )
-            found.append(
-                Tail(
-                    metric=name,
-                    arm=arm.name,
-                    percentile=PERCENTILES[place],
-                    control_value=control_value,
-                    value=value,
-                    ratio=ratio,
-                )
-            )
-    return found, untold
+        if of_arm is not None and of_control is not None:
+            yield from _of_arm(name, metric, arm.name, of_control, of_arm, len(rounds))
 
 
-def _measured(
-    run: Run, metric: Metric, arm: PlannedArm, rounds: list[int], drawn: np.ndarray
-) -> tuple[int, Percentiles] | None:
-    """How many operations an arm has, and their percentiles; None where it has none."""
+def _of_arm(
+    name: str, metric: Metric, arm: str, control: Measured, own: Measured, rounds: int
+) -> Iterator[Tail | Untold]:
+    """The percentiles that the operations of both can carry, and the first that they cannot."""
+    for place, ratio in enumerate(ratios(control.percentiles, own.percentiles, rounds)):
+        percentile, operations = PERCENTILES[place], min(control.operations, own.operations)
+        needed = operations_needed(percentile)
+        if operations < needed:
+            yield Untold(metric=name, arm=arm, percentile=percentile, operations=operations, needed=needed)
+            return
+        both = (control.percentiles.measured[place], own.percentiles.measured[place])
+        before, after = (in_unit(metric, float(each), workers=1) for each in both)
+        yield Tail(metric=name, arm=arm, percentile=percentile, control_value=before, value=after, ratio=ratio)
+
+
+def _measured(run: Run, metric: Metric, arm: PlannedArm, rounds: list[int], drawn: np.ndarray) -> Measured | None:
+    """None where nothing of the arm was measured."""
     of_round: dict[int, list[str]] = {number: [] for number in rounds}
     for piece in run.of(metric.workload, arm.name):
         if (phase := piece.answer.phases.get(metric.phase)) is not None:
@@ -137,7 +138,7 @@ def _measured(
     if not any(of_round.values()):
         return None
     values, counts = counted(of_round.values())
-    return int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES)
+    return Measured(int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES))
 
 
 def _is_worse_than_the_mean(index: Index, tail: Tail) -> bool:

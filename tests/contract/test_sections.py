@@ -12,10 +12,15 @@ from costof.analysis.index import Index
 from costof.analysis.section import Section
 from costof.document.blocks import Block
 from costof.errors import CostofError, Problem
+from costof.report import analyse
 from costof.report.result import Result
 from costof.sections import check, every_section
 from costof.study.library import load_study, study_names
+from tests.fake_run import Truth, fake_run
+from tests.noise import Noise
 from tests.report.results import result_of
+from tests.support.small_plans import plan_of
+from tests.truths.misleading import Stalling
 
 
 def test_the_schema_is_that_of_the_result() -> None:
@@ -29,8 +34,17 @@ def test_sections_have_names_and_places_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("section", every_section(), ids=lambda section: section.name)
-def test_some_study_shows_it(section: Section[Any, Any]) -> None:
-    assert any(shown(section, result_of(study)) for study in study_names())
+def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) -> None:
+    assert any(shown(section, result) for result in [*map(result_of, study_names()), *unusual])
+
+
+@pytest.fixture(scope="module")
+def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """Of a run with costs that come and go, and of one with more noise than rounds."""
+    folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
+    intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
+    noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
+    return [analyse(intermittent), analyse(noisy)]
 
 
 def shown(section: Section[Any, Any], result: Result) -> list[Block]:

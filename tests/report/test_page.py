@@ -107,6 +107,7 @@ def test_other_peoples_words_are_escaped_everywhere() -> None:
 CHIPS = {
     Verdict.COSTS: ("costs", "costs"),
     Verdict.SAVES: ("saves", "saves"),
+    Verdict.NO_DIFFERENCE: ("none", "no difference above 5\N{NO-BREAK SPACE}%"),
     Verdict.NO_COST: ("none", "no cost above 5\N{NO-BREAK SPACE}%"),
     Verdict.UNRESOLVED: ("unresolved", "unresolved"),
 }

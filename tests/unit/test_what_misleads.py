@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,58 +12,12 @@ from costof.sections.failures import Failures
 from costof.sections.intermittent import Intermittent
 from costof.sections.tails import Tails
 from costof.statistics.estimate import Verdict
-from costof.study.arms import PlannedArm
-from costof.study.plan import Plan
-from tests.fake_run import Slice, Truth, error_of, fake_run, phase_of
-from tests.noise import Chance, Noise
+from tests.fake_run import Truth, fake_run
+from tests.noise import Noise
 from tests.support.small_plans import plan_of
+from tests.truths.misleading import Failing, LongTail, NeverPlain, Stalling
 
 STUDY, QUERY = "mongodb-tls", "wire.reused_query"
-
-
-class Failing(Truth):
-    """Of the named arms' queries, this share fails, in every slice or in the last ones altogether."""
-
-    def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
-        super().__init__()
-        self._arms, self._share, self._wholly, self._slices = arms, share, wholly, 0
-
-    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
-        if workload != "wire_query" or arm.name not in self._arms:
-            return found
-        self._slices += 1
-        if self._wholly and self._slices % 4 == 0:
-            errors = [error_of("connection_closed", "reset by peer", found.operations)]
-            return replace(found, operations=0, phases={}, errors=errors)
-        failed = round(found.operations * self._share)
-        return replace(found, errors=[error_of("timeout", "no answer within 10 s", failed)] if failed else [])
-
-
-class Stalling(Truth):
-    """TLS takes so many times as long in one of ten slices of queries."""
-
-    def __init__(self, times: float) -> None:
-        super().__init__()
-        self._times, self._slices = times, 0
-
-    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        if (workload, arm.name) == ("wire_query", "tls"):
-            self._slices += 1
-            if self._slices % 10 == 0:
-                chance = replace(chance, times=chance.times * self._times)
-        return super().slice(plan, workload, arm, chance)
-
-
-class LongTail(Truth):
-    """TLS's queries scatter four times as wide around the same mean."""
-
-    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
-        spread = 0.8 if arm.name == "tls" else 0.2
-        if workload != "wire_query":
-            return found
-        return replace(found, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
 
 
 def result_of(folder: Path, truth: Truth, rounds: int = 12) -> Result:
@@ -82,8 +35,8 @@ def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer(tmp_path
     found = {each.arm: each for each in failures.found}
     assert found.keys() == {"plain", "plain-twin", "tls"}
     assert found["tls"].share == pytest.approx(1 / 3)
-    assert found["tls"].differs
-    assert not found["plain-twin"].differs
+    assert found["tls"].fails_more
+    assert not found["plain-twin"].fails_more
     assert "33\N{NO-BREAK SPACE}% of the operations of 'wire_query' failed with TLS" in cautions(result)
     assert "percentage points more than with its control" in cautions(result)
     assert "Failures" in render_markdown(result)
@@ -91,7 +44,7 @@ def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer(tmp_path
 
 def test_what_all_arms_fail_alike_is_said_without_a_difference(tmp_path: Path) -> None:
     text = cautions(result_of(tmp_path, Failing({"plain", "plain-twin", "tls"}, 0.05)))
-    assert text.count("of the operations of 'wire_query' failed with") == 3
+    assert text.count("of the operations of 'wire_query' failed with") == 2
     assert "percentage points" not in text
 
 
@@ -102,16 +55,6 @@ def test_slices_without_a_success_end_no_analysis(tmp_path: Path) -> None:
     effect = next(each for each in result.effects if (each.metric, each.arm) == (QUERY, "tls"))
     assert effect.rounds < result.rounds
     assert render_markdown(result)
-
-
-class NeverPlain(Truth):
-    """The control fails every query."""
-
-    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
-        if workload != "wire_query" or not arm.name.startswith("plain"):
-            return found
-        return replace(found, operations=0, phases={}, errors=[error_of("refused", "no", found.operations)])
 
 
 def test_a_control_that_always_fails_is_no_base(tmp_path: Path) -> None:

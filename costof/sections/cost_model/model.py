@@ -7,10 +7,12 @@ estimated from the rounds at the nearest distance, where the link's share is sma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
+from costof.analysis.figures import changes_of
 from costof.analysis.run import Run, cpu_seconds
 from costof.ledger.ledger import SliceRecord
 from costof.model import Finite, Model
@@ -141,20 +143,20 @@ def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
     """What the arm adds to its control at the nearest distance, paired by round."""
-    pairs = run.pairs(operation.metric, arm)
-    if pairs is None or arm.baseline is None:
+    if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
     trips, moved = _counted(run, operation, arm)
     control_trips, control_moved = _counted(run, operation, control)
     round_trip = run.plan.study.round_trip_ms(arm.levels)
-    base, values = pairs
-    own = difference(base, [value - (trips - control_trips) * round_trip for value in values])
+    change = next(each for each in changes_of(run, operation.metric) if each.arm is arm)
+    # The link's share is no estimate, so the interval is that of the difference.
+    own = replace(change.difference, value=change.difference.value - (trips - control_trips) * round_trip)
     return ExtraCost(
         protection=arm.protection,
         label=arm.label,
         operation=operation.operation,
-        own_ms=own,
+        own_ms=own.estimate(change.rounds),
         round_trips=trips - control_trips,
         bytes=moved - control_moved,
         cpu_ms=_extra_cpu_ms(run, operation, control, arm),

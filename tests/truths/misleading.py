@@ -1,0 +1,65 @@
+"""Truths of which a mean alone tells nothing: failures, costs that come and go, long tails. All are of mongodb-tls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, Truth, error_of, phase_of
+from tests.noise import Chance
+
+
+class Failing(Truth):
+    """Of the named arms' queries, this share fails, in every slice or in the last ones altogether."""
+
+    def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
+        super().__init__()
+        self._arms, self._share, self._wholly, self._slices = arms, share, wholly, 0
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query" or arm.name not in self._arms:
+            return found
+        self._slices += 1
+        if self._wholly and self._slices % 4 == 0:
+            errors = [error_of("connection_closed", "reset by peer", found.operations)]
+            return replace(found, operations=0, phases={}, errors=errors)
+        failed = round(found.operations * self._share)
+        return replace(found, errors=[error_of("timeout", "no answer within 10 s", failed)] if failed else [])
+
+
+class Stalling(Truth):
+    """TLS takes so many times as long in one of ten slices of queries."""
+
+    def __init__(self, times: float) -> None:
+        super().__init__()
+        self._times, self._slices = times, 0
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        if (workload, arm.name) == ("wire_query", "tls"):
+            self._slices += 1
+            if self._slices % 10 == 0:
+                chance = replace(chance, times=chance.times * self._times)
+        return super().slice(plan, workload, arm, chance)
+
+
+class LongTail(Truth):
+    """TLS's queries scatter four times as wide around the same mean."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        spread = 0.8 if arm.name == "tls" else 0.2
+        if workload != "wire_query":
+            return found
+        return replace(found, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
+
+
+class NeverPlain(Truth):
+    """The control fails every query."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query" or not arm.name.startswith("plain"):
+            return found
+        return replace(found, operations=0, phases={}, errors=[error_of("refused", "no", found.operations)])
