@@ -22,7 +22,9 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import MariadbServer
 from costof.programs.password import VARIABLE
+from costof.services.server.lab import ServerLab
 from tests.support.programs import running_mariadb
+from tests.support.small_plans import plan_of
 
 from .conftest import COSTOF, SMALL, Standalone, costof, costof_running, descendants, wait_for_slices
 
@@ -134,15 +136,50 @@ def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
         assert problems.count(Problem.TARGET_REFUSES_LOGIN) == 8
 
 
-@pytest.mark.parametrize("study", ["mongodb-tls", "mysql-transport"])
+@pytest.fixture(scope="module")
+def replica_set() -> Iterator[tuple[str, Path]]:
+    """A set that plays the user's: the hosts part of its URL, and its CA file."""
+    plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
+    with ServerLab(plan) as lab:
+        tls = lab.endpoint(plan.protected[0])
+        admin = lab.server.set.admin("primary").admin
+        roles = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"]
+        admin.command("createUser", USER, pwd=ALL, roles=roles, writeConcern={"w": 3, "wtimeout": 60_000})
+        assert tls.transport.ca_file is not None
+        yield ",".join(tls.service.addresses), tls.transport.ca_file
+
+
+#: The least that each study can be asked of a target.
+LEAST = {
+    "mongodb-tls": ["records=300", "transport=plain,tls"],
+    "mysql-transport": ["records=300", "transport=plain,tls"],
+    "mysql-column-encryption": ["encrypted=direct,100"],
+    "mongodb-chained-replication": ["write_concern=1,majority"],
+}
+
+
+@pytest.fixture
+def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
+    """The URL of a target of the study, with `{login}` in it, and its CA file."""
+    if study == "mongodb-chained-replication":
+        hosts, ca_file = request.getfixturevalue("replica_set")
+        return f"mongodb://{{login}}{hosts}/?replicaSet=costof", ca_file
+    if study == "mongodb-tls":
+        standalone: Standalone = request.getfixturevalue("mongod")
+        return f"mongodb://{{login}}{standalone.address}/", standalone.ca_file
+    server: MariadbServer = request.getfixturevalue("mariadb")
+    return f"mysql://{{login}}{server.address}:{server.port}/", server.ca_file
+
+
+@pytest.mark.parametrize("study", LEAST)
 def test_no_file_and_no_process_of_a_run_holds_the_password(
-    mariadb: MariadbServer, mongod: Standalone, tmp_path: Path, temporary: Path, study: str
+    study: str, somebodys: tuple[str, Path], tmp_path: Path, temporary: Path
 ) -> None:
-    login, run = f"{USER}:{quote(ALL, safe='')}@", tmp_path / "run"
-    mysql = study == "mysql-transport"
-    where = f"mysql://{login}{mariadb.address}:{mariadb.port}/" if mysql else f"mongodb://{login}{mongod.address}/"
-    trust = ["--tls-ca", str(mariadb.ca_file if mysql else mongod.ca_file), "--allow-plain"]
-    size = ["--profile", "quick", "--set", "records=300", "--set", "transport=plain,tls", "--budget", "1s"]
+    url, ca_file = somebodys
+    secret, run = quote(ALL, safe=""), tmp_path / "run"
+    where = url.format(login=f"{USER}:{secret}@")
+    size = ["--profile", "quick", "--budget", "1s", *(word for each in LEAST[study] for word in ("--set", each))]
+    trust = ["--tls-ca", str(ca_file), "--allow-plain"]
     with costof_running(run, temporary, study, *size, "--target", where, *trust) as process:
         wait_for_slices(run, 1)
         started = descendants(process.pid)
@@ -159,7 +196,7 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
     assert_left_hidden(ALL, temporary)
     assert {path.name for path in run.iterdir()} >= {"plan.json", "slices.jsonl", "result.json", "report.html"}
     shown = json.loads((run / "plan.json").read_text())["target"]
-    assert shown == where.replace(quote(ALL, safe=""), "<redacted>")
+    assert shown == where.replace(secret, "<redacted>")
 
 
 #: The command that the wheel installs.
