@@ -18,7 +18,7 @@ def core_of(run: Run, name: str) -> Core:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
     floors = noise_floors(run)
-    effects = effects_of(run, floors)
+    effects = effects_of(run)
     same = same_set_ups(run)
     return Core(
         study=study.name,

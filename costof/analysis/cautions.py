@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from costof.analysis.figures import changes_of, judgeable
 from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
 from costof.document.format import plural
 from costof.errors import Caution
+from costof.ledger.changes import contrast_of, twins_of
 from costof.statistics.effects import FEWEST_ROUNDS
 from costof.statistics.estimate import Verdict
 from costof.statistics.verdicts import verdicts
@@ -72,8 +72,8 @@ def _twin_differs(run: Run) -> list[str]:
 
     Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
     """
-    twins = [(name, change) for name in run.plan.study.metrics for change in changes_of(run, name) if change.arm.twin]
-    contrasts = [judgeable(run, name, change) for name, change in twins]
+    twins = twins_of(run.plan, run.samples)
+    contrasts = [contrast_of(run.plan, name, change) for name, change in twins]
     found = verdicts(contrasts, FALSE_ALARMS)
     return [
         f"{name} ({change.arm.context})" if change.arm.context else name

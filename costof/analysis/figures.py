@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
 
 from costof.analysis.models import DistributionPoint, Effect, Metric, NoiseFloor, Value
 from costof.analysis.run import Run
+from costof.ledger.changes import Change, Judged, judged, noise_of, twins_of
 from costof.ledger.samples import in_unit
-from costof.statistics.effects import Mean, differences, estimate, log_ratios, mean_of, trimmed_mean
+from costof.statistics.effects import differences, estimate, trimmed_mean
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.histogram import merged
-from costof.statistics.moderation import Variance, moderated
-from costof.statistics.verdicts import Contrast, rounds_needed, verdicts
+from costof.statistics.verdicts import rounds_needed
 from costof.study.arms import PlannedArm
 from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
@@ -26,92 +24,17 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.
 QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
 
 
-def effects_of(run: Run, floors: list[NoiseFloor]) -> list[Effect]:
+def effects_of(run: Run) -> list[Effect]:
     """The effects of all arms but the twins, in the order of the study's metrics, all judged together."""
-    noise = {(floor.metric, floor.context): floor.relative for floor in floors}
-    metrics = run.plan.study.metrics
-    changes = [(name, change) for name in metrics for change in changes_of(run, name) if not change.arm.twin]
-    contrasts = [judgeable(run, name, each, noise.get((name, each.arm.context), 0.0)) for name, each in changes]
-    alike = Counter(contrast.headline for contrast in contrasts)
-    return [
-        _effect(run, name, change, contrast, verdict, alike[contrast.headline])
-        for (name, change), contrast, verdict in zip(changes, contrasts, verdicts(contrasts), strict=True)
-    ]
-
-
-@dataclass(frozen=True)
-class Change:
-    """An arm against its control in one metric: numbers by round, and their mean ratio and difference.
-
-    `ratio` is a logarithm; where a round has nothing of the metric in one of them, the share of the control's mean.
-    None where the control has nothing of it at all.
-    """
-
-    arm: PlannedArm
-    control: list[float]
-    values: list[float]
-    difference: Mean
-    ratio: Mean | None
-    logarithmic: bool
-
-    @property
-    def rounds(self) -> int:
-        return len(self.values)
-
-    def relative(self) -> Estimate | None:
-        """Arm over control, with its interval."""
-        if self.ratio is None:
-            return None
-        if self.logarithmic:
-            return self.ratio.estimate(self.rounds).through(math.exp)
-        return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
-
-
-def changes_of(run: Run, metric: str) -> list[Change]:
-    """Of all arms and twins that have enough rounds, their variances moderated over each other."""
-    found = [(arm, *pairs) for arm in run.plan.arms if (pairs := run.pairs(metric, arm)) is not None]
-    changes = [_change(arm, control, values) for arm, control, values in found]
-    lent = moderated(
-        [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
-    )
-    variances = iter(lent)
-    return [_lent(each, next(variances)) if each.ratio else each for each in changes]
-
-
-def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Change:
-    difference, logs, usual = mean_of(differences(control, values)), log_ratios(control, values), fmean(control)
-    if logs is not None:
-        return Change(arm, control, values, difference, mean_of(logs), logarithmic=True)
-    share = Mean(difference.value / usual, difference.error / usual, difference.freedom) if usual > 0 else None
-    return Change(arm, control, values, difference, share, logarithmic=False)
-
-
-def _lent(change: Change, variance: Variance) -> Change:
-    """The change with another variance, of its difference in proportion."""
-    assert change.ratio is not None
-    error = math.sqrt(variance.value / change.rounds)
-    times = error / change.ratio.error if change.ratio.error else 1.0
-    difference = replace(change.difference, error=change.difference.error * times, freedom=variance.freedom)
-    return replace(change, ratio=Mean(change.ratio.value, error, variance.freedom), difference=difference)
-
-
-def judgeable(run: Run, name: str, change: Change, noise: float = 0.0) -> Contrast:
-    """What of a change is judged; `noise` is the share that it has to exceed."""
-    metric = run.plan.study.metrics[name]
-    return Contrast(
-        change.ratio or change.difference,
-        change.rounds,
-        metric.margin if change.ratio else None,
-        noise,
-        metric.headline,
-        metric.better,
-    )
+    found = judged(run.plan, run.samples, run.error_rate)
+    alike = Counter(each.contrast.headline for each in found)
+    return [_effect(run, each, alike[each.contrast.headline]) for each in found]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
     """What each control's twin differs from it by, in each metric that both have."""
-    changes = ((name, change) for name in run.plan.study.metrics for change in changes_of(run, name) if change.arm.twin)
-    return [_noise_floor(name, change, relative) for name, change in changes if (relative := change.relative())]
+    found = twins_of(run.plan, run.samples)
+    return [_noise_floor(name, change, relative) for name, change in found if (relative := change.relative())]
 
 
 def _noise_floor(metric: str, change: Change, relative: Estimate) -> NoiseFloor:
@@ -123,19 +46,20 @@ def _noise_floor(metric: str, change: Change, relative: Estimate) -> NoiseFloor:
         ratio=relative,
         differences=differences(change.control, change.values),
         absolute=max(abs(absolute.low), abs(absolute.high)),
-        relative=max(abs(1 - relative.low), abs(relative.high - 1)),
+        relative=noise_of(change),
     )
 
 
-def _effect(run: Run, name: str, change: Change, contrast: Contrast, verdict: Verdict, judged: int) -> Effect:
-    metric = run.plan.study.metrics[name]
+def _effect(run: Run, of: Judged, alike: int) -> Effect:
+    """`alike`: how many effects of its kind were judged."""
+    change, metric = of.change, run.plan.study.metrics[of.metric]
     needed = None
-    if verdict is Verdict.UNRESOLVED and run.rounds:
-        rounds = rounds_needed(contrast, judged)
+    if of.verdict is Verdict.UNRESOLVED and run.rounds:
+        rounds = rounds_needed(of.contrast, alike)
         if rounds is not None:
             needed = max(0, rounds - change.rounds) * run.measured_seconds / run.rounds
     return Effect(
-        metric=name,
+        metric=of.metric,
         unit=metric.unit,
         arm=change.arm.name,
         control_value=fmean(change.control),
@@ -143,7 +67,7 @@ def _effect(run: Run, name: str, change: Change, contrast: Contrast, verdict: Ve
         difference=change.difference.estimate(change.rounds),
         ratio=change.relative(),
         usual=_usual(change),
-        verdict=verdict,
+        verdict=of.verdict,
         rounds=change.rounds,
         differences=differences(change.control, change.values),
         needed_seconds=needed,

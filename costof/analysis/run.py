@@ -14,6 +14,7 @@ from costof.ledger.ledger import (
     EnvironmentRecord,
     Ledger,
     LinksRecord,
+    LookRecord,
     LostRecord,
     ProofRecord,
     ReadyRecord,
@@ -21,6 +22,7 @@ from costof.ledger.ledger import (
 )
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
+from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
@@ -40,6 +42,7 @@ class Run:
     lost: str | None = None
     lost_arms: dict[str, str] = field(default_factory=dict)
     end: EndRecord | None = None
+    error_rate_spent: float = 0.0
     disturbances: Disturbances = NO_DISTURBANCES
 
     @cached_property
@@ -72,12 +75,7 @@ class Run:
 
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """The rounds' pairs of an arm and its control, where they can be compared at all."""
-        measured = self.plan.study.metrics[metric].workload
-        # A control without the phase spends nothing on it; one that never succeeded says nothing.
-        if arm.baseline is None or not any(piece.answer.operations for piece in self.of(measured, arm.baseline)):
-            return None
-        control, values = self.samples.pairs(metric, arm.baseline, arm.name)
-        return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None
+        return self.samples.compared(self.plan, metric, arm)
 
     def together(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """The numbers of each metric and arm in the rounds that have all of them; None where these are too few."""
@@ -98,6 +96,11 @@ class Run:
     @property
     def measured_seconds(self) -> float:
         return sum(piece.answer.elapsed_ns for piece in self.slices if not piece.warm_up) / 1e9
+
+    @property
+    def error_rate(self) -> float:
+        """How often the run's verdicts may be wrong: what its looks have left of it (`run/schedule.py`)."""
+        return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
     def cores(self) -> int:
@@ -136,6 +139,8 @@ def read_run(ledger: Ledger) -> Run:
                 run.lost = record.detail
             case LostRecord(arm=str() as arm):
                 run.lost_arms[arm] = record.detail
+            case LookRecord():
+                run.error_rate_spent += record.error_rate
             case EndRecord():
                 run.end = record
     run.disturbances = disturbances(run.slices, run.cores)

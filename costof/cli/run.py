@@ -86,7 +86,7 @@ def _reopen(folder: Path, options: list[str]) -> tuple[Ledger, Before]:
         raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
-    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds)
+    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent)
 
 
 def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:

@@ -21,6 +21,7 @@ from costof.files import write_whole
 from costof.ipc.answers import Ready, SliceAnswer
 from costof.lab.round_trips import LinkEvidence
 from costof.model import Model
+from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
 
 PLAN = "plan.json"
@@ -96,15 +97,33 @@ class CautionRecord(Model):
 
 
 class EndRecord(Model):
-    """Why the run ended. `partial` is None when it ended by itself."""
+    """Why the run ended. `partial` is None when it ended by itself. `error_rate`: of its verdicts, less what its looks
+    have spent."""
 
     record: Literal["end"] = "end"
     partial: str | None
     steal_share: float
+    error_rate: float = ERROR_RATE
+
+
+class LookRecord(Model):
+    """The run was looked at, to end it if its headline verdicts stood; so much of the error rate was spent on that."""
+
+    record: Literal["look"] = "look"
+    round: int
+    error_rate: float
 
 
 AnyRecord = (
-    EnvironmentRecord | ReadyRecord | ProofRecord | LinksRecord | SliceRecord | LostRecord | CautionRecord | EndRecord
+    EnvironmentRecord
+    | ReadyRecord
+    | ProofRecord
+    | LinksRecord
+    | SliceRecord
+    | LookRecord
+    | LostRecord
+    | CautionRecord
+    | EndRecord
 )
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(AnyRecord)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from costof.ipc.answers import Phase, SliceAnswer
+from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
+from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Metric
 
@@ -24,9 +26,14 @@ class Samples:
     """One number for each metric, arm and round: the mean of a slice, in the metric's unit."""
 
     _values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+    _succeeded: set[Turn] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float) -> None:
         self._values.setdefault((metric, arm), {})[round_number] = value
+
+    def succeeded(self, turn: Turn) -> None:
+        """Something of the workload has succeeded on the arm."""
+        self._succeeded.add(turn)
 
     def of(self, metric: str, arm: str) -> list[float]:
         """The arm's numbers in the order of the rounds."""
@@ -51,6 +58,16 @@ class Samples:
         common = sorted(set(of_arm) & set(of_control))
         return [of_control[number] for number in common], [of_arm[number] for number in common]
 
+    def compared(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
+        """The rounds' pairs of an arm and its control, where there are enough of them.
+
+        A control without the phase spends nothing on it; one that never succeeded says nothing.
+        """
+        if arm.baseline is None or Turn(plan.study.metrics[metric].workload, arm.baseline) not in self._succeeded:
+            return None
+        control, values = self.pairs(metric, arm.baseline, arm.name)
+        return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None
+
 
 @dataclass(frozen=True)
 class ServersSide:
@@ -64,6 +81,8 @@ def add_samples(
     plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, servers: ServersSide
 ) -> None:
     """The slice's means and figures, by metric, in the metric's unit."""
+    if answer.operations:
+        samples.succeeded(turn)
     for name, metric in plan.study.metrics.items():
         if metric.workload != turn.workload:
             continue

@@ -11,12 +11,14 @@ from typing import Protocol
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters
+from costof.ledger.changes import all_stand, judged
 from costof.ledger.ledger import (
     CautionRecord,
     EndRecord,
     EnvironmentRecord,
     Ledger,
     LinksRecord,
+    LookRecord,
     LostRecord,
     ProofRecord,
     SliceRecord,
@@ -27,7 +29,7 @@ from costof.run.awake import cores_awake
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
-from costof.run.schedule import enough, precision, turns_of_round
+from costof.run.schedule import Looks, enough, precision, turns_of_round
 from costof.services import Observation, Service, Stage
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -46,11 +48,13 @@ class Progress(Protocol):
 
 @dataclass
 class Before:
-    """What a run that is resumed has already: its samples, whole rounds, and measuring time in seconds."""
+    """What a run that is resumed has already: its samples, whole rounds, measuring time in seconds, and what of the
+    error rate its looks have spent."""
 
     samples: Samples = field(default_factory=Samples)
     rounds: int = 0
     seconds: float = 0.0
+    error_rate_spent: float = 0.0
 
 
 @dataclass
@@ -63,6 +67,7 @@ class _Run:
     progress: Progress
     instruments: Instruments
     before: Before
+    looks: Looks
     lost_arms: set[str] = field(default_factory=set)
     slices: int = 0
 
@@ -84,7 +89,9 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     if not plan.protected:
         raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
-    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger), before or Before())
+    before = before or Before()
+    looks = Looks(plan, before.error_rate_spent)
+    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger), before, looks)
     partial: str | None = None
     _caution_if_busy(ledger)
     try:
@@ -111,7 +118,7 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share)))
+        ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
 
 
 def _prove(state: _Run, stage: Stage) -> None:
@@ -149,6 +156,12 @@ def _measure(state: _Run) -> str | None:
         state.progress.round(number + 1, elapsed, reached[-1])
         if enough(plan, number + 1, elapsed, reached, longest):
             break
+        rate = state.looks.due(number + 1, elapsed)
+        if rate is not None:
+            state.ledger.append(LookRecord(round=number, error_rate=rate))
+            if all_stand(judged(plan, before.samples, rate)):
+                state.looks.end(rate)
+                break
     return None
 
 

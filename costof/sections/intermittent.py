@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from costof.analysis.figures import changes_of
 from costof.analysis.index import Index
 from costof.analysis.models import Core, Effect, Sentence
 from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
+from costof.ledger.changes import changes_of
 from costof.model import Finite, Model
 from costof.statistics.effects import log_ratios
 from costof.statistics.intermittent import intermittent
@@ -73,7 +73,7 @@ def _of_metric(run: Run, name: str, comparisons: int) -> Iterator[ComesAndGoes]:
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     logs = {
         change.arm.name: [sign * each for each in found]
-        for change in changes_of(run, name)
+        for change in changes_of(run.plan, run.samples, name)
         if (found := log_ratios(change.control, change.values)) is not None
     }
     twins = {control.name: logs.get(run.plan.twin_of(control).name) for control in run.plan.controls}

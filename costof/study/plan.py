@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
@@ -50,6 +52,9 @@ class Plan(Model):
     plain_target: str | None = None
     protection_asked: bool = False
     protection_alone: bool = False
+    ends_when_resolved: bool = Field(
+        default=True, description="It may end before its budget is spent, once every headline verdict stands."
+    )
 
     @property
     def controls(self) -> list[PlannedArm]:
@@ -133,6 +138,7 @@ def resolve(study: Study, options: Options) -> Plan:
         slices=profile.slices,
         budget_seconds=budget_seconds,
         precision=precision,
+        ends_when_resolved=options.rounds is None and options.precision is None,
         fewest_rounds=rounds[0],
         most_rounds=rounds[1],
         warm_up_rounds=profile.warm_up_rounds,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from costof.run.schedule import enough, turns_of_round
+from costof.run.schedule import LOOKS, Looks, enough, turns_of_round
+from costof.statistics.effects import mean_of
+from costof.statistics.estimate import Verdict
+from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
@@ -69,3 +74,71 @@ def test_a_slow_factor_changes_once_in_a_round() -> None:
         assert sum(a != b for a, b in pairwise(shapes)) == 1
         contexts = [plan.arm(turn.arm).context for turn in turns if plan.arm(turn.arm).levels["sync"] == "star"]
         assert sum(a != b for a, b in pairwise(contexts)) == len(plan.controls) - 1
+
+
+BUDGET_ROUNDS, BUDGET_SECONDS = 60, 60.0
+RUNS = 400
+
+
+def looked_at(
+    chance: np.random.Generator, cost: float, spread: float, arms: int = 4
+) -> tuple[int, list[Contrast], float]:
+    """A run of rounds of a second each, ended as a run is: its rounds, what was judged last, and the error rate."""
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", budget=f"{BUDGET_SECONDS:.0f}s"))
+    looks = Looks(plan)
+    logs = chance.normal(math.log(cost), spread, (arms, BUDGET_ROUNDS))
+    for rounds in range(2, BUDGET_ROUNDS + 1):
+        rate = looks.due(rounds, float(rounds))
+        if rate is None and rounds < BUDGET_ROUNDS:
+            continue
+        contrasts = [Contrast(mean_of(list(row[:rounds])), rounds, 0.05) for row in logs]
+        if rounds == BUDGET_ROUNDS:
+            break
+        assert rate is not None
+        if Verdict.UNRESOLVED not in verdicts(contrasts, rate):
+            looks.end(rate)
+            break
+    return rounds, contrasts, looks.error_rate
+
+
+def test_a_run_that_may_end_at_looks_finds_a_cost_that_is_none_no_more_often() -> None:
+    chance = np.random.default_rng(41)
+    wrong = 0
+    for _ in range(RUNS):
+        _, contrasts, rate = looked_at(chance, 1.0, 0.05)
+        wrong += any(verdict in (Verdict.COSTS, Verdict.SAVES) for verdict in verdicts(contrasts, rate))
+    assert wrong / RUNS <= 0.06
+
+
+@pytest.mark.parametrize(("cost", "spread"), [(1.0, 0.1), (1.02, 0.1), (1.02, 0.03), (1.1, 0.1), (1.2, 0.1)])
+def test_the_interval_of_a_run_that_ended_at_a_look_holds_the_truth(cost: float, spread: float) -> None:
+    chance = np.random.default_rng(43)
+    held = 0
+    for _ in range(RUNS):
+        rounds, contrasts, _ = looked_at(chance, cost, spread, arms=1)
+        interval = contrasts[0].change.estimate(rounds)
+        held += interval.low <= math.log(cost) <= interval.high
+    assert 0.92 <= held / RUNS <= 0.97
+
+
+def test_a_large_cost_ends_a_run_at_its_first_look() -> None:
+    chance = np.random.default_rng(47)
+    rounds = [looked_at(chance, 1.5, 0.05)[0] for _ in range(50)]
+    assert set(rounds) == {math.ceil(LOOKS[0] * BUDGET_ROUNDS)}
+
+
+def test_looks_are_had_once_and_spend_what_there_is(study: Study) -> None:
+    looks = Looks(resolve(study, Options(profile="quick", budget="100s")))
+    assert looks.due(5, 99.0) is None, "the fewest rounds are not there yet"
+    rates = [looks.due(20, seconds) for seconds in (29.0, 30.0, 31.0, 50.0, 99.0)]
+    assert [rate is not None for rate in rates] == [False, True, False, True, False]
+    spent = sum(rate for rate in rates if rate is not None)
+    assert spent + looks.error_rate == pytest.approx(0.05)
+    resumed = Looks(resolve(study, Options(profile="quick", budget="200s")), spent)
+    assert resumed.due(20, 60.0) is None, "what is spent is not to be had again"
+    assert resumed.error_rate == pytest.approx(0.05 - spent)
+
+
+@pytest.mark.parametrize("options", [Options(profile="quick", rounds="4"), Options(profile="quick", precision="2%")])
+def test_who_asks_for_rounds_or_precision_gets_them(study: Study, options: Options) -> None:
+    assert Looks(resolve(study, options)).due(1000, 1e6) is None
