@@ -26,7 +26,7 @@ from costof.ipc.process import Instrument, engine, engine_path
 from costof.programs.mariadb.settings import Decryption
 from costof.run.instruments import LOAD, load_workload
 from costof.services.server.lab import ServerLab
-from costof.statistics.effects import ratio
+from costof.statistics.intervals import ratio
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from costof.ipc.answers import SliceAnswer
-from costof.statistics.effects import ratio
+from costof.statistics.intervals import ratio
 
 OURS = "costof-engine"
 

@@ -7,8 +7,8 @@ from costof.analysis.run import Run
 from costof.document.format import plural
 from costof.errors import Caution
 from costof.ledger.changes import contrast_of, twins_of
-from costof.statistics.effects import FEWEST_ROUNDS
 from costof.statistics.estimate import Verdict
+from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
 
 STEAL_WORTH_A_WORD = 0.02

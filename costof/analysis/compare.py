@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from costof.analysis.models import Core, Effect
 from costof.errors import CostofError, Problem
-from costof.statistics.effects import CONFIDENCE, Mean, half_width, t_quantile
 from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.intervals import CONFIDENCE, Mean, half_width, t_quantile
 from costof.statistics.verdicts import Contrast, verdicts
 
 

@@ -11,9 +11,9 @@ from costof.analysis.models import DistributionPoint, Effect, Metric, NoiseFloor
 from costof.analysis.run import Run
 from costof.ledger.changes import Change, Judged, judged, noise_of, twins_of
 from costof.ledger.samples import in_unit
-from costof.statistics.effects import differences, estimate, trimmed_mean
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.histogram import merged
+from costof.statistics.intervals import differences, estimate, trimmed_mean
 from costof.statistics.verdicts import rounds_needed
 from costof.study.arms import PlannedArm
 from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE

@@ -21,7 +21,7 @@ from costof.ledger.ledger import (
     SliceRecord,
 )
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
-from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

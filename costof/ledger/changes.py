@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from costof.ledger.samples import Samples
-from costof.statistics.effects import Mean, differences, log_ratios, mean_of
 from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.intervals import Mean, differences, log_ratios, mean_of
 from costof.statistics.moderation import Variance, moderated
 from costof.statistics.verdicts import ERROR_RATE, Contrast, verdicts
 from costof.study.arms import PlannedArm

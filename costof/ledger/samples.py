@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from costof.ipc.answers import Phase, SliceAnswer
-from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Metric

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from costof.ledger.samples import Samples, Turn
-from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL, half_width, ratio
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
 

@@ -20,7 +20,7 @@ from costof.document.blocks import FILES, HTML, Block, Bullets, Figure, Table
 from costof.document.canvas import Legend, Sheet, columns_for, grid
 from costof.model import Finite, Model
 from costof.statistics.break_even import Rounds, break_even
-from costof.statistics.effects import FEWEST_ROUNDS
+from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.arms import PlannedArm
 
 SHARES = (0.05, 0.01)

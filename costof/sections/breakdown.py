@@ -19,9 +19,9 @@ from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Details, Paragraph, Table
 from costof.document.format import Text
 from costof.model import Finite, Model
-from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
 from costof.statistics.estimate import Estimate
 from costof.statistics.fieller import share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
 from costof.study.arms import PlannedArm
 
 HEAD = ["step", "part", "before", "adds", "share"]

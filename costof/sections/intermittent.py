@@ -18,8 +18,8 @@ from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.ledger.changes import changes_of
 from costof.model import Finite, Model
-from costof.statistics.effects import log_ratios
 from costof.statistics.intermittent import intermittent
+from costof.statistics.intervals import log_ratios
 
 HEAD = ["metric", "arm", "slices apart", "times the others", "the control's slices apart"]
 METHOD = (

@@ -24,9 +24,9 @@ from costof.document.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.document.canvas import NARROW, Sheet
 from costof.document.format import Text
 from costof.model import Model
-from costof.statistics.effects import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, log_ratios, mean_of
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.fieller import share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, log_ratios, mean_of
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

@@ -20,8 +20,8 @@ from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.document.format import Text
 from costof.model import Finite, Model
-from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL, difference, estimate
 from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estimate
 from costof.study.arms import PlannedArm
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]

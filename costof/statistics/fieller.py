@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from costof.statistics.effects import estimate
 from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import estimate
 
 #: No share is looked for beyond this many times the whole, either way.
 FARTHEST = 1e4

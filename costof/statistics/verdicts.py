@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from costof.statistics.effects import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quantile
 from costof.statistics.estimate import Verdict
+from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quantile
 from costof.statistics.multiplicity import benjamini_hochberg, holm
 
 ERROR_RATE = 1 - CONFIDENCE

@@ -159,7 +159,7 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
     if given := [name for name, value in others.items() if value is not None]:
         raise CostofError(Problem.ROUNDS_ARE_EXACT, options=" and ".join(given))
     # Imported here: numpy would be a third of the time of a mistyped option.
-    from costof.statistics.effects import ROUNDS_OF_AN_INTERVAL
+    from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 
     rounds = whole_number("--rounds", options.rounds, ROUNDS_OF_AN_INTERVAL, MOST_ROUNDS)
     return None, None, (rounds, rounds)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from costof.statistics.effects import t_quantile
+from costof.statistics.intervals import t_quantile
 from costof.statistics.moderation import Variance, moderated
 
 RUNS = 2000

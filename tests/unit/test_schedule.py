@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from costof.run.schedule import LOOKS, Looks, enough, turns_of_round
-from costof.statistics.effects import mean_of
 from costof.statistics.estimate import Verdict
+from costof.statistics.intervals import mean_of
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from costof.statistics.effects import Mean, mean_of
 from costof.statistics.estimate import Verdict
+from costof.statistics.intervals import Mean, mean_of
 from costof.statistics.verdicts import Contrast, rounds_needed, verdicts
 
 RUNS = 1000

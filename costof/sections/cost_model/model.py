@@ -16,8 +16,8 @@ from costof.analysis.run import Run, cpu_seconds
 from costof.ledger.changes import changes_of
 from costof.ledger.ledger import SliceRecord
 from costof.model import Finite, Model
-from costof.statistics.effects import difference, estimate
 from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import difference, estimate
 from costof.study.arms import PlannedArm
 
 

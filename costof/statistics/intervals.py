@@ -1,4 +1,4 @@
-"""Effects: what an arm costs against the control, from the rounds' paired differences.
+"""Means and their intervals, of one number a round: what an arm costs against the control, from paired differences.
 
 One number a round and arm goes in (the mean of a slice), because operations of one slice share whatever the machine
 did meanwhile: only rounds are independent. The estimate is the mean of the rounds' paired differences, nothing cut off:

@@ -13,7 +13,7 @@ from scipy.stats import mstats
 
 from costof.run.schedule import enough
 from costof.statistics.break_even import Rounds, break_even
-from costof.statistics.effects import (
+from costof.statistics.intervals import (
     CONFIDENCE,
     FEWEST_ROUNDS,
     TRIMMED,
