@@ -71,6 +71,12 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
     return server
 
 
+def ycsb(binding: str, *properties: str) -> list[str]:
+    """One operation on one record."""
+    every = ("recordcount=1", "operationcount=1", *properties)
+    return ["ycsb", "run", binding, *(word for each in every for word in ("-p", each))]
+
+
 def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[list[str]]:
     """Every kind of target, of the user that `login` says."""
     mysql, mongodb = f"{mariadb.address}:{mariadb.port}", mongod.address
@@ -84,28 +90,8 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
         ["run", "http-tls-termination", "--target", "https://h/", "--plain-target", f"http://{login}127.0.0.1:1/"],
         ["clean", "--target", f"mongodb://{login}{mongodb}/"],
         ["clean", "--target", f"mysql://{login}{mysql}/"],
-        [
-            "ycsb",
-            "run",
-            "mongodb",
-            "-p",
-            "recordcount=1",
-            "-p",
-            "operationcount=1",
-            "-p",
-            f"mongodb.url=mongodb://{login}{mongodb}/d",
-        ],
-        [
-            "ycsb",
-            "run",
-            "mysql",
-            "-p",
-            "recordcount=1",
-            "-p",
-            "operationcount=1",
-            "-p",
-            f"db.url=jdbc:mysql://{login}{mysql}/d",
-        ],
+        ycsb("mongodb", f"mongodb.url=mongodb://{login}{mongodb}/d"),
+        ycsb("mysql", f"db.url=jdbc:mysql://{login}{mysql}/d"),
         ["ab", f"http://{login}127.0.0.1:1/"],
     ]
 
@@ -205,30 +191,8 @@ ENTRIES = [
     ["run", "mongodb-tls", "--target", "mongodb://u:{secret}@{at}/"],
     ["run", "mysql-transport", "--set", "transport=plain,tls", "--target=mysql://u:{secret}@{at}/"],
     ["clean", "--target", "mysql://u:{secret}@{at}/"],
-    [
-        "ycsb",
-        "run",
-        "mysql",
-        "-p",
-        "recordcount=1",
-        "-p",
-        "operationcount=1",
-        "-p",
-        "db.url=jdbc:mysql://u@{at}/d",
-        "-p",
-        "db.passwd={secret}",
-    ],
-    [
-        "ycsb",
-        "run",
-        "mongodb",
-        "-p",
-        "recordcount=1",
-        "-p",
-        "operationcount=1",
-        "-p",
-        "mongodb.url=mongodb://u:{secret}@{at}/d",
-    ],
+    ycsb("mysql", "db.url=jdbc:mysql://u@{at}/d", "db.passwd={secret}"),
+    ycsb("mongodb", "mongodb.url=mongodb://u:{secret}@{at}/d"),
     ["ab", "-H", "Authorization: {secret}", "http://{at}/"],
 ]
 
