@@ -2,183 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from costof.ipc.plan import Workload
-from costof.lab.lab import Lab
 from costof.lab.program import Counters
-from costof.programs.access import Access
-from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.own import OwnSysbench
 from costof.run.evidence import mismatch
-from costof.services import Service
-from costof.services.encryption.own import OwnTpcc
 from costof.services.encryption.rules import encrypted_columns
-from costof.services.open import open_service
-from costof.study.arms import PlannedArm
-from costof.study.library import load_study
-from costof.study.plan import Options, Plan, resolve
-from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, Engines, sent
-from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
-from tests.support.small_plans import replication_plan
+from tests.support.engines import Engines, sent
+from tests.support.services import HTTP, SERVICES, Standing
 
 pytestmark = pytest.mark.servers
-RECORDS = 300
-# The lab's origin takes its time for every answer.
-HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("connect", "request"))
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What the tests have to know of a service: a new one joins with a line in `SERVICES`.
-
-    `counted_as` is the name under which its servers count a connection with TLS 1.3. `operation` is its workload of
-    operations on a connection that stands. `apart` are the fields of endpoints in which arms may differ, `proves`
-    whether a lab of it and a target prove what no client sees. `privileges` are granted to a target's account.
-    """
-
-    study: str
-    lab: tuple[str, ...] = ("transport=plain,tls",)
-    target: tuple[str, ...] = ("transport=plain,tls",)
-    counted_as: str = "TLS"
-    operation: str = "query"
-    workloads: tuple[Workload, ...] = WORKLOADS
-    records: bool = True
-    loads: bool = True
-    apart: tuple[str, ...] = ()
-    proves: tuple[bool, bool] = (False, False)
-    encrypts: bool = False
-    privileges: tuple[str, ...] = ()
-
-
-MONGODB = Kind("mongodb-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
-REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, apart=("write_concern",))
-MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
-MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=OwnSysbench.PRIVILEGES)
-ENCRYPTION = Kind(
-    "mysql-column-encryption",
-    ("encrypted=direct,0,20", "terminals=8"),
-    ("encrypted=direct,0,20",),
-    operation="transaction",
-    workloads=TPCC_WORKLOADS,
-    records=False,
-    apart=("addresses", "decryption"),
-    proves=(True, True),
-    encrypts=True,
-    privileges=OwnTpcc.PRIVILEGES,
-)
-HTTP = Kind(
-    "http-tls-termination",
-    ("termination=none,balancer,reencrypt,backend,direct", "balancer=haproxy,nginx"),
-    ("termination=none,balancer",),
-    operation="request",
-    workloads=HTTP_WORKLOADS,
-    records=False,
-    apart=("addresses", "host"),
-    # Only a lab knows where a balancer goes on to.
-    proves=(True, False),
-)
-
-
-@dataclass
-class Standing:
-    """A service; `counts`: its servers tell what they count, `proves`: something that no client sees."""
-
-    kind: Kind
-    plan: Plan
-    service: Service
-    counts: bool = True
-
-    @property
-    def proves(self) -> bool:
-        return self.kind.proves[self.plan.target is not None]
-
-    @property
-    def control(self) -> PlannedArm:
-        return self.plan.controls[0]
-
-
-def plan_for(kind: Kind, target: str | None = None) -> Plan:
-    settings = [*(kind.target if target else kind.lab), *([f"records={RECORDS}"] if kind.records else [])]
-    return resolve(load_study(kind.study), Options(profile="quick", settings=settings, target=target))
-
-
-@contextlib.contextmanager
-def opened(kind: Kind, plan: Plan, access: Access | None = None, **told: bool) -> Iterator[Standing]:
-    with open_service(plan, access, "run") as service:
-        yield Standing(kind, plan, service, **told)
-
-
-def in_lab(kind: Kind) -> contextlib.AbstractContextManager[Standing]:
-    return opened(kind, plan_for(kind))
-
-
-@contextlib.contextmanager
-def user_of_a_set() -> Iterator[tuple[str, Path]]:
-    """A lab plays the user's replica set: its URL and its CA."""
-    with in_lab(MONGODB) as playing:
-        end = sent(playing.service.endpoint(playing.plan.arms[2]))
-        service = end["service"]
-        addresses = ",".join(service["addresses"])
-        url = f"mongodb://lab:{service['password']}@{addresses}/?replicaSet=costof"
-        yield url, Path(end["transport"]["ca_file"])
-
-
-@contextlib.contextmanager
-def mongodb_target() -> Iterator[Standing]:
-    plan = plan_for(MONGODB, "mongodb://a-user")
-    with user_of_a_set() as (url, ca_file), opened(MONGODB, plan, Access(url, ca_file, allow_plain=True)) as standing:
-        yield standing
-
-
-@contextlib.contextmanager
-def replication_target() -> Iterator[Standing]:
-    plan = replication_plan(records=RECORDS, target="mongodb://a-user")
-    with user_of_a_set() as (url, _), opened(REPLICATION, plan, Access(url)) as standing:
-        yield standing
-
-
-@contextlib.contextmanager
-def mysql_target(kind: Kind) -> Iterator[Standing]:
-    with Lab() as playing, running_mariadb(playing) as server:
-        user_of_many_databases(server, may=kind.privileges)
-        # With a CA at hand an account of the other study speaks TLS on both sides of the gateway.
-        access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
-        with opened(kind, plan_for(kind, "mysql://a-user"), access) as standing:
-            yield standing
-
-
-@contextlib.contextmanager
-def http_target() -> Iterator[Standing]:
-    with Lab() as playing, running_balancer(playing, Haproxy) as balancer:
-        access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
-        with opened(HTTP, plan_for(HTTP, "https://a-user"), access, counts=False) as standing:
-            yield standing
-
-
-def replication_lab() -> contextlib.AbstractContextManager[Standing]:
-    settings = ("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1")
-    return opened(REPLICATION, replication_plan(*settings, records=RECORDS))
-
-
-SERVICES = {
-    "mongodb-lab": lambda: in_lab(MONGODB),
-    "mongodb-target": mongodb_target,
-    "replication-lab": replication_lab,
-    "replication-target": replication_target,
-    "mysql-lab": lambda: in_lab(MYSQL),
-    "mysql-target": lambda: mysql_target(MYSQL),
-    "encryption-lab": lambda: in_lab(ENCRYPTION),
-    "encryption-target": lambda: mysql_target(ENCRYPTION),
-    "http-lab": lambda: in_lab(HTTP),
-    "http-target": http_target,
-}
 
 
 @pytest.fixture(scope="module", params=SERVICES)
