@@ -52,6 +52,7 @@ def test_the_rules_of_the_house_hold_for_a_new_protocol(echo: Tree) -> None:
     echo.run("ruff", "format", "--check", ".")
     echo.run("mypy", "costof/programs/echo.py")
     echo.run("lint-imports", "--no-cache")
+    echo.run("python", "-m", "pytest", "tests/unit/test_house.py")
 
 
 @pytest.mark.servers

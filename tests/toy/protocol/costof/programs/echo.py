@@ -15,7 +15,7 @@ from costof.lab.program import Counters, Description
 from costof.programs.server import LabServer, Place
 
 PORT = 7
-PLAIN = "plain"
+UNENCRYPTED = "TCP"
 READY = "listening"
 #: What a TLS connection begins with (RFC 8446, 5.1): no line of text does.
 HANDSHAKE = b"\x16"
@@ -48,7 +48,7 @@ class EchoServer(LabServer):
         kinds = Counter(self._log.read_text().split())
         del kinds[READY]
         connections = kinds.total()
-        del kinds[PLAIN]
+        del kinds[UNENCRYPTED]
         return Counters(connections, dict(kinds))
 
     def describe(self) -> Description:
@@ -61,7 +61,7 @@ class _Connection(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         # A client that goes away is none of our business.
         with contextlib.suppress(OSError):
-            client, kind = self.request, PLAIN
+            client, kind = self.request, UNENCRYPTED
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
             if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
                 client = tls.wrap_socket(client, server_side=True)
