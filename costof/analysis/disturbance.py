@@ -21,6 +21,8 @@ FAR = 5.0
 CONSISTENT = 1.4826
 #: The clocks of a machine that stood still, or was moved to another one, are apart by more than this.
 CLOCK_JUMP_SECONDS = 0.1
+#: Of fewer rounds nobody can say what is usual.
+FEWEST_ROUNDS = 8
 #: Where more of the rounds are disturbed, that is how the machine is, and all of them stay.
 MOST_DISCARDED = 0.25
 
@@ -55,7 +57,8 @@ def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
             stood_still.add(piece.round)
     shares = {number: others[number] / (elapsed[number] * cores) for number in others if elapsed[number]}
     found = _far_above(shares) | stood_still
-    return Disturbances(frozenset(found if len(found) <= MOST_DISCARDED * len(shares) else ()), shares)
+    all_stay = len(shares) < FEWEST_ROUNDS or len(found) > MOST_DISCARDED * len(shares)
+    return Disturbances(frozenset() if all_stay else frozenset(found), shares)
 
 
 def _far_above(shares: Mapping[int, float]) -> set[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.disturbance import MOST_DISCARDED, disturbances
+from costof.analysis.disturbance import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.analysis.run import read_run
 from costof.ledger.ledger import Ledger, SliceRecord
 from tests.fake_run import Truth, fake_run
@@ -49,6 +49,11 @@ def test_what_others_always_have_disturbs_no_round(slices: list[SliceRecord]) ->
 def test_where_most_rounds_would_go_all_of_them_stay(slices: list[SliceRecord]) -> None:
     many = set(range(int(MOST_DISCARDED * ROUNDS) + 1))
     assert disturbances(with_load(slices, many, foreign_cpu_seconds=1.0), CORES).discarded == frozenset()
+
+
+def test_of_a_few_rounds_all_stay(slices: list[SliceRecord]) -> None:
+    few = [piece for piece in slices if piece.round < FEWEST_ROUNDS - 1]
+    assert disturbances(with_load(few, {0}, foreign_cpu_seconds=1.5), CORES).discarded == frozenset()
 
 
 def test_a_machine_that_stood_still_spoils_the_round(slices: list[SliceRecord]) -> None:
