@@ -72,7 +72,7 @@ def _twin_differs(run: Run) -> list[str]:
 
     Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
     """
-    twins = twins_of(run.plan, run.samples)
+    twins = twins_of(run.changes)
     contrasts = [contrast_of(run.plan, name, change) for name, change in twins]
     found = verdicts(contrasts, FALSE_ALARMS)
     return [

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from costof.ledger.ledger import SliceRecord
+from costof.statistics.outliers import far_above
 
-#: Above the usual share of the machine's time, by this at least, a round is disturbed.
+#: By this much of the machine's time above the usual, at least, a round is disturbed.
 LEAST_SHARE = 0.10
-#: And by so many robust standard deviations, where the usual share varies by itself.
-FAR = 5.0
-#: Of a normal distribution's median absolute deviation.
-CONSISTENT = 1.4826
 #: The clocks of a machine that stood still, or was moved to another one, are apart by more than this.
 CLOCK_JUMP_SECONDS = 0.1
 #: Of fewer rounds nobody can say what is usual.
@@ -56,15 +53,7 @@ def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
         if abs(piece.clock_jump_seconds) > CLOCK_JUMP_SECONDS:
             stood_still.add(piece.round)
     shares = {number: others[number] / (elapsed[number] * cores) for number in others if elapsed[number]}
-    found = _far_above(shares) | stood_still
+    above = far_above([*shares.values()], LEAST_SHARE) if shares else ()
+    found = {number for number, is_far in zip(shares, above, strict=True) if is_far} | stood_still
     all_stay = len(shares) < FEWEST_ROUNDS or len(found) > MOST_DISCARDED * len(shares)
     return Disturbances(frozenset() if all_stay else frozenset(found), shares)
-
-
-def _far_above(shares: Mapping[int, float]) -> set[int]:
-    if not shares:
-        return set()
-    usual = median(shares.values())
-    spread = CONSISTENT * median(abs(share - usual) for share in shares.values())
-    limit = usual + max(LEAST_SHARE, FAR * spread)
-    return {number for number, share in shares.items() if share > limit}

@@ -26,14 +26,14 @@ QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100
 
 def effects_of(run: Run) -> list[Effect]:
     """The effects of all arms but the twins, in the order of the study's metrics, all judged together."""
-    found = judged(run.plan, run.samples, run.error_rate)
+    found = judged(run.plan, run.changes, run.error_rate)
     alike = Counter(each.contrast.headline for each in found)
     return [_effect(run, each, alike[each.contrast.headline]) for each in found]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
     """What each control's twin differs from it by, in each metric that both have."""
-    found = twins_of(run.plan, run.samples)
+    found = twins_of(run.changes)
     return [_noise_floor(name, change, relative) for name, change in found if (relative := change.relative())]
 
 

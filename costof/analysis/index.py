@@ -150,6 +150,11 @@ class Index:
         """The arm's label for people; the name itself where the result holds no such arm."""
         return self._arms[arm].label if arm in self._arms else arm
 
+    def label_at(self, arm: str) -> str:
+        """'TLS 1.3 at us-us': the label with its setting, within a sentence."""
+        found = self._arms[arm]
+        return found.label + found.at
+
     def metric_label(self, name: str) -> str:
         """The metric's label; its name where the result holds no such metric."""
         metric = self.metrics.get(name)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from costof.analysis.disturbance import NO_DISTURBANCES, Disturbances, disturbances
 from costof.lab.round_trips import LinkEvidence
+from costof.ledger.changes import Changes, every_change
 from costof.ledger.ledger import (
     CautionRecord,
     EndRecord,
@@ -76,6 +77,11 @@ class Run:
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """The rounds' pairs of an arm and its control, where they can be compared at all."""
         return self.samples.compared(self.plan, metric, arm)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What each arm changes against its control."""
+        return every_change(self.plan, self.samples)
 
     def together(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """The numbers of each metric and arm in the rounds that have all of them; None where these are too few."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -44,8 +44,16 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-def changes_of(plan: Plan, samples: Samples, metric: str) -> list[Change]:
-    """Of all arms and twins that have enough rounds, their variances moderated over each other."""
+#: By metric, in the study's order: of all arms and twins that have enough rounds.
+Changes = Mapping[str, list[Change]]
+
+
+def every_change(plan: Plan, samples: Samples) -> Changes:
+    """Of a run, variances moderated over the arms of each metric."""
+    return {name: _changes_of(plan, samples, name) for name in plan.study.metrics}
+
+
+def _changes_of(plan: Plan, samples: Samples, metric: str) -> list[Change]:
     found = [(arm, *pairs) for arm in plan.arms if (pairs := samples.compared(plan, metric, arm)) is not None]
     changes = [_change(arm, control, values) for arm, control, values in found]
     lent = moderated(
@@ -82,25 +90,23 @@ class Judged:
     verdict: Verdict
 
 
-def judged(plan: Plan, samples: Samples, error_rate: float = ERROR_RATE) -> list[Judged]:
+def judged(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[Judged]:
     """All arms but the twins, in the order of the study's metrics, judged together."""
     found: list[tuple[str, Change, Contrast]] = []
-    for name in plan.study.metrics:
-        changes = changes_of(plan, samples, name)
-        noise = {each.arm.context: noise_of(each) for each in changes if each.arm.twin}
+    for name, of_metric in changes.items():
+        noise = {each.arm.context: noise_of(each) for each in of_metric if each.arm.twin}
         found += [
             (name, each, contrast_of(plan, name, each, noise.get(each.arm.context, 0.0)))
-            for each in changes
+            for each in of_metric
             if not each.arm.twin
         ]
     reached = verdicts([contrast for *_, contrast in found], error_rate)
     return [Judged(*each, verdict) for each, verdict in zip(found, reached, strict=True)]
 
 
-def twins_of(plan: Plan, samples: Samples) -> list[tuple[str, Change]]:
+def twins_of(changes: Changes) -> list[tuple[str, Change]]:
     """What each control's twin changes in each metric: nothing but noise."""
-    every = [(name, each) for name in plan.study.metrics for each in changes_of(plan, samples, name)]
-    return [(name, each) for name, each in every if each.arm.twin]
+    return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.twin]
 
 
 def noise_of(twin: Change) -> float:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters
-from costof.ledger.changes import all_stand, judged
+from costof.ledger.changes import all_stand, every_change, judged
 from costof.ledger.ledger import (
     CautionRecord,
     EndRecord,
@@ -159,7 +159,7 @@ def _measure(state: _Run) -> str | None:
         rate = state.looks.due(number + 1, elapsed)
         if rate is not None:
             state.ledger.append(LookRecord(round=number, error_rate=rate))
-            if all_stand(judged(plan, before.samples, rate)):
+            if all_stand(judged(plan, every_change(plan, before.samples), rate)):
                 state.looks.end(rate)
                 break
     return None

@@ -7,6 +7,7 @@ both.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from pydantic import Field
 
@@ -16,7 +17,6 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
-from costof.ledger.changes import changes_of
 from costof.model import Finite, Model
 from costof.statistics.intermittent import intermittent
 from costof.statistics.intervals import log_ratios
@@ -73,7 +73,7 @@ def _of_metric(run: Run, name: str, comparisons: int) -> Iterator[ComesAndGoes]:
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     logs = {
         change.arm.name: [sign * each for each in found]
-        for change in changes_of(run.plan, run.samples, name)
+        for change in run.changes[name]
         if (found := log_ratios(change.control, change.values)) is not None
     }
     twins = {control.name: logs.get(run.plan.twin_of(control).name) for control in run.plan.controls}
@@ -83,27 +83,18 @@ def _of_metric(run: Run, name: str, comparisons: int) -> Iterator[ComesAndGoes]:
             continue
         apart = intermittent(logs[arm.name], twin, comparisons)
         if apart is not None:
-            yield ComesAndGoes(
-                metric=name,
-                arm=arm.name,
-                slices=apart.slices,
-                of=apart.of,
-                times=apart.times,
-                usual=apart.usual,
-                usual_of=apart.usual_of,
-            )
+            yield ComesAndGoes(metric=name, arm=arm.name, **asdict(apart))
 
 
 def _sentence(index: Index, each: ComesAndGoes) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
-    arm = next(arm for arm in index.core.arms if arm.name == each.arm)
     times = fmt.number(each.times, 1)
     worse = (
         f"was {times}{fmt.TIMES} that" if metric.better == "lower" else f"was lower by a factor of {times} than that"
     )
     text = (
-        f"The cost of {arm.label}{arm.at} comes and goes: '{metric.label}' {worse} of the others in {each.slices} of "
-        f"{each.of} slices (control and twin: in {each.usual} of {each.usual_of})."
+        f"The cost of {index.label_at(each.arm)} comes and goes: '{metric.label}' {worse} of the others in "
+        f"{each.slices} of {each.of} slices (control and twin: in {each.usual} of {each.usual_of})."
     )
     return f"{text} {_both(effect)}" if effect else text
 

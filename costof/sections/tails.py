@@ -149,11 +149,10 @@ def _is_worse_than_the_mean(index: Index, tail: Tail) -> bool:
 
 
 def _sentence(index: Index, tail: Tail) -> str:
-    arm = next(arm for arm in index.core.arms if arm.name == tail.arm)
     metric = index.metrics[tail.metric]
     value = fmt.with_unit(fmt.number(tail.value), metric.unit)
     return (
-        f"The {_name(tail.percentile)} of '{metric.label}' is {value} with {arm.label}{arm.at}, "
+        f"The {_name(tail.percentile)} of '{metric.label}' is {value} with {index.label_at(tail.arm)}, "
         f"{fmt.relative(tail.ratio)} against its control: more than the mean loses."
     )
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Robust standard deviations from the middle, past which a slice stands apart: one of a million would by itself.
-FAR = 5.0
-#: The least that it must be larger by to matter at all.
+from costof.statistics.outliers import far_above
+
+#: The least that a slice must be larger by to matter at all.
 LEAST = math.log(1.1)
-#: Of a normal distribution's median absolute deviation.
-CONSISTENT = 1.4826
 ERROR_RATE = 0.05
 
 
@@ -44,22 +42,15 @@ def intermittent(
     """
     if len(arm) < 2 or len(twin) < 2:
         return None
-    apart = _above(arm)
+    apart = far_above(arm, LEAST)
     slices, of = int(apart.sum()), len(arm)
-    usual, usual_of = int(_above(twin).sum() + _above([-each for each in twin]).sum()), 2 * len(twin)
+    usual = sum(int(far_above(each, LEAST).sum()) for each in (twin, [-each for each in twin]))
+    usual_of = 2 * len(twin)
     if not slices or _more_often_by_chance(slices, of, usual, usual_of) > error_rate / max(1, comparisons):
         return None
     numbers = np.asarray(arm)
     times = math.exp(float(np.median(numbers[apart]) - np.median(numbers[~apart])))
     return Intermittent(slices, of, times, usual, usual_of)
-
-
-def _above(logs: Sequence[float]) -> np.ndarray:
-    numbers = np.asarray(logs, dtype=float)
-    middle = np.median(numbers)
-    spread = CONSISTENT * float(np.median(np.abs(numbers - middle)))
-    above: np.ndarray = numbers - middle > max(FAR * spread, LEAST)
-    return above
 
 
 def _more_often_by_chance(slices: int, of: int, usual: int, usual_of: int) -> float:

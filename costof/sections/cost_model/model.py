@@ -13,7 +13,6 @@ from typing import Literal
 from pydantic import Field
 
 from costof.analysis.run import Run, cpu_seconds
-from costof.ledger.changes import changes_of
 from costof.ledger.ledger import SliceRecord
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
@@ -149,7 +148,7 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
     trips, moved = _counted(run, operation, arm)
     control_trips, control_moved = _counted(run, operation, control)
     round_trip = run.plan.study.round_trip_ms(arm.levels)
-    change = next(each for each in changes_of(run.plan, run.samples, operation.metric) if each.arm is arm)
+    change = next(each for each in run.changes[operation.metric] if each.arm is arm)
     # The link's share is no estimate, so the interval is that of the difference.
     own = replace(change.difference, value=change.difference.value - (trips - control_trips) * round_trip)
     return ExtraCost(
