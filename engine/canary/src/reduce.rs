@@ -2,6 +2,7 @@
 
 use crate::client::{Answer, Kind};
 
+const DOUBLE: u8 = 5;
 const BLOB: u8 = 0xFC;
 const BINARY: u16 = 63;
 /// A number for the algorithm, 12 bytes of nonce, 16 of tag.
@@ -10,7 +11,8 @@ const GCM: u8 = 1;
 /// In place of what has gone.
 const REDUCED: &[u8] = b"\xffciphertext";
 
-/// An answer without its ciphertexts, which are reduced to their lengths, envelopes, and numbers of prepared statements.
+/// An answer without its ciphertexts, which are reduced to their lengths, envelopes, numbers of prepared statements, and
+/// the last digits of floating-point numbers.
 pub fn reduced(answer: &Answer) -> Vec<u8> {
     let mut out = Vec::with_capacity(answer.bytes.len());
     let mut columns: Vec<Definition> = Vec::new();
@@ -63,7 +65,16 @@ impl Definition {
     }
 }
 
+/// The order in which rows are summed decides the last bits of a floating-point sum, and is a plan's.
+fn rounded(number: f64) -> Vec<u8> {
+    format!("{number:.9e}").into_bytes()
+}
+
 fn value_out(definition: Option<&Definition>, value: &[u8], out: &mut Vec<u8>) {
+    let is_double = definition.is_some_and(|definition| definition.kind == DOUBLE);
+    let number = std::str::from_utf8(value).ok().filter(|_| is_double).and_then(|text| text.parse().ok());
+    let rounded = number.map(rounded);
+    let value = rounded.as_deref().unwrap_or(value);
     length(value.len(), out);
     if definition.is_some_and(|definition| definition.seals(value)) {
         out.extend(REDUCED);
@@ -109,7 +120,10 @@ fn binary_row(payload: &[u8], columns: &[Definition], out: &mut Vec<u8>) {
         };
         let Some((size, start)) = sized else { break };
         let Some(value) = payload.get(start..start + size) else { break };
-        value_out(Some(column), value, out);
+        match value.try_into() {
+            Ok(bytes) if column.kind == DOUBLE => out.extend(rounded(f64::from_le_bytes(bytes))),
+            _ => value_out(Some(column), value, out),
+        }
         at = start + size;
     }
     out.extend(&payload[at.min(payload.len())..]);
@@ -193,6 +207,18 @@ mod tests {
         }
         let error = |words: &[u8]| answer(&[(Kind::Error, &[b"\xff\x26\x04#23000", words].concat())]);
         assert!(difference(&error(b"a"), &error(b"b")).is_some());
+    }
+
+    #[test]
+    fn the_last_digits_of_doubles_are_a_plans() {
+        let definition = definition(DOUBLE, 63, b"");
+        let of = |kind, row: &[u8]| answer(&[(Kind::Count, b"\x01"), (Kind::Definition, &definition), (kind, row)]);
+        let binary = |number: f64| of(Kind::BinaryRow, &[&[0, 0], &number.to_le_bytes()[..]].concat());
+        let as_text = |number: f64| of(Kind::TextRow, &text(number.to_string().as_bytes()));
+        for answer in [&binary as &dyn Fn(f64) -> Answer, &as_text] {
+            assert_eq!(difference(&answer(1.25_f64.sqrt()), &answer(1.25_f64.sqrt().next_up())), None);
+            assert!(difference(&answer(1.25), &answer(1.250_000_01)).is_some());
+        }
     }
 
     #[test]
