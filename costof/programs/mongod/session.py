@@ -5,16 +5,20 @@ There is no second try by the other way: whoever stands between could make the f
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pymongo
+from pymongo import monitoring
 from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.errors import CostofError, Problem
 from costof.programs.mongod.url import MongodbUrl
 
 REACH_MS = 5000
+#: To ask a client that knows already why it has no server.
+AT_ONCE_SECONDS = 0.001
 AUTHENTICATION_FAILED = 18
 #: Words of pymongo's errors for which another way of talking to the address would meet the same.
 NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
@@ -36,9 +40,11 @@ class MongodbSession:
         """Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
         if self._url.username is not None and not self._url.password:
             raise CostofError(Problem.PASSWORD_MISSING, target=self._url.shown)
-        client = self._connect(self._url.addresses, replica_set=self._url.replica_set)
+        look = FirstLook()
+        client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[look])
         try:
-            client.admin.command("ping")
+            with pymongo.timeout(None if look.finds_a_server() else AT_ONCE_SECONDS):
+                client.admin.command("ping")
         except OperationFailure as error:
             client.close()
             problem = Problem.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else Problem.TARGET_FAILED
@@ -84,6 +90,31 @@ class MongodbSession:
             if self._url.ca_file is not None:
                 options["tlsCAFile"] = str(self._url.ca_file)
         return pymongo.MongoClient(addresses, **options)
+
+
+class FirstLook(monitoring.TopologyListener):
+    """Whether anybody answers at the addresses. pymongo alone asks for all of `REACH_MS` where each has refused."""
+
+    def __init__(self) -> None:
+        self._is_over = threading.Event()
+        self._found = True
+
+    def finds_a_server(self) -> bool:
+        """False once every address has failed; True if one answers, or none has told within `REACH_MS`."""
+        self._is_over.wait(REACH_MS / 1000)
+        return self._found
+
+    def opened(self, event: monitoring.TopologyOpenedEvent) -> None: ...
+
+    def closed(self, event: monitoring.TopologyClosedEvent) -> None: ...
+
+    def description_changed(self, event: monitoring.TopologyDescriptionChangedEvent) -> None:
+        if self._is_over.is_set():
+            return
+        servers = event.new_description.server_descriptions().values()
+        self._found = not all(server.error for server in servers)
+        if not self._found or any(server.is_server_type_known for server in servers):
+            self._is_over.set()
 
 
 def first_words(error: PyMongoError) -> str:
