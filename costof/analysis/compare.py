@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from costof.analysis.models import Core, Effect
 from costof.errors import CostofError, Problem
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import CONFIDENCE, Mean, half_width, t_quantile
+from costof.statistics.intervals import CONFIDENCE, Mean, combined, half_width, t_quantile
 from costof.statistics.verdicts import Contrast, verdicts
 
 
@@ -50,17 +50,16 @@ def _contrast(first: Core, second: Core, a: Effect, b: Effect) -> Contrast:
 
 
 def _mean(a: Effect, b: Effect) -> Mean:
-    """The change's logarithm: two independent runs, with Welch's degrees of freedom (1947)."""
+    """The change's logarithm, of two independent runs."""
     assert a.ratio is not None
     assert b.ratio is not None
-    errors = [
-        half_width(ratio) / t_quantile(ratio.rounds - 1, CONFIDENCE) if ratio.high > ratio.low else 0.0
-        for ratio in (a.ratio, b.ratio)
-    ]
-    parts = [error**4 / (ratio.rounds - 1) for error, ratio in zip(errors, (a.ratio, b.ratio), strict=True)]
-    error = math.hypot(*errors)
-    freedom = error**4 / sum(parts) if sum(parts) else min(a.rounds, b.rounds) - 1
-    return Mean(math.log(b.ratio.value / a.ratio.value), error, freedom)
+    return combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
+
+
+def _logarithm(ratio: Estimate) -> Mean:
+    freedom = ratio.rounds - 1
+    error = half_width(ratio) / t_quantile(freedom, CONFIDENCE) if ratio.high > ratio.low else 0.0
+    return Mean(math.log(ratio.value), error, freedom)
 
 
 def _noise(core: Core, effect: Effect) -> float:

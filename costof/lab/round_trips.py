@@ -29,17 +29,23 @@ TCPI_RTT_OFFSET = 68
 PATIENCE_SECONDS = 1.0
 # Of a link of a run: enough for a median; 20 probes of each kind take 0.2 s and two round trips.
 PROBES = 20
+BY_ICMP, BY_TCP = "ICMP", "TCP_INFO"
 
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """Of `count` answers; `lost` probes had none. NaN when there was no answer at all."""
+    """Of `count` answers; `lost` probes had none. NaN when there was no answer at all.
+
+    `error_ms`: the standard error of the mean; NaN of fewer than two answers.
+    """
 
     median_ms: float
     p99_ms: float
     count: int
     lost: int
     quickest_ms: float
+    mean_ms: float
+    error_ms: float
 
     @property
     def jitter_ms(self) -> float:
@@ -69,10 +75,17 @@ def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkR
 def summary(samples_ms: list[float], asked: int) -> RoundTrips:
     """Of the answers to `asked` probes. p99 is the smallest sample that 99 % do not exceed."""
     if not samples_ms:
-        return RoundTrips(math.nan, math.nan, 0, asked, math.nan)
-    ordered = sorted(samples_ms)
-    p99 = ordered[math.ceil(0.99 * len(ordered)) - 1]
-    return RoundTrips(statistics.median(ordered), p99, len(ordered), asked - len(ordered), ordered[0])
+        return RoundTrips(math.nan, math.nan, 0, asked, math.nan, math.nan, math.nan)
+    ordered, count = sorted(samples_ms), len(samples_ms)
+    return RoundTrips(
+        median_ms=statistics.median(ordered),
+        p99_ms=ordered[math.ceil(0.99 * count) - 1],
+        count=count,
+        lost=asked - count,
+        quickest_ms=ordered[0],
+        mean_ms=statistics.fmean(ordered),
+        error_ms=statistics.stdev(ordered) / math.sqrt(count) if count > 1 else math.nan,
+    )
 
 
 def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
@@ -165,12 +178,14 @@ class LinkEvidence(Model):
     median_ms: Finite
     p99_ms: Finite
     probes: int
+    mean_ms: Finite | None = Field(default=None, description="None of a single answer.")
+    error_ms: Finite | None = Field(default=None, description="The mean's standard error; None of a single answer.")
 
 
 def measured(link: Link) -> list[LinkEvidence]:
     """What a link's round trip is, by each method that had an answer."""
     told = measure_link(link, count=PROBES)
-    methods = {"ICMP": told.icmp, "TCP_INFO": told.tcp}
+    methods = {BY_ICMP: told.icmp, BY_TCP: told.tcp}
     return [
         LinkEvidence(
             name=link.name,
@@ -179,6 +194,7 @@ def measured(link: Link) -> list[LinkEvidence]:
             median_ms=trips.median_ms,
             p99_ms=trips.p99_ms,
             probes=trips.count,
+            **({"mean_ms": trips.mean_ms, "error_ms": trips.error_ms} if trips.count > 1 else {}),
         )
         for method, trips in methods.items()
         # One without any answer has no median; that it is missing tells.

@@ -53,6 +53,15 @@ class Mean:
         return Estimate(value=self.value, low=self.value - half, high=self.value + half, rounds=rounds)
 
 
+def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
+    """The sum of independent means, each times a number, with the degrees of freedom of Welch (1947)."""
+    squares = [(factor * mean.error) ** 2 for factor, mean in terms]
+    total = sum(squares)
+    shares = sum(square**2 / mean.freedom for square, (_, mean) in zip(squares, terms, strict=True) if square)
+    freedom = total**2 / shares if shares else min(mean.freedom for _, mean in terms)
+    return Mean(sum(factor * mean.value for factor, mean in terms), math.sqrt(total), freedom)
+
+
 def mean_of(values: Sequence[float]) -> Mean:
     """The mean of one number a round.
 

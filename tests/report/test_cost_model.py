@@ -93,7 +93,7 @@ def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
     model = result.sections.cost_model
     text = worst(Index(result), model)
     assert text is not None
-    assert text.startswith("Of 18 predictions for farther settings the worst is 0.5")
+    assert text.startswith("Of 18 predictions for farther settings the worst is 0.03")
     only_local = model.model_copy(update={"predictions": [p for p in model.predictions if p.local]})
     assert worst(Index(result), only_local) is None
     assert "the model's own" in render_markdown(result)

@@ -179,7 +179,7 @@ def test_an_arm_in_error_at_one_distance_says_where() -> None:
 def test_the_links_are_evidence() -> None:
     for text in (render_markdown(transport()), spaced(page())):
         assert "TCP_INFO" in text
-        assert "44.679 ms" in text
+        assert "44.877 ms" in text
         assert "channels" in text
 
 

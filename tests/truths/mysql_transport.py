@@ -16,7 +16,7 @@ PHASES: dict[str, dict[str, tuple[float, int]]] = {
 OPERATION_MS = {"plain": 0.058, "tls": 0.066, "ssh": 0.171}
 #: How much longer an operation takes while so many others are under way on two cores.
 CROWD = {"query_1": 1.0, "query_8": 3.4, "query_32": 12.6}
-#: A link is a little later than it was asked to be, or every prediction would be right.
+#: A link is a little later than it was asked to be.
 LATE, LATE_MS, JITTER = 1.004, 0.05, 0.0006
 OPERATIONS = 50
 CONNECTION_BYTES = {"plain": 412.0, "tls": 3120.0, "ssh": 780.0}
@@ -47,9 +47,12 @@ class TransportTruth(Truth):
         tunnel = {"tunnel": "OpenSSH 9.2", "cipher": arm.levels["transport"].removeprefix("ssh-"), "channels": "1,200"}
         return tunnel if kind(arm) == "ssh" else {}
 
+    def link_ms(self, asked_ms: float) -> float:
+        return asked_ms * LATE + LATE_MS if asked_ms else 0.0
+
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         of, asked_ms = kind(arm), plan.study.round_trip_ms(arm.levels)
-        link = (asked_ms * LATE + LATE_MS) * chance.more(JITTER) if asked_ms else 0.0
+        link = self.link_ms(asked_ms) * chance.more(JITTER) if asked_ms else 0.0
         connect = workload == "connect"
         if connect:
             parts = PHASES[of]

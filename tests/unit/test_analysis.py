@@ -91,16 +91,16 @@ def test_predictions_meet_what_was_measured(everywhere: Result) -> None:
     assert len(far) == 3 * 3 * 2
     for prediction in far:
         assert prediction.error is not None
-        assert abs(prediction.error) < 0.02
+        assert abs(prediction.error) < 0.001, "the asked-for round-trip times are 0.5 % off"
 
 
 def test_a_model_can_come_from_a_far_link_alone(tmp_path: Path) -> None:
+    """What the link is late by is measured on it, and is none of the operation's own time."""
     model = analyse(ledger_of(tmp_path, "us-us", noise=Noise(0.0001))).sections.cost_model
     assert model is not None
     own = next(c.own_ms for c in model.operations if c.protection == "tls" and c.operation == "connection")
-    # What the link is late by is taken for the operation's own.
-    late = 4 * (44.648 * (LATE - 1) + LATE_MS)
-    assert own.value == pytest.approx(OWN["tls"] + late, abs=0.1)
+    assert own.low <= OWN["tls"] <= own.high
+    assert own.value == pytest.approx(OWN["tls"], abs=0.1)
 
 
 def test_an_arm_that_was_refused_is_an_error_and_the_others_are_told(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
@@ -201,6 +202,8 @@ def test_percentiles_are_of_what_came_back() -> None:
     trips = summary([float(number) for number in range(1, 101)], asked=110)
     assert (trips.median_ms, trips.p99_ms, trips.count, trips.lost) == (50.5, 99.0, 100, 10)
     assert trips.jitter_ms == 48.5
+    assert (trips.mean_ms, trips.error_ms) == (50.5, pytest.approx(2.901, abs=0.001))
+    assert math.isnan(summary([1.0], asked=1).error_ms)
     assert summary([], asked=3).lost == 3
 
 

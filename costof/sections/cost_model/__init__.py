@@ -16,8 +16,9 @@ from costof.sections.cost_model.tables import near_end, parameters, predictions,
 
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 SOURCES = (
-    "Round trips and bytes were counted on the wire and are exact. Own time is what an operation takes by itself; it "
-    "is estimated from the rounds of the nearest setting, and all of the uncertainty is in it."
+    "Round trips and bytes were counted on the wire and are exact. Own time is what an operation takes by itself, "
+    "estimated from the rounds of the nearest setting. Round-trip times are those that TCP measured on the links. "
+    "Intervals hold the uncertainty of both."
 )
 
 

@@ -1,22 +1,24 @@
 """The cost model: what an operation takes at a distance that was not measured.
 
 Time of an operation = own time + round trips x round-trip time. Round trips are counted by the engine; own time is
-estimated from the rounds at the nearest distance, where the link's share is smallest.
+estimated from the rounds at the nearest distance, where the link's share is smallest. Round-trip times are those that
+TCP measured on the links; their uncertainty is in every interval beside that of the rounds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from costof.analysis.run import Run, cpu_seconds
+from costof.lab.round_trips import BY_TCP
 from costof.ledger.ledger import SliceRecord
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import difference, estimate
+from costof.statistics.intervals import Mean, combined, difference, estimate, mean_of
 from costof.study.arms import PlannedArm
 
 
@@ -63,7 +65,7 @@ class Prediction(Model):
     arm: str
     metric: str
     unit: str
-    round_trip_ms: Finite
+    round_trip_ms: Finite = Field(description="As it was asked for.")
     predicted: Estimate
     measured: Estimate | None = None
     error: Finite | None = Field(default=None, description="Predicted over measured, minus 1; 0.01 is 1 %.")
@@ -100,8 +102,8 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
     if not run.has(operation.metric, arm):
         return None
     trips, sent_and_received = _counted(run, operation, arm)
-    round_trip = run.plan.study.round_trip_ms(arm.levels)
-    own = [value - trips * round_trip for value in run.samples.of(operation.metric, arm.name)]
+    taken = run.samples.of(operation.metric, arm.name)
+    own = combined([(1, mean_of(taken)), (-trips, round_trip(run, arm))])
     pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
     return OperationCost(
         protection=arm.protection,
@@ -109,11 +111,21 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
         control=arm.control,
         operation=operation.operation,
         metric=operation.metric,
-        own_ms=estimate(own),
+        own_ms=own.estimate(len(taken)),
         round_trips=trips,
         bytes=sent_and_received,
         cpu_ms={role: seconds * 1e3 for role, seconds in _cpu_seconds(pieces).items()},
     )
+
+
+def round_trip(run: Run, arm: PlannedArm) -> Mean:
+    """Over the arm's link, milliseconds: the mean of what TCP measured on it; as it was asked for, and taken for exact,
+    where nothing was measured."""
+    distance = arm.levels.get(run.plan.study.distance_factor or "")
+    for link in run.links:
+        if (link.name, link.method) == (distance, BY_TCP) and link.mean_ms is not None and link.error_ms is not None:
+            return Mean(link.mean_ms, link.error_ms, link.probes - 1)
+    return Mean(run.plan.study.round_trip_ms(arm.levels), 0.0, math.inf)
 
 
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
@@ -147,10 +159,8 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
     control = run.plan.arm(arm.baseline)
     trips, moved = _counted(run, operation, arm)
     control_trips, control_moved = _counted(run, operation, control)
-    round_trip = run.plan.study.round_trip_ms(arm.levels)
     change = next(each for each in run.changes[operation.metric] if each.arm is arm)
-    # The link's share is no estimate, so the interval is that of the difference.
-    own = replace(change.difference, value=change.difference.value - (trips - control_trips) * round_trip)
+    own = combined([(1, change.difference), (control_trips - trips, round_trip(run, arm))])
     return ExtraCost(
         protection=arm.protection,
         label=arm.label,
@@ -180,12 +190,13 @@ def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: Plan
 def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:
     """The model's answer for each distance and each metric that follows from the operation's time."""
     study, found = run.plan.study, []
-    same = [arm for arm in run.plan.arms if arm.protection == cost.protection and not arm.twin]
-    for arm in same:
-        link = cost.round_trips * study.round_trip_ms(arm.levels)
+    taken = run.samples.of(operation.metric, local.name)
+    near = round_trip(run, local)
+    for arm in (arm for arm in run.plan.arms if arm.protection == cost.protection and not arm.twin):
+        far = near if arm is local else round_trip(run, arm)
+        time_ms = taken_at(mean_of(taken), cost.round_trips, near, far).estimate(len(taken))
         for name in operation.predicts:
-            per_second = study.metrics[name].unit == "per_second"
-            predicted = _moved(cost.own_ms, link, per_second)
+            predicted = time_ms.through(_rate) if study.metrics[name].unit == "per_second" else time_ms
             measured = estimate(run.samples.of(name, arm.name)) if run.has(name, arm) else None
             found.append(
                 Prediction(
@@ -196,12 +207,17 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
                     predicted=predicted,
                     measured=measured,
                     error=predicted.value / measured.value - 1 if measured else None,
-                    local=arm.name == local.name,
+                    local=arm is local,
                 )
             )
     return found
 
 
-def _moved(own_ms: Estimate, link_ms: float, per_second: bool) -> Estimate:
-    """Own time plus the link's share, as a time or as the rate of one worker."""
-    return own_ms.through(lambda own: 1e3 / max(own + link_ms, 1e-6) if per_second else own + link_ms)
+def taken_at(taken: Mean, round_trips: float, near: Mean, far: Mean) -> Mean:
+    """What an operation takes at the round-trip time `far`, of what it took at `near`, all in milliseconds."""
+    return taken if far is near else combined([(1, taken), (round_trips, far), (-round_trips, near)])
+
+
+def _rate(milliseconds: float) -> float:
+    """Of one worker, a second."""
+    return 1e3 / max(milliseconds, 1e-6)
