@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from costof.analysis.index import Index, Setting
-from costof.analysis.models import Arm, Core, Metric, Sentence, Value
+from costof.analysis.models import Arm, Core, Effect, Metric, Sentence, Value
 from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
@@ -16,7 +16,9 @@ from costof.document.axes import Panel, Scale
 from costof.document.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figure, Row, Table
 from costof.document.canvas import NARROW, Legend, Sheet
 from costof.model import Model
-from costof.statistics.estimate import Verdict
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.fieller import share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate
 
 COLOURS = {
     "tcp": "tcp",
@@ -40,22 +42,36 @@ class Explanation(Model):
     client: str = Field(description="The application's driver, such as 'pymongo'.")
 
 
-class PhasesSection(Section[list[Explanation], list[Explanation]]):
+class Explained(Explanation):
+    """How much of what an arm costs the application one connection on the wire explains."""
+
+    arm: str
+    added: Estimate
+    on_the_wire: Estimate
+    share: Estimate | None = Field(
+        description="The wire's difference over the application's, paired by round. None where it has no bounded "
+        "interval: the rounds cannot tell."
+    )
+
+
+class PhasesSection(Section[list[Explanation], list[Explained]]):
     name, title, order = "phases", "Why", 70
-    spec, data = list[Explanation], list[Explanation]
+    spec, data = list[Explanation], list[Explained]
     default: ClassVar[list[Explanation]] = []
 
     def metrics(self, spec: list[Explanation]) -> list[str]:
         return [name for each in spec for name in (each.application, each.wire)]
 
-    def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explanation]:
-        return spec
+    def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explained]:
+        """Of the arms that cost the application anything."""
+        found = [_explained(run, each, effect.arm) for each in spec for effect in core.effects if _costs(effect, each)]
+        return [each for each in found if each is not None]
 
-    def answer(self, index: Index, data: list[Explanation]) -> list[Sentence]:
-        found = [_explained(index, arm, each) for arm in index.answered for each in data]
-        return sentences("explanation", [text for text in found if text is not None])
+    def answer(self, index: Index, data: list[Explained]) -> list[Sentence]:
+        found = [_sentence(index, arm, each) for arm in index.answered for each in data if each.arm == arm.name]
+        return sentences("explanation", found)
 
-    def blocks(self, index: Index, data: list[Explanation]) -> Iterator[Block]:
+    def blocks(self, index: Index, data: list[Explained]) -> Iterator[Block]:
         if lines := [sentence.text for sentence in index.sentences("explanation")]:
             yield Bullets(lines, label="Why", loose=True)
         metrics = _phases(index)
@@ -66,22 +82,40 @@ class PhasesSection(Section[list[Explanation], list[Explanation]]):
                 yield _table(index, metrics, setting)
 
 
-def _explained(index: Index, arm: Arm, asked: Explanation) -> str | None:
-    """What the wire explains of the application's cost, and how much CPU of the client's own goes with it."""
-    application, wire = index.effect(asked.application, arm.name), index.effect(asked.wire, arm.name)
-    if application is None or wire is None or application.verdict is not Verdict.COSTS:
+def _costs(effect: Effect, asked: Explanation) -> bool:
+    return (effect.metric, effect.verdict) == (asked.application, Verdict.COSTS)
+
+
+def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
+    """None where too few rounds have both."""
+    arms = (run.plan.arm(name).baseline or "", name)
+    pairs = [(metric, arm) for metric in (asked.application, asked.wire) for arm in arms]
+    numbers = run.together(*pairs, fewest=FEWEST_ROUNDS)
+    if numbers is None:
         return None
-    unit = application.unit
-    part = wire.difference.value / application.difference.value
-    where = f"{fmt.capital(arm.at.strip())}, of the" if arm.context else "Of the"
-    text = (
-        f"{where} {fmt.absolute(application.difference, unit).value} that {arm.label} adds for {asked.client}, "
-        f"one connection on the wire explains {fmt.absolute(wire.difference, unit).value} ({fmt.share(round(part, 2))})"
+    added, on_the_wire = differences(*numbers[:2]), differences(*numbers[2:])
+    return Explained(
+        **dict(asked),
+        arm=name,
+        added=estimate(added),
+        on_the_wire=estimate(on_the_wire),
+        share=share_of(on_the_wire, added),
     )
-    cpu = _extra_client_cpu_ms(index, index.metrics[asked.application].workload, arm)
+
+
+def _sentence(index: Index, arm: Arm, each: Explained) -> str:
+    """What the wire explains of the application's cost, and how much CPU of the client's own goes with it."""
+    unit = index.metrics[each.application].unit
+    where = f"{fmt.capital(arm.at.strip())}, of the" if arm.context else "Of the"
+    share = f" ({fmt.percentage(each.share)})" if each.share else ", a share that this run cannot tell"
+    text = (
+        f"{where} {fmt.absolute(each.added, unit).value} that {arm.label} adds for {each.client}, "
+        f"one connection on the wire explains {fmt.absolute(each.on_the_wire, unit).value}{share}"
+    )
+    cpu = _extra_client_cpu_ms(index, index.metrics[each.application].workload, arm)
     opened = _connections_per_client(arm)
     if cpu is not None and cpu > 0:
-        text += f"; {asked.client}'s own CPU time grows by {fmt.number(cpu)} ms a client"
+        text += f"; {each.client}'s own CPU time grows by {fmt.number(cpu)} ms a client"
         text += f", which opens {fmt.number(opened, 1)} connections to that server" if opened is not None else ""
     return text + "."
 

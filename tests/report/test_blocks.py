@@ -12,7 +12,18 @@ from costof.document.markdown import escape
 from costof.report import render_markdown
 from costof.report.result import Result
 from costof.statistics.estimate import Verdict
-from tests.report.results import answered, empty, mongodb, printed, spaced, two_keys, with_error, without_figures
+from tests.report.results import (
+    answered,
+    empty,
+    mongodb,
+    printed,
+    spaced,
+    two_keys,
+    with_error,
+    with_sections,
+    without_figures,
+)
+from tests.truths.mongodb_tls import PHASES
 
 INTERVAL = re.compile(r"\[−?[\d.,]+, −?[\d.,]+\]")
 
@@ -141,3 +152,16 @@ def test_every_table_in_markdown_has_as_many_cells_in_each_row() -> None:
 def test_words_of_others_are_no_markup(text: str, escaped: str) -> None:
     assert escape(text) == escaped
     assert fmt.NBSP not in render_markdown(mongodb())
+
+
+def test_what_the_wire_explains_has_an_interval_or_is_said_not_to_be_known() -> None:
+    (each,) = mongodb().sections.phases
+    true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
+    true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms
+    assert each.share is not None
+    assert each.share.low <= true <= each.share.high
+    (said,) = answered(mongodb(), "explanation")
+    assert f"({spaced(fmt.percentage(each.share))})" in said
+    unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
+    (said,) = answered(unknown, "explanation")
+    assert "a share that this run cannot tell" in said

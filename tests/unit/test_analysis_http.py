@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from costof.document import format as fmt
@@ -13,7 +12,6 @@ from costof.report import analyse
 from costof.report.result import Result
 from costof.sections.mitigations import Mitigation
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.fieller import share_of
 from costof.study.plan import Plan
 from tests.fake_run import fake_run
 from tests.support.small_plans import plan_of
@@ -98,24 +96,6 @@ def test_without_a_loss_there_is_no_share_of_it(tmp_path: Path) -> None:
     told = " ".join(each.text for each in free.answer).replace(fmt.NBSP, " ")
     assert "of the loss" not in told
     assert "keep-alive for 100 requests a connection gains" in told.lower()
-
-
-def test_a_share_of_nothing_has_no_interval() -> None:
-    chance = np.random.default_rng(3)
-    losses = list(chance.normal(0.0, 1.0, 10))
-    assert share_of(list(chance.normal(5.0, 1.0, 10)), losses) is None
-
-
-def test_a_share_is_the_gain_over_the_loss() -> None:
-    chance = np.random.default_rng(4)
-    losses = list(chance.normal(100.0, 2.0, 12))
-    gains = [0.6 * loss + noise for loss, noise in zip(losses, chance.normal(0.0, 1.0, 12), strict=True)]
-    share = share_of(gains, losses)
-    assert share is not None
-    assert share.low < 0.6 < share.high
-    assert share.high - share.low < 0.05
-    # Of a time both signs turn, and the share is the same.
-    assert share_of([-each for each in gains], [-each for each in losses]) == pytest.approx(share)
 
 
 def test_one_core_takes_as_many_clients_as_it_truly_does(result: Result) -> None:
