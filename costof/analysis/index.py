@@ -28,6 +28,8 @@ class Lead:
     reference: str | None = None
     without: frozenset[str] = frozenset()
     """Arms that are no protection, but what a step starts from."""
+    follow: frozenset[tuple[str, str]] = frozenset()
+    """Effects, by metric and arm, that another one says already: the answer does not tell them a second time."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,11 @@ class Index:
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for setting in self.settings for arm in setting.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
+
+    def told(self, metric: str, arm: str) -> Effect | None:
+        """The arm's cost in the metric as the answer tells it: nothing where another cost says it already."""
+        follows = any((metric, arm) in lead.follow for lead in self.leads)
+        return None if follows else self.effect(metric, arm)
 
     @property
     def arms_in_error(self) -> list[Arm]:

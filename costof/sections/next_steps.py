@@ -16,7 +16,7 @@ class NextSection(Section[None, None]):
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         metrics = {metric.name for metric in index.headline_metrics}
-        headline = [effect for effect in index.core.effects if effect.metric in metrics]
+        headline = [each for each in index.core.effects if each.metric in metrics and index.told(each.metric, each.arm)]
         waiting = [effect for effect in headline if effect.waits_for_rounds]
         noisy = [effect for effect in headline if effect.too_noisy]
         texts = [_more_rounds(index, waiting)] if waiting else []

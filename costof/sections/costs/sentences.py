@@ -71,7 +71,7 @@ def _lines(index: Index) -> list[Line]:
     for view in VIEWS:
         for metric in (metric for metric in index.headline_metrics if metric.view == view):
             for protection in dict.fromkeys(arm.protection for arm in arms):
-                of = [(arm, index.effect(metric.name, arm.name)) for arm in arms if arm.protection == protection]
+                of = [(arm, index.told(metric.name, arm.name)) for arm in arms if arm.protection == protection]
                 effects = [(arm, effect) for arm, effect in of if effect is not None]
                 found += [Line(view, metric, effects)] if effects else []
     return found
@@ -190,7 +190,7 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         parts = [
             _clause(metric, effect.verdict, [(arm, effect)], f"'{metric.label}'")
             for metric in metrics
-            if (effect := index.effect(metric.name, arm.name)) is not None
+            if (effect := index.told(metric.name, arm.name)) is not None
         ]
         found += [f"{fmt.capital(words)}, {arm.label} {fmt.listed(parts)}."] if parts else []
     return found
