@@ -12,6 +12,8 @@ from costof.lab.program import find_program
 
 # Packets on their way in one direction: 240 ms one way at 500 Mbit/s, as netem's `limit`.
 QUEUE_PACKETS = 10_000
+# What the CPU time of processes that carry links is counted under: the lab's, and no cost of a service.
+LINK_ROLE = "link"
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,13 @@ from typing import Any, Self
 
 from costof.errors import CostofError, Problem
 from costof.lab.cpu_share import CpuShare
-from costof.lab.host import Host, Link
+from costof.lab.host import LINK_ROLE, Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady, LinksPlan
 from costof.lab.links import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
 from costof.lab.namespace import FOLDER
 from costof.lab.program import find_program
 
-LINK_ROLE = "link"
 # Hosts without root come after the addresses that server programs take for themselves.
 FIRST_LOOPBACK = 101
 # What the engine takes.

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from costof.analysis.index import Index
 from costof.analysis.models import Metric
 from costof.document import format as fmt
-from costof.report import render_markdown
+from costof.lab.host import LINK_ROLE
+from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.sections.cost_model.calculator import HOURS_A_MONTH, Extras, Load, added, default_load, extras, fixed_rows
 from costof.sections.cost_model.model import ExtraCost
 from costof.sections.cost_model.tables import worst
 from costof.statistics.estimate import Estimate
-from tests.report.results import transport
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, fake_run
+from tests.noise import Chance
+from tests.report.results import Page, drawn, transport
+from tests.support.small_plans import plan_of
+from tests.truths.mysql_transport import CONNECTION_CPU_MS, TransportTruth
 
 
 def extra(operation: str, own: tuple[float, float, float], trips: float, cpu: tuple[float, float, float]) -> ExtraCost:
@@ -26,6 +36,7 @@ def extra(operation: str, own: tuple[float, float, float], trips: float, cpu: tu
             "round_trips": trips,
             "bytes": 2500.0,
             "cpu_ms": Estimate(value=cpu[0], low=cpu[1], high=cpu[2], rounds=10),
+            "roles": ["client"],
         }
     )
 
@@ -98,3 +109,35 @@ def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
     assert worst(Index(result), only_local) is None
     assert "the model's own" in render_markdown(result)
     assert fmt.NBSP not in render_markdown(result)
+
+
+class Carried(TransportTruth):
+    """A process of the lab carries the links; of servers that are somebody's own nothing is known."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        used = {"client": found.cpu_seconds["client"]} if plan.target else {**found.cpu_seconds, LINK_ROLE: 5.0}
+        return replace(found, cpu_seconds=used)
+
+
+@pytest.mark.parametrize(
+    ("target", "roles", "said"),
+    [
+        (None, {"client", "mariadbd", "ssh", "sshd"}, "Cores are those of client, mariadbd, ssh and sshd."),
+        (
+            "mysql://root@db.example/",
+            {"client"},
+            "Cores are those of client alone: what the servers use is not known here.",
+        ),
+    ],
+)
+def test_cores_are_of_those_who_are_named(tmp_path: Path, target: str | None, roles: set[str], said: str) -> None:
+    plan = plan_of("mysql-transport", "quick", target=target)
+    result = analyse(fake_run(tmp_path / "run", plan, Carried()))
+    model = result.sections.cost_model
+    assert {role for extra in model.extras for role in extra.roles} == roles
+    true = sum(cpu for role, cpu in CONNECTION_CPU_MS["tls"].items() if role in roles)
+    true -= sum(cpu for role, cpu in CONNECTION_CPU_MS["plain"].items() if role in roles)
+    found = next(e.cpu_ms for e in model.extras if (e.protection, e.operation) == ("tls", "connection"))
+    assert found.value == pytest.approx(true, rel=0.05)
+    assert said in Page(drawn(result)).text

@@ -30,11 +30,12 @@ from costof.sections.cost_model.model import CostModel, ExtraCost, OperationCost
 from costof.statistics.estimate import Estimate
 
 HOURS_A_MONTH = 730
+CLIENT = "client"
+"""The role of whoever asks, which an instrument counts itself."""
 INTERVALS = (
     "Round trips and bytes are exact. Own time and CPU time have 95 % intervals; they are multiplied by the counts and "
     "added end to end, as if all errors went the same way, so a sum's interval is rather too wide than too narrow."
 )
-MONEY = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour, of client and servers together."
 LEAD = "What the protection adds for a service of your own, from the cost model of this run."
 FINALLY = "A request on average is an operation with its share of the connection. Nothing is sent anywhere."
 INSIDE = ("connect_and_first_operation",)
@@ -186,7 +187,16 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         instead=_instead(index, model, load),
         media=HTML,
     )
-    yield Paragraph(f"{INTERVALS} {MONEY} {FINALLY}", "note", media=HTML)
+    yield Paragraph(f"{INTERVALS} {_whose(found)} {FINALLY}", "note", media=HTML)
+
+
+def _whose(found: list[Extras]) -> str:
+    """Of whom the cores are, and what they cost."""
+    costs = (cost for each in found for cost in (each.connection, each.operation))
+    roles = [*dict.fromkeys(role for cost in costs for role in cost.roles)]
+    unknown = "" if set(roles) - {CLIENT} else " alone: what the servers use is not known here"
+    money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
+    return f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
 
 
 def _fields(load: Load) -> list[Field]:

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from costof.analysis.run import Run, cpu_seconds
+from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
 from costof.ledger.ledger import SliceRecord
 from costof.model import Finite, Model
@@ -44,7 +45,7 @@ class OperationCost(Model):
     own_ms: Estimate
     round_trips: Finite = Field(description="Over the link, for each operation; counted.")
     bytes: Finite = Field(description="Both directions, for each operation; counted.")
-    cpu_ms: dict[str, Finite] = Field(description="CPU time for each operation, by role.")
+    cpu_ms: dict[str, Finite] = Field(description="CPU time for each operation, by role; without the lab's links.")
 
 
 class ExtraCost(Model):
@@ -57,6 +58,7 @@ class ExtraCost(Model):
     round_trips: Finite
     bytes: Finite
     cpu_ms: Estimate = Field(description="CPU time of all roles together.")
+    roles: list[str] = Field(description="Whose CPU time is known: of a user's own servers, the client's alone.")
 
 
 class Prediction(Model):
@@ -147,9 +149,9 @@ def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
 
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
-    """CPU seconds for each operation, by role."""
+    """CPU seconds for each operation, by role. What carries the lab's links is no part of it."""
     operations = max(1, sum(piece.answer.operations for piece in pieces))
-    return {role: seconds / operations for role, seconds in cpu_seconds(pieces).items()}
+    return {role: seconds / operations for role, seconds in cpu_seconds(pieces).items() if role != LINK_ROLE}
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
@@ -169,7 +171,14 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
         round_trips=trips - control_trips,
         bytes=moved - control_moved,
         cpu_ms=_extra_cpu_ms(run, operation, control, arm),
+        roles=_roles(run, operation, arm),
     )
+
+
+def _roles(run: Run, operation: Operation, arm: PlannedArm) -> list[str]:
+    """Whose CPU time an operation of the arm takes."""
+    pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
+    return [role for role, seconds in _cpu_seconds(pieces).items() if seconds]
 
 
 def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm) -> Estimate:
