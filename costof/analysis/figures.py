@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from statistics import fmean
 
 import numpy as np
 
-from costof.analysis.models import DistributionPoint, Effect, Metric, NoiseFloor, Value
+from costof.analysis.models import LONGEST_WAIT, DistributionPoint, Effect, Metric, NoiseFloor, Open, Value
 from costof.analysis.run import Run
 from costof.ledger.changes import Change, Judged, judged, noise_of, twins_of
 from costof.ledger.samples import in_unit
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.histogram import merged
-from costof.statistics.intervals import differences, estimate, trimmed_mean
-from costof.statistics.verdicts import rounds_needed
+from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
+from costof.statistics.verdicts import rounds_needed, smallest_seen
 from costof.study.arms import PlannedArm
 from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
@@ -53,11 +54,6 @@ def _noise_floor(metric: str, change: Change, relative: Estimate) -> NoiseFloor:
 def _effect(run: Run, of: Judged, alike: int) -> Effect:
     """`alike`: how many effects of its kind were judged."""
     change, metric = of.change, run.plan.study.metrics[of.metric]
-    needed = None
-    if of.verdict is Verdict.UNRESOLVED and run.rounds:
-        rounds = rounds_needed(of.contrast, alike)
-        if rounds is not None:
-            needed = max(0, rounds - change.rounds) * run.measured_seconds / run.rounds
     return Effect(
         metric=of.metric,
         unit=metric.unit,
@@ -70,7 +66,21 @@ def _effect(run: Run, of: Judged, alike: int) -> Effect:
         verdict=of.verdict,
         rounds=change.rounds,
         differences=differences(change.control, change.values),
-        needed_seconds=needed,
+        open=_open(run, of, alike) if of.verdict is Verdict.UNRESOLVED and change.rounds >= FEWEST_ROUNDS else None,
+    )
+
+
+def _open(run: Run, of: Judged, alike: int) -> Open:
+    """What keeps an effect unresolved."""
+    contrast, relative = of.contrast, of.change.ratio
+    round_seconds = run.measured_seconds / run.rounds
+    most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / round_seconds)
+    rounds = rounds_needed(contrast, alike, max(most, contrast.rounds), run.error_rate)
+    return Open(
+        needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * round_seconds,
+        between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
+        smallest=smallest_seen(contrast, alike, run.error_rate) if relative else None,
+        within_noise=contrast.within_noise,
     )
 
 

@@ -222,8 +222,14 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
     """The verdict as a person says it: with its margin, or the time that 'unresolved' still needs."""
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
-    if effect.waits_for_rounds:
-        return f"unresolved; about {fmt.roughly(effect.needed_seconds or 0)} more"
-    if effect.too_noisy:
-        return "unresolved; too noisy"
-    return effect.verdict.value
+    if hidden_by_noise(effect):
+        return "unresolved; within the noise"
+    if effect.needed_seconds:
+        return f"unresolved; about {fmt.roughly(effect.needed_seconds)} more"
+    return "unresolved; too noisy" if effect.too_noisy else effect.verdict.value
+
+
+def hidden_by_noise(effect: Effect) -> bool:
+    """Whether the effect's interval leaves out none, and two identical copies may differ by as much."""
+    within = effect.open is not None and effect.open.within_noise
+    return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

@@ -103,9 +103,22 @@ class Value(Model):
     bytes_received: Finite | None = Field(default=None, description="Counted, per operation.")
 
 
-#: No further rounds are advised beyond this: the time needed grows with the square of the noise, and less noise is had
-#: sooner.
-LONGEST_WAIT_SECONDS = 4 * 3600
+#: No further rounds are advised beyond so many times the budget: the time needed grows with the square of the noise,
+#: and less noise is had sooner.
+LONGEST_WAIT = 10
+
+
+class Open(Model):
+    """What keeps an effect unresolved, of a run that has rounds enough to judge."""
+
+    needed_seconds: Finite | None = Field(
+        description=f"Measuring time it would still need, estimated; None beyond {LONGEST_WAIT} times the run's budget."
+    )
+    between_rounds: Finite | None = Field(
+        description="Standard deviation between rounds of the relative effect; 0.05 is 5 %. None without a ratio."
+    )
+    smallest: Finite | None = Field(description="The smallest relative effect that this run would have seen.")
+    within_noise: bool = Field(description="The control's twin may differ from it by as much.")
 
 
 class Effect(Model):
@@ -120,19 +133,17 @@ class Effect(Model):
     verdict: Verdict
     rounds: int
     differences: list[Finite] = Field(description="The rounds' paired differences, in order.")
-    needed_seconds: Finite | None = Field(
-        default=None, description="Unresolved: measuring time it would still need, estimated."
-    )
+    open: Open | None = Field(default=None, description="Why it is unresolved; None where it is not, or of few rounds.")
 
     @property
-    def waits_for_rounds(self) -> bool:
-        """Unresolved, but further rounds of a bearable time would resolve it."""
-        return self.verdict is Verdict.UNRESOLVED and 0 < (self.needed_seconds or 0) <= LONGEST_WAIT_SECONDS
+    def needed_seconds(self) -> float | None:
+        """Unresolved, and further rounds of a bearable time would resolve it."""
+        return self.open.needed_seconds if self.open else None
 
     @property
     def too_noisy(self) -> bool:
         """Unresolved, and by further rounds not in any time that somebody would wait."""
-        return self.verdict is Verdict.UNRESOLVED and (self.needed_seconds or 0) > LONGEST_WAIT_SECONDS
+        return self.open is not None and self.open.needed_seconds is None
 
 
 class NoiseFloor(Model):
@@ -143,7 +154,7 @@ class NoiseFloor(Model):
     difference: Estimate
     ratio: Estimate
     absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
-    relative: Finite = Field(description="The same of the ratio; 0.01 is 1 %.")
+    relative: Finite = Field(description="How much more the larger may be than the smaller; 0.01 is 1 %.")
     differences: list[Finite] = Field(default=[], description="The rounds' paired differences of the twin, in order.")
 
 

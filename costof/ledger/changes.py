@@ -110,9 +110,13 @@ def twins_of(changes: Changes) -> list[tuple[str, Change]]:
 
 
 def noise_of(twin: Change) -> float:
-    """What two identical arms may differ by: the farther end of the interval, as a share."""
+    """What two identical arms may differ by: how much more the larger is than the smaller, at the farther end of the
+    interval. So a rate has the noise of the time that it comes from."""
     relative = twin.relative()
-    return 0.0 if relative is None else max(abs(1 - relative.low), abs(relative.high - 1))
+    if relative is None:
+        return 0.0
+    less = 1 / relative.low - 1 if relative.low > 0 else 1 - relative.low
+    return max(less, relative.high - 1)
 
 
 def contrast_of(plan: Plan, name: str, change: Change, noise: float = 0.0) -> Contrast:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from costof.analysis.index import Index
-from costof.analysis.models import Effect, Metric, Sentence
+from costof.analysis.models import LONGEST_WAIT, Effect, Metric, Sentence
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import TEXT, Block, Bullets
@@ -17,7 +17,7 @@ class NextSection(Section[None, None]):
     def answer(self, index: Index, data: None) -> list[Sentence]:
         metrics = {metric.name for metric in index.headline_metrics}
         headline = [each for each in index.core.effects if each.metric in metrics and index.told(each.metric, each.arm)]
-        waiting = [effect for effect in headline if effect.waits_for_rounds]
+        waiting = [effect for effect in headline if effect.needed_seconds]
         noisy = [effect for effect in headline if effect.too_noisy]
         texts = [_more_rounds(index, waiting)] if waiting else []
         return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
@@ -34,16 +34,32 @@ def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
 
 
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
+    longer = " (--profile default)" if index.core.profile == "quick" else ""
+    spent = "the budget" if index.core.rounds_asked is None else "as many rounds"
+    return (
+        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(noisy)} here{_because(noisy)}."
+        f"{_ruled_out(index, noisy)} Measure on a machine with nothing else running, or take longer slices{longer}. If "
+        "a cost of that size does not matter to you, raise the margin in the study's file."
+    )
+
+
+def _because(noisy: Sequence[Effect]) -> str:
+    """The largest of what they have."""
+    why = [effect.open for effect in noisy if effect.open]
+    spreads = [each.between_rounds for each in why if each.between_rounds is not None]
+    smallest = [each.smallest for each in why if each.smallest is not None]
+    if not spreads or not smallest:
+        return ""
+    return (
+        f", because rounds differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect that this "
+        f"run could have seen is {fmt.percent(max(smallest))}"
+    )
+
+
+def _ruled_out(index: Index, noisy: Sequence[Effect]) -> str:
     bounds = [_most(effect, index.metrics[effect.metric]) for effect in noisy]
     known = [bound for bound in bounds if bound is not None]
-    at_most = fmt.with_unit(fmt.number(100 * max(known), 1), "%") if known else None
-    ruled_out = f" A cost of more than {at_most} is unlikely." if at_most else ""
-    longer = " (--profile default)" if index.core.profile == "quick" else ""
-    return (
-        f"This run is too noisy to resolve {_names(noisy)}; more rounds would take longer than they are worth."
-        f"{ruled_out} Measure on a machine with nothing else running, or take longer slices{longer}. If a cost of that "
-        "size does not matter to you, raise the margin in the study's file."
-    )
+    return f" A cost of more than {fmt.with_unit(fmt.number(100 * max(known), 1), '%')} is unlikely." if known else ""
 
 
 def _names(effects: Sequence[Effect]) -> str:

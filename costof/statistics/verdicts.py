@@ -25,8 +25,6 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 from costof.statistics.multiplicity import benjamini_hochberg, holm
 
 ERROR_RATE = 1 - CONFIDENCE
-#: Of rounds: what nobody would wait for is not computed to the last.
-MOST_ROUNDS = 100_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Contrast:
     """An effect to be judged. `change`: the mean log ratio of arm over control, or their difference where the control
     has nothing of it and no margin is known.
 
-    `noise`: the largest share by which the control's own twin may differ from it; an effect within it is none.
+    `noise`: how much more the larger of the control and its own twin may be, as a share; an effect within it is none.
     """
 
     change: Mean
@@ -68,7 +66,7 @@ class Contrast:
 
     @property
     def within_noise(self) -> bool:
-        return abs(math.expm1(self.change.value)) <= self.noise if self.margin is not None else False
+        return self.margin is not None and abs(self.change.value) <= math.log1p(self.noise)
 
     def _beyond(self, distance: float) -> float:
         """The chance that a t lies so far above 0."""
@@ -109,31 +107,37 @@ def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float])
     return found
 
 
-def rounds_needed(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> int | None:
+def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = ERROR_RATE) -> int | None:
     """Rounds that an unresolved effect would need in all, if rounds go on as they were, judged as the hardest of
-    `count`; None where it cannot be told, or nobody would wait for it.
+    `count`; None where it cannot be told, or more than `most` would be needed.
 
-    It resolves when the interval shrinks to the distance of its middle from the nearer of what it has to leave out: no
-    change at all, or the margin. More rounds make it narrower by their square root and by a smaller quantile.
+    It resolves when one of the tests does: the interval of that test's level has shrunk to what it has to leave out.
+    More rounds make it narrower by their square root and by a smaller quantile.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
-    distances = [abs(effect.change.value) if not effect.within_noise else 0.0]
+    level = error_rate / max(1, count)
+    # By the confidence of a two-sided interval: a one-sided test has all of its level at one end.
+    distances = {1 - level: 0.0 if effect.within_noise else abs(effect.change.value)}
     if effect.reach is not None:
-        distances.append(effect.reach - effect.cost)
-    distance, spread = max(distances), effect.change.error * math.sqrt(effect.rounds)
-    if distance <= 0:
-        return None
-    lent = effect.change.freedom - (effect.rounds - 1)
+        distances[1 - 2 * level] = effect.reach - effect.cost
+    spread, lent = effect.change.error * math.sqrt(effect.rounds), effect.change.freedom - (effect.rounds - 1)
 
     def resolves(rounds: int) -> bool:
-        half = spread / math.sqrt(rounds) * t_quantile(rounds - 1 + lent, 1 - error_rate / max(1, count))
-        return half <= distance
+        error, freedom = spread / math.sqrt(rounds), rounds - 1 + lent
+        return any(error * t_quantile(freedom, confidence) <= each for confidence, each in distances.items())
 
-    if not resolves(MOST_ROUNDS):
+    if not resolves(most):
         return None
-    low, high = FEWEST_ROUNDS - 1, MOST_ROUNDS
+    low, high = FEWEST_ROUNDS - 1, most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if resolves(middle) else (middle, high)
     return high
+
+
+def smallest_seen(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> float:
+    """The smallest cost that this run would have called one, judged as the hardest of `count`: a share of the control,
+    and more than the control's twin may differ from it by."""
+    half = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
+    return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)

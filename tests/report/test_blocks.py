@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
-from costof.analysis.models import Sentence
+from costof.analysis.models import Open, Sentence
 from costof.document import format as fmt
 from costof.document.markdown import escape
 from costof.report import render_markdown
 from costof.report.result import Result
-from costof.statistics.estimate import Verdict
+from costof.statistics.estimate import Estimate, Verdict
 from tests.report.results import (
     answered,
     empty,
@@ -92,10 +93,14 @@ def test_arm_in_error_is_named_with_its_reason() -> None:
         assert f"TLS 1.3, rsa-4096 has no figures: {reason}" in text
 
 
-def with_needed(seconds: float) -> Result:
+def with_needed(seconds: float | None) -> Result:
     """All unresolved."""
-    far = {"verdict": Verdict.UNRESOLVED, "needed_seconds": seconds}
-    return mongodb(effects=[each.model_copy(update=far) for each in mongodb().effects])
+    why = Open(needed_seconds=seconds, between_rounds=0.12, smallest=0.08, within_noise=False)
+    return with_effects(verdict=Verdict.UNRESOLVED, open=why)
+
+
+def with_effects(**changes: Any) -> Result:
+    return mongodb(effects=[each.model_copy(update=changes) for each in mongodb().effects])
 
 
 def test_unresolved_names_the_time_it_needs() -> None:
@@ -104,15 +109,30 @@ def test_unresolved_names_the_time_it_needs() -> None:
     assert advice.endswith(", measure for about 10 min more (--budget).")
 
 
-def test_where_only_days_of_rounds_would_do_less_noise_is_advised() -> None:
-    noisy = with_needed(36 * 3600.0)
+def test_what_cannot_be_resolved_says_why_and_what_would_help() -> None:
+    noisy = with_needed(None)
     assert "unresolved; too noisy" in printed(noisy, 140)
     assert " h more" not in printed(noisy, 140)
     (advice,) = answered(noisy, "next")
+    assert "Even 10 times the budget would not resolve" in advice
+    assert "because rounds differ by 12 % (standard deviation): the smallest effect" in advice
+    assert "could have seen is 8.0 %" in advice
     assert "a machine with nothing else running, or take longer slices (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert f"A cost of more than {100 * (worst - 1):.1f} % is unlikely" in advice
+
+
+def test_an_effect_that_is_there_and_within_the_noise_is_said_to_be() -> None:
+    why = Open(needed_seconds=60.0, between_rounds=0.12, smallest=0.08, within_noise=True)
+    ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
+    text = printed(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=ratio), 140)
+    assert "unresolved; within the noise" in text
+    told = answered(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=ratio), "answer")
+    assert all("within this run's own noise" in sentence for sentence in told)
+    wide = ratio.model_copy(update={"low": 0.98})
+    text = printed(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=wide), 140)
+    assert "unresolved; about 60 s more" in spaced(text), "its own interval says why"
 
 
 def test_without_published_figures() -> None:

@@ -51,7 +51,7 @@ def test_effects_lie_within_their_distance(everywhere: Result) -> None:
 
 def test_a_run_of_exact_rounds_says_that_they_ended_it(tmp_path: Path) -> None:
     plan = resolve(load_study(STUDY), Options(settings=["distance=lan"], rounds="6", seed=1))
-    result = analyse(fake_run(tmp_path / "run", plan, TransportTruth(), rounds=6, noise=Noise(0.3)))
+    result = analyse(fake_run(tmp_path / "run", plan, TransportTruth(), rounds=6, noise=Noise(0.12)))
     assert (result.rounds, result.rounds_asked, result.precision_asked) == (6, 6, None)
     text = render_markdown(result)
     assert "exactly 6 rounds" in text.replace(fmt.NBSP, " ")

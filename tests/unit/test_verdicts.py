@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import Mean, mean_of
-from costof.statistics.verdicts import Contrast, rounds_needed, verdicts
+from costof.statistics.verdicts import Contrast, rounds_needed, smallest_seen, verdicts
 
 RUNS = 1000
 MARGIN = 0.05
+#: Rounds.
+MOST = 100_000
 
 
 def effects_of(
@@ -108,21 +111,52 @@ def test_what_is_shown_beside_costs_the_headline_nothing() -> None:
 def test_the_rounds_that_are_needed_are_enough_and_no_more(count: int, expected: int) -> None:
     """-26 % with the noise of a real run; the old sum said 132 where 16 would do."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
-    found = rounds_needed(effect, count)
+    found = rounds_needed(effect, count, MOST)
     assert found == pytest.approx(expected, abs=4)
+
+
+@pytest.mark.parametrize("cost", [1.1, 1.0])
+def test_in_so_many_rounds_half_of_the_runs_resolve_and_in_twice_as_many_most(cost: float) -> None:
+    """A cost by the two-sided test, none by those of the margin."""
+    chance, spread = np.random.default_rng(7), 0.1
+    needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
+    assert needed is not None
+    for rounds, least, most in ((needed, 0.35, 0.75), (2 * needed, 0.75, 1.0)):
+        found = [verdicts(effects_of(chance, [cost], rounds, spread))[0] for _ in range(400)]
+        assert least < sum(each is not Verdict.UNRESOLVED for each in found) / 400 <= most
 
 
 def test_too_few_rounds_need_an_unknown_number_more() -> None:
     """With many comparisons the corrected interval of two rounds is wider than a float holds."""
-    assert rounds_needed(Contrast(mean_of([4.6, -4.6]), 2, MARGIN), 100) is None
+    assert rounds_needed(Contrast(mean_of([4.6, -4.6]), 2, MARGIN), 100, MOST) is None
 
 
 def test_nobody_is_told_to_wait_for_ever() -> None:
-    assert rounds_needed(Contrast(Mean(1e-6, 0.1, 5), 6, None), 1) is None
-    assert rounds_needed(Contrast(Mean(0.0, 0.0, 5), 6, MARGIN), 1) is None
+    assert rounds_needed(Contrast(Mean(1e-6, 0.1, 5), 6, None), 1, MOST) is None
+    assert rounds_needed(Contrast(Mean(0.0, 0.0, 5), 6, MARGIN), 1, MOST) is None
+    slow = Contrast(Mean(0.02, 0.1, 5), 6, None)
+    needed = rounds_needed(slow, 1, MOST)
+    assert needed is not None
+    assert (rounds_needed(slow, 1, needed), rounds_needed(slow, 1, needed - 1)) == (needed, None)
 
 
 def test_a_rate_needs_as_many_rounds_as_the_latency_that_it_is() -> None:
     slower, fewer = Mean(0.08, 0.05, 9), Mean(-0.08, 0.05, 9)
-    latency = rounds_needed(Contrast(slower, 10, MARGIN), 3)
-    assert latency == rounds_needed(Contrast(fewer, 10, MARGIN, better="higher"), 3)
+    latency = rounds_needed(Contrast(slower, 10, MARGIN), 3, MOST)
+    assert latency == rounds_needed(Contrast(fewer, 10, MARGIN, better="higher"), 3, MOST)
+
+
+def test_the_smallest_cost_that_a_run_sees_is_one_that_it_calls_a_cost() -> None:
+    """Of the same noise in a latency and in the rate that it is."""
+    noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
+    latency, rate = smallest_seen(noise, 1), smallest_seen(replace(noise, better="higher"), 1)
+    assert (1 + latency) * (1 - rate) == pytest.approx(1.0)
+    for cost, expected in ((1.001 * latency, Verdict.COSTS), (0.999 * latency, Verdict.UNRESOLVED)):
+        assert verdicts([replace(noise, change=Mean(math.log1p(cost), 0.05, 9))]) == [expected]
+    assert smallest_seen(replace(noise, noise=0.5), 1) == pytest.approx(0.5), "no less than the twin's"
+
+
+def test_a_rate_is_within_the_noise_where_its_latency_is() -> None:
+    """−86 % lay within a twin's +350 %, though the latency's seven times did not."""
+    for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
+        assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise

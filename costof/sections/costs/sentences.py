@@ -6,7 +6,7 @@ from math import log
 from operator import neg
 from typing import NamedTuple
 
-from costof.analysis.index import VIEWS, Index
+from costof.analysis.index import VIEWS, Index, hidden_by_noise
 from costof.analysis.models import Arm, Effect, Metric, Sentence
 from costof.analysis.section import sentences
 from costof.document import format as fmt
@@ -154,7 +154,8 @@ def _amount(metric: Metric, effect: Effect) -> str:
     """'24.1 % [23.5, 24.8]' of a rate, '14.2 ms [13.8, 14.7] (2.1×)' of a time; unsigned, but where unresolved."""
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
-        return str(fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit))
+        shown = fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit)
+        return f"{shown}, within this run's own noise," if hidden_by_noise(effect) else str(shown)
     if metric.better == "higher" and effect.ratio is not None:
         return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
