@@ -32,6 +32,7 @@ def core_of(run: Run, name: str) -> Core:
         seed=plan.seed,
         precision_asked=plan.precision,
         rounds_asked=plan.most_rounds if plan.precision is None else None,
+        slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},
         arms=[arm_result(run, arm, same[arm.name]) for arm in plan.arms],
         distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
         if study.distance_factor

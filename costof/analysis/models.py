@@ -203,6 +203,9 @@ class Core(Model):
     seed: int
     precision_asked: Finite | None = None
     rounds_asked: int | None = Field(default=None, description="The run was to take exactly so many (--rounds).")
+    slice_shares: dict[str, Finite] = Field(
+        default={}, description="How much of its planned length was enough for a slice, by its name in the profile."
+    )
     arms: list[Arm]
     distances: dict[str, Finite] = Field(
         default={}, description="Round-trip times that were asked for, ms, by context; empty without a distance."

@@ -19,6 +19,7 @@ from costof.ledger.ledger import (
     LostRecord,
     ProofRecord,
     ReadyRecord,
+    SizesRecord,
     SliceRecord,
 )
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
@@ -26,6 +27,7 @@ from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import SliceSize
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Run:
     """A ledger, read once."""
 
     plan: Plan
+    sizes: dict[str, SliceSize] | None = None
     samples: Samples = field(default_factory=Samples)
     slices: list[SliceRecord] = field(default_factory=list)
     ready: list[ReadyRecord] = field(default_factory=list)
@@ -127,6 +130,8 @@ def read_run(ledger: Ledger) -> Run:
         match record:
             case SliceRecord():
                 run.slices.append(record)
+            case SizesRecord():
+                run.sizes = record.slices
             case ReadyRecord():
                 run.ready.append(record)
             case EnvironmentRecord():

@@ -86,7 +86,7 @@ def _reopen(folder: Path, options: list[str]) -> tuple[Ledger, Before]:
         raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
-    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent)
+    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
 
 
 def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
@@ -110,6 +110,8 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     for name, size in plan.slices.items():
         click.echo(f"slice     {name}: {size.operations:,} operations or {size.seconds:g} s")
+    if plan.may_shorten_slices:
+        click.echo("          shorter where the warm-up shows that to be enough")
     most = f" to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most" if plan.budget_seconds is not None else ""
     click.echo(f"rounds    {plan.fewest_rounds}{most}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")

@@ -23,6 +23,7 @@ from costof.lab.round_trips import LinkEvidence
 from costof.model import Model
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
+from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
@@ -106,6 +107,13 @@ class EndRecord(Model):
     error_rate: float = ERROR_RATE
 
 
+class SizesRecord(Model):
+    """What the warm-up showed to be enough, in place of the plan's sizes of slices."""
+
+    record: Literal["sizes"] = "sizes"
+    slices: dict[str, SliceSize]
+
+
 class LookRecord(Model):
     """The run was looked at, to end it if its headline verdicts stood; so much of the error rate was spent on that."""
 
@@ -119,6 +127,7 @@ AnyRecord = (
     | ReadyRecord
     | ProofRecord
     | LinksRecord
+    | SizesRecord
     | SliceRecord
     | LookRecord
     | LostRecord

@@ -21,6 +21,7 @@ from costof.ledger.ledger import (
     LookRecord,
     LostRecord,
     ProofRecord,
+    SizesRecord,
     SliceRecord,
     now,
 )
@@ -30,9 +31,11 @@ from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
 from costof.run.schedule import Looks, enough, precision, turns_of_round
+from costof.run.sizes import Taken, chosen_sizes
 from costof.services import Observation, Service, Stage
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import SliceSize
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
 FRUITLESS_ROUNDS = 2
@@ -48,18 +51,19 @@ class Progress(Protocol):
 
 @dataclass
 class Before:
-    """What a run that is resumed has already: its samples, whole rounds, measuring time in seconds, and what of the
-    error rate its looks have spent."""
+    """What a run that is resumed has already: its samples, whole rounds, measuring time in seconds, what of the error
+    rate its looks have spent, and the sizes of its slices."""
 
     samples: Samples = field(default_factory=Samples)
     rounds: int = 0
     seconds: float = 0.0
     error_rate_spent: float = 0.0
+    sizes: dict[str, SliceSize] | None = None
 
 
 @dataclass
 class _Run:
-    """What a run holds while it lasts."""
+    """What a run holds while it lasts; the plan's sizes of slices are those of its warm-up until others are chosen."""
 
     plan: Plan
     service: Service
@@ -134,16 +138,16 @@ def _prove(state: _Run, stage: Stage) -> None:
 
 def _measure(state: _Run) -> str | None:
     """Rounds until it is enough. Returns why the run is only partial, or None."""
-    plan, before = state.plan, state.before
+    before = state.before
     state.progress.stage("warming up")
-    for number in range(-plan.warm_up_rounds, 0):
-        _round(state, number)
+    _warm_up(state)
+    plan = state.plan
     state.progress.stage("measuring")
     started, longest, fruitless = time.monotonic() - before.seconds, 0.0, 0
     reached: list[float | None] = []
     for number in range(before.rounds, plan.most_rounds):
         round_started = time.monotonic()
-        succeeded = _round(state, number)
+        succeeded = sum(each.answer.operations for each in _round(state, number))
         if lost := state.service.lost():
             state.ledger.append(LostRecord(detail=lost))
             return lost
@@ -165,15 +169,27 @@ def _measure(state: _Run) -> str | None:
     return None
 
 
-def _round(state: _Run, number: int) -> int:
-    """All turns of a round, or those until the service is lost. Returns the operations that succeeded."""
-    succeeded = 0
+def _warm_up(state: _Run) -> None:
+    """Rounds that are in no figure. The last one tells how long slices have to be; a resumed run keeps to its own."""
+    taken: list[Taken] = []
+    for number in range(-state.plan.warm_up_rounds, 0):
+        taken = _round(state, number)
+    sizes = state.before.sizes
+    if sizes is None:
+        sizes = chosen_sizes(state.plan, taken)
+        state.ledger.append(SizesRecord(slices=sizes))
+    state.plan = state.plan.model_copy(update={"slices": sizes})
+
+
+def _round(state: _Run, number: int) -> list[Taken]:
+    """All turns of a round, or those until the service is lost."""
+    taken = []
     for turn in turns_of_round(state.plan, number, state.runnable):
         if not _arm_is_lost(state, turn.arm):
-            succeeded += _take_turn(state, turn, number)
+            taken.append(_take_turn(state, turn, number))
         if state.service.lost():
             break
-    return succeeded
+    return taken
 
 
 def _arm_is_lost(state: _Run, name: str) -> bool:
@@ -188,8 +204,9 @@ def _arm_is_lost(state: _Run, name: str) -> bool:
     return True
 
 
-def _take_turn(state: _Run, turn: Turn, number: int) -> int:
-    """One slice, with the server's counters and CPU read around it. Returns the operations that succeeded."""
+def _take_turn(state: _Run, turn: Turn, number: int) -> Taken:
+    """One slice, with the server's counters and CPU read around it."""
+    began = time.monotonic()
     arm, instruments = state.plan.arm(turn.arm), state.instruments
     workload = state.plan.study.workloads[turn.workload]
     member = instruments.members[workload.view, turn.arm]
@@ -198,13 +215,16 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     if workload.view == "wire" and state.service.wants_ticket(arm):
         # A session to resume: arranging the servers has voided the last one.
         connect = state.plan.study.wire_connect
-        instruments.slice(0, arm, connect, operations=state.plan.workers(connect, arm))
+        one_each = {"operations": state.plan.workers(connect, arm)}
+        instruments.slice(0, arm, connect, state.plan.size(connect, arm).model_copy(update=one_each))
     observed = _observe(state, arm)
     before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
     throttled_before, machine_before = state.service.throttled_seconds(), read_machine()
     own_before = time.process_time()
     state.slices += 1
-    answer = instruments.slice(state.slices, arm, turn.workload)
+    started = time.monotonic()
+    answer = instruments.slice(state.slices, arm, turn.workload, state.plan.size(turn.workload, arm))
+    measuring = time.monotonic() - started
     cpu = _since(cpu_before, state.service.cpu_seconds())
     machine = read_machine().since(machine_before)
     known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
@@ -236,7 +256,7 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> int:
     if wrong is None and number >= 0:
         servers = ServersSide(judgement.figures, cpu)
         add_samples(state.plan, state.before.samples, number, turn, answer, servers)
-    return answer.operations
+    return Taken(turn, answer, time.monotonic() - began - measuring)
 
 
 def _observe(state: _Run, arm: PlannedArm) -> Observation:

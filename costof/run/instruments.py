@@ -17,6 +17,7 @@ from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import SliceSize
 
 LOAD = "load"
 LOAD_WORKERS = 4
@@ -64,14 +65,11 @@ class Instruments:
     def measures(self, view: str, arm: str) -> bool:
         return (view, arm) in self._instruments
 
-    def slice(self, number: int, arm: PlannedArm, workload: str, operations: int | None = None) -> SliceAnswer:
-        """Have one slice measured, of its planned size or of so many operations."""
-        size = self.plan.size(workload, arm)
+    def slice(self, number: int, arm: PlannedArm, workload: str, size: SliceSize) -> SliceAnswer:
+        """Have one slice measured."""
         view = self.plan.study.workloads[workload].view
         name = self._name_for_instrument(workload, arm)
-        return self._instruments[view, arm.name].slice(
-            number, arm.name, name, operations or size.operations, size.seconds
-        )
+        return self._instruments[view, arm.name].slice(number, arm.name, name, size.operations, size.seconds)
 
     def load(self, arm: PlannedArm) -> None:
         """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` when it fails."""

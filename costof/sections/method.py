@@ -41,6 +41,11 @@ def _method(index: Index) -> list[str]:
         "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one; "
         "“unresolved” means that this run cannot tell.",
     ]
+    if shortened := [f"{name} {fmt.share(round(share, 2))}" for name, share in core.slice_shares.items() if share < 1]:
+        lines.append(
+            "After the warm-up slices were as short as their start-up and the noise of their operations allowed, for "
+            f"more rounds. Of its planned length each had: {', '.join(shortened)}."
+        )
     if core.precision_asked is not None:
         lines.append(
             f"The run was to end once every headline effect was known to within {fmt.share(core.precision_asked)}, or "

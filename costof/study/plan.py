@@ -67,6 +67,11 @@ class Plan(Model):
         return [arm for arm in self.arms if not arm.control and not arm.twin]
 
     @property
+    def may_shorten_slices(self) -> bool:
+        """Whether shorter slices would make more rounds."""
+        return self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
+
+    @property
     def loads(self) -> str:
         """The data that goes into the servers before the first slice, in words; '' where there is none."""
         if warehouses := self.study.warehouses:
@@ -87,10 +92,15 @@ class Plan(Model):
     def twin_of(self, control: PlannedArm) -> PlannedArm:
         return next(arm for arm in self.arms if arm.twin and arm.baseline == control.name)
 
+    def size_name(self, workload: str, arm: PlannedArm) -> str:
+        """In `slices`: a far client does less in a slice, or side by side."""
+        far = workload + FAR
+        is_far = far in self.slices and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS
+        return far if is_far else workload
+
     def size(self, workload: str, arm: PlannedArm) -> SliceSize:
-        """The slice of a workload on an arm: a far client does less in it, or side by side."""
-        far = self.slices.get(workload + FAR)
-        return far if far and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS else self.slices[workload]
+        """The slice of a workload on an arm."""
+        return self.slices[self.size_name(workload, arm)]
 
     def workers(self, workload: str, arm: PlannedArm) -> int:
         of_levels = arm.asked.workload.get(workload, {}).get("workers")

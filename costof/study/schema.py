@@ -6,6 +6,7 @@ here, once; whoever uses a `Study` needs no check of his own.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -163,6 +164,10 @@ class SliceSize(Model):
     operations: int = Field(gt=0)
     seconds: float = Field(gt=0)
     workers: int | None = Field(default=None, gt=0, description="Instead of the workload's own number.")
+
+    def times(self, share: float) -> SliceSize:
+        """So long a share of it."""
+        return self.model_copy(update={"operations": ceil(self.operations * share), "seconds": self.seconds * share})
 
 
 class Profile(Model):

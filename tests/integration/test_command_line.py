@@ -57,6 +57,7 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
     assert done.status == 0
     assert "write     the lab's own replica set" in done.out
     assert " s at most" in done.out
+    assert "shorter where the warm-up" in done.out
     assert not list(tmp_path.iterdir())
 
 

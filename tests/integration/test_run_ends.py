@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from costof.lab.lab import is_root
-from costof.ledger.ledger import Ledger
+from costof.ledger.ledger import Ledger, SizesRecord, SliceRecord
 from costof.report import analyse
 from costof.report.result import Result
+from costof.study.schema import SliceSize
 
 from .conftest import (
     SMALL,
@@ -58,6 +59,24 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     again = 4 - (partial.rounds - 1)
     assert slices_measured(run) == measured + (1 + again) * A_ROUND, "one to warm up, and the one cut off"
     assert whole.seed == partial.seed
+
+
+def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "1m") as process:
+        wait_for_slices(run, 2 * A_ROUND)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    ledger = Ledger.open(run)
+    (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
+    other = SizesRecord(slices={**chosen, "app_query": SliceSize(operations=7, seconds=5.0)})
+    ledger.append(other)
+    assert costof("run", "--resume", str(run), "--budget", "5s", cwd=tmp_path).status == 0
+    records = list(ledger.records())
+    resumed = records[records.index(other) + 1 :]
+    assert not any(isinstance(record, SizesRecord) for record in resumed)
+    slices = [each for each in resumed if isinstance(each, SliceRecord) and each.workload == "app_query"]
+    assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
 def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:

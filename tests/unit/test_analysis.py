@@ -9,7 +9,7 @@ import pytest
 
 from costof.document import format as fmt
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import EnvironmentRecord, Ledger, LostRecord
+from costof.ledger.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRecord
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.statistics.estimate import Verdict
@@ -58,6 +58,16 @@ def test_a_run_of_exact_rounds_says_that_they_ended_it(tmp_path: Path) -> None:
     assert "its budget was spent" not in text
     assert " more (--rounds)." in text
     assert "--budget" not in text
+
+
+def test_slices_that_became_shorter_are_told(tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path, rounds=3)
+    planned = ledger.plan().slices
+    ledger.append(SizesRecord(slices={**planned, "query_1": planned["query_1"].times(0.25)}))
+    result = analyse(ledger)
+    assert result.slice_shares == {**dict.fromkeys(planned, 1.0), "query_1": 0.25}
+    text = render_markdown(result).replace(fmt.NBSP, " ")
+    assert "Of its planned length each had: query_1 25 %." in text.replace("\\", "")
 
 
 def test_the_twins_are_noise_and_not_arms(everywhere: Result) -> None:

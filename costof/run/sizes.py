@@ -1,0 +1,89 @@
+"""How long slices last: of each workload as short as its noise allows, and never longer than the study plans.
+
+Slices of r operations, of t seconds each after a start-up of s, give an estimate of variance
+(B + W / r) * (s + r * t) / T in T seconds, for a variance W of operations and B between slices. That is least at
+r = sqrt(s / t * W / B) (Kalibera & Jones 2013). One round of warm-up does not tell B, and need not: where s is a tenth
+of a slice, no longer one brings the variance down by more than a tenth, whatever B is, and where B is large every
+longer one is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from costof.ipc.answers import SliceAnswer
+from costof.ledger.samples import Turn
+from costof.study.plan import Plan
+from costof.study.schema import SliceSize
+
+#: Of a slice, start-up included.
+MOST_START_UP = 0.1
+#: Of the precision that is asked for. The logarithm of a slice's mean is too low by half the relative variance that its
+#: operations give it, and arms may differ in that.
+MOST_BIAS = 0.1
+#: Five of the steps of 10 ms in which a lab hands out shares of CPU and the kernel counts what others use.
+SHORTEST_SECONDS = 0.05
+#: Operations of each worker: the first one finds caches and connections as the arm before has left them.
+FEWEST_IN_A_ROW = 2
+#: The same where a figure is of the slice as a whole: its workers do not end together, which blurs up to one of them.
+FEWEST_IN_A_ROW_OF_WHOLE = 100
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A turn that was taken: its slice, and the seconds that it took beside it."""
+
+    turn: Turn
+    answer: SliceAnswer
+    start_up_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        return self.answer.elapsed_ns / 1e9
+
+    @property
+    def noise(self) -> float:
+        """Relative variance of the mean of its operations, by the phase that holds all others."""
+        whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
+        return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
+
+
+def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+    """The plan's sizes of slices, each shortened for all its arms alike as far as this round of warm-up allows.
+
+    Where the number of rounds is fixed nothing is gained by shorter slices, and they stay. They stay so long, too, that
+    the most rounds fill the budget.
+    """
+    if plan.budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
+        return plan.slices
+    of_size: dict[str, list[Taken]] = {}
+    for taken in round_taken:
+        if taken.answer.operations:
+            of_size.setdefault(plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm)), []).append(taken)
+    round_seconds = sum(taken.seconds + taken.start_up_seconds for taken in round_taken)
+    filling = plan.budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
+    needed = {name: max(filling, _share_needed(plan, slices, plan.precision)) for name, slices in of_size.items()}
+    return {name: size.times(min(1.0, needed.get(name, 1.0))) for name, size in plan.slices.items()}
+
+
+def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> float:
+    """The share of their length that is enough for slices of one size."""
+    # The mean: what is slow to change costs a few slices much time, which belongs to all of them.
+    start_up = fmean(taken.start_up_seconds for taken in slices)
+    seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(taken.seconds for taken in slices)
+    # Of noise the median: one slow operation of a cold server would make it large for all.
+    noise = median(taken.noise for taken in slices) / (2 * MOST_BIAS * precision)
+    in_a_row = _fewest_in_a_row(plan, slices[0].turn.workload) / min(_in_a_row(plan, taken) for taken in slices)
+    return max(seconds, noise, in_a_row)
+
+
+def _in_a_row(plan: Plan, taken: Taken) -> float:
+    """Operations of each worker."""
+    return taken.answer.operations / plan.workers(taken.turn.workload, plan.arm(taken.turn.arm))
+
+
+def _fewest_in_a_row(plan: Plan, workload: str) -> int:
+    of_whole = any(metric.of_slice for metric in plan.study.metrics.values() if metric.workload == workload)
+    return FEWEST_IN_A_ROW_OF_WHOLE if of_whole else FEWEST_IN_A_ROW
