@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from costof.ledger.samples import Samples, Turn
+from costof.run.orders import ordered
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
@@ -23,9 +24,10 @@ SPENDING_POWER = 3
 def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
     """One slice of every arm of each workload, in an order that depends on the plan's seed and the round alone.
 
-    `workloads` maps a workload to the arms that can run it. The arms of one workload and context follow each
-    other, so that the pairs of a difference are as close in time as they can be; both orders are drawn anew each round.
-    Where a factor is slow to change, that holds within one level of it, and the levels take their turns.
+    `workloads` maps a workload to the arms that can run it. The arms of one workload and context follow each other, so
+    that the pairs of a difference are as close in time as they can be, in the orders of a Williams design: what an arm
+    leaves behind, such as warm caches, meets all others equally often. Workloads and contexts are shuffled each round.
+    Where a factor is slow to change, all this holds within one level of it, and the levels take their turns.
     """
     chance = random.Random(f"{plan.seed}/{number}")
     slow = [name for name, factor in plan.study.factors.items() if factor.slow]
@@ -38,7 +40,7 @@ def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> 
     turns = []
     for level in _shuffled(chance, levels):
         for workload, context in _shuffled(chance, levels[level]):
-            arms = _shuffled(chance, levels[level][workload, context])
+            arms = ordered(levels[level][workload, context], number, f"{plan.seed}/{level}/{workload}/{context}")
             turns += [Turn(workload, arm) for arm in arms]
     return turns
 

@@ -31,8 +31,9 @@ class MethodSection(Section[None, None]):
 def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
-        f"Each round holds one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, in a random "
-        f"order (seed {core.seed}), so that drift of a shared machine hits all arms alike.",
+        f"Each round holds one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, so that drift "
+        f"of a shared machine hits all arms alike. Orders are random (seed {core.seed}) and balanced: each arm follows "
+        "each other one equally often.",
         "An effect is the mean of the rounds' paired differences (relative effects: of log ratios); its 95 % interval "
         "is taken over rounds, not over single operations, with variances that the arms of a metric lend each other.",
         "Verdicts are corrected for the number of effects that are judged (headline effects by Holm, the others by "
