@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from rich import box
 from rich.cells import cell_len
@@ -41,9 +42,10 @@ NARROWEST = 76
 """Below this no table of verdicts fits, and its rows are printed as sentences."""
 PROSE = 100
 """Sentences are not set wider than this: long lines are hard to follow."""
-NAMES, NAMES_NARROW = 34, 16
-"""Names are set no wider than this, and than that below `ROOMY` columns."""
+NAMES = (34, 28, 22, 16)
+"""Names are set no wider than the first of these at which a table fits."""
 ROOMY = 96
+"""From here on columns stand farther apart."""
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",
@@ -132,7 +134,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     if table.judged and width < NARROWEST:
         yield from (_prose(line, width) for line in _sentences(table))
     else:
-        yield Padding(_grid(table, width), (0, 0, 0, 2))
+        yield from (Padding(each, (0, 0, 0, 2)) for each in _grids(table, width))
     if table.note:
         yield _prose(table.note, width, "dim")
 
@@ -152,37 +154,57 @@ def _sentences(table: Table) -> Iterator[str]:
             yield f"{f'{group} ({name.text})' if group else name.text + unit}: {verdicts}; {figures}"
 
 
-def _grid(table: Table, width: int) -> Grid:
-    """Columns of figures with verdicts are never folded; other tables fold between words where nothing else helps."""
+def _grids(table: Table, width: int) -> Iterator[RenderableType]:
+    """The rows under their heads; the name of a group has a line of its own, where widths fit at which nothing breaks.
+
+    Columns fold between words where nothing else helps, those of figures with verdicts never.
+    """
     gap = 2 if width >= (WIDE if table.judged else ROOMY) else 0
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0))
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
-    rows = [_cells(table, index, width) for index in range(len(table.rows))]
-    widths = None if table.judged else _widths(heads, rows, width - 2 - (gap + 1) * (len(heads) - 1))
-    for index, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
+    room = width - 2 - (gap + 1) * (len(heads) - 1)
+    for whole, longest in product((True, False), NAMES):
+        rows = [_cells(table, index, width, longest) for index in range(len(table.rows))]
+        if widths := _widths(table, heads, rows, room, whole=whole):
+            break
+    grid = _grid(table, heads, widths, gap)
+    for row, cells in zip(table.rows, rows, strict=True):
+        if row.kind == "group" and widths:
+            yield grid
+            yield cells[0]
+            grid = _grid(table, [], widths, gap)
+        else:
+            grid.add_row(*cells, style="dim" if row.kind == "published" else "")
+    yield grid
+
+
+def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap: int) -> Grid:
+    """Without rows yet; `heads` are none where the rows go on."""
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
+    for index, column in enumerate(table.columns):
         figure = column.kind == "figure"
-        least = {"text": 16, "verdict": 10, "figure": None}[column.kind] if table.judged else None
         grid.add_column(
-            _text(head),
+            _text(heads[index] if heads else ""),
             justify="right" if figure else "left",
             overflow="fold",
             no_wrap=figure and table.judged,
-            min_width=least,
             width=widths[index] if widths else None,
         )
-    for row, cells in zip(table.rows, rows, strict=True):
-        grid.add_row(*cells, style="dim" if row.kind == "published" else "")
     return grid
 
 
-def _widths(heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int) -> list[int] | None:
-    """Widths of columns at which no word and no name's line is broken, the widest giving way first; None where no such
-    widths fit."""
-    columns = [[head, *(row[index].plain for row in rows if index < len(row))] for index, head in enumerate(heads)]
-    lines = [[line for text in column for line in text.split("\n")] for column in columns]
-    widths = [max(map(cell_len, column)) for column in lines]
-    least = [max(cell_len(word) for line in column for word in line.split(" ")) for column in lines]
-    least[0] = max(least[0], *(cell_len(line) for row in rows for line in row[0].plain.split("\n")), 0)
+def _widths(
+    table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
+) -> list[int] | None:
+    """Widths of columns at which no word and no name's line is broken, the widest giving way first; with `whole` no
+    figure, interval or verdict either. None where no such widths fit."""
+    cells = [[text.plain for text in row] for row in rows if len(row) > 1]
+    widths, least = [], []
+    for index, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
+        lines = [line for row in cells if index < len(row) for line in row[index].split("\n")]
+        words = [word for line in [head, *lines] for word in line.split(" ")]
+        kept = index == 0 or (whole and column.kind != "text") or (table.judged and column.kind == "figure")
+        widths.append(max(map(cell_len, [head, *lines])))
+        least.append(max(map(cell_len, [*words, *(lines if kept else [])])))
     while sum(widths) > room:
         able = [index for index, width in enumerate(widths) if width > least[index]]
         if not able:
@@ -191,34 +213,31 @@ def _widths(heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int) -> 
     return widths
 
 
-def _cells(table: Table, index: int, width: int) -> list[Text]:
+def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
     row = table.rows[index]
-    name = "" if table.repeats(index) else _name(table, row, width)
-    return [_text(name), *(_cell(cell, width) for cell in row.cells[1:])]
+    name = "" if table.repeats(index) else _name(table, row, longest)
+    return [_text(name), *(_cell(cell, width, longest) for cell in row.cells[1:])]
 
 
-def _name(table: Table, row: Row, width: int) -> str:
+def _name(table: Table, row: Row, longest: int) -> str:
     """A row's name: under its group's or its arm's, and a long one on two lines, the second under the first."""
     name = row.cells[0].text
-    if row.kind == "group" or (table.judged and not table.grouped and row.kind != "published"):
-        return name
-    return _folded(name, width, "  " * (table.grouped + (row.kind == "published")))
+    return name if row.kind == "group" else _folded(name, longest, "  " * (table.grouped + (row.kind == "published")))
 
 
-def _folded(name: str, width: int, indent: str = "") -> str:
+def _folded(name: str, longest: int, indent: str = "") -> str:
     """A name on lines that are not too long: broken between words, and after the '-' and '@' of an arm's name, which a
     console would break anywhere."""
-    most = NAMES if width >= ROOMY else NAMES_NARROW
     folded = textwrap.fill(
-        name.replace("@", "@ "), most, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
+        name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
     )
     return folded.replace("@ ", "@")
 
 
-def _cell(cell: Cell, width: int) -> Text:
+def _cell(cell: Cell, width: int, longest: int) -> Text:
     wide = width >= WIDE
     if cell.verdict is not None:
         narrow = cell.text.replace("; about ", "\n~").replace("; ", "\n").replace(" above ", "\nabove ")
         return _text(cell.text if wide else narrow, VERDICT_STYLES[cell.verdict])
-    text = _text(cell.text if " " in cell.text else _folded(cell.text, width))
+    text = _text(cell.text if " " in cell.text else _folded(cell.text, longest))
     return text.append((" " if wide else "\n") + cell.interval.replace(fmt.NBSP, " "), "dim") if cell.interval else text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from pydantic import Field
@@ -17,8 +18,7 @@ from costof.analysis.models import Core, Sentence
 from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
-from costof.document.blocks import FILES, Block, Paragraph, Table
-from costof.document.format import Text
+from costof.document.blocks import FILES, Block, Cell, Column, Paragraph, Row, Table
 from costof.ledger.samples import NS_PER_UNIT, in_unit
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
@@ -36,7 +36,7 @@ from costof.study.arms import PlannedArm
 from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
-HEAD = ["metric", "arm", "percentile", "control", "arm's", "relative"]
+COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "arm's", "relative"))]
 METHOD = (
     "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole rounds. A "
     f"percentile is told where at least {FEWEST_BEYOND} operations of both arms lie beyond it."
@@ -95,8 +95,7 @@ class TailsSection(Section[None, Tails]):
         return sentences("detail", [_sentence(index, each) for each in worse])
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
-        rows = [_row(index, each) for each in data.found if each.metric in index.metrics]
-        yield Table.of(HEAD, rows, title="Of all operations together", texts=(0, 1, 2))
+        yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
         if data.untold:
             yield Paragraph(" ".join(_untold(index, each) for each in data.untold), "note", media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
@@ -164,12 +163,17 @@ def _untold(index: Index, each: Untold) -> str:
     )
 
 
-def _row(index: Index, tail: Tail) -> list[str | Text]:
-    metric = index.metrics[tail.metric]
+def _rows(index: Index, data: Tails) -> Iterator[Row]:
+    """A group for each metric; its view is said where there are several."""
     views = {each.view for each in index.headline_metrics}
-    label = fmt.titled(f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label, metric.unit)
-    values = (fmt.number(each) for each in (tail.control_value, tail.value))
-    return [label, tail.arm, _name(tail.percentile), *values, fmt.relative(tail.ratio)]
+    found = [each for each in data.found if each.metric in index.metrics]
+    for name, of_metric in groupby(found, key=lambda each: each.metric):
+        metric = index.metrics[name]
+        label = fmt.titled(f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label, metric.unit)
+        yield Row([Cell(label)], "group")
+        for tail in of_metric:
+            values = (Cell(fmt.number(each)) for each in (tail.control_value, tail.value))
+            yield Row([Cell(tail.arm), Cell(_name(tail.percentile)), *values, Cell.of(fmt.relative(tail.ratio))])
 
 
 def _name(percentile: float) -> str:

@@ -94,6 +94,16 @@ def test_no_figure_of_abs_list_is_broken() -> None:
             assert re.search(rf"(?<![\d,.]){re.escape(wanted)}\b", text)
 
 
+@pytest.mark.parametrize("study", SMALL)
+def test_80_columns_hold_every_interval_and_the_name_of_every_metric_on_one_line(study: str) -> None:
+    text = printed(small(study), 80)
+    tables = [part.split("\n\n")[0] for part in re.split(r"─\n", text)[1:]]
+    lines = [line for table in tables for line in table.split("\n  Brackets")[0].splitlines()]
+    assert [line for line in lines if line.count("[") != line.count("]")] == []
+    for table in re.findall(r"\n  metric +percentile.*?\n\n", text, flags=re.DOTALL):
+        assert {line.split()[-1] for line in table.splitlines() if re.match(r"  \w", line)} <= {"relative", "ms"}
+
+
 @pytest.mark.parametrize("name", WIDE)
 def test_no_name_is_broken_within_a_word(name: str) -> None:
     """On 80 columns an arm's name goes on after '-' or '@', and a verdict is whole."""
