@@ -123,13 +123,17 @@ class Plan(Model):
 
 
 class SliceOrder(Model):
-    """A slice ends after so many operations or seconds, whichever comes first."""
+    """A slice ends after so many operations or seconds, whichever comes first.
+
+    `reconnect`: standing connections are ended before it and opened anew. Only the engine is told so.
+    """
 
     id: int
     arm: str
     workload: str
     operations: int
     seconds: float
+    reconnect: bool | None = None
 
 
 def line(message: Model | dict[str, Any]) -> bytes:

@@ -77,10 +77,12 @@ class Instrument:
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
-    def slice(self, number: int, arm: str, workload: str, operations: int, seconds: float) -> SliceAnswer:
+    def slice(
+        self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
+    ) -> SliceAnswer:
         """Measure one slice. Raises `INSTRUMENT_FAILED` when the instrument dies or hangs."""
         order = SliceOrder(id=number, arm=arm, workload=workload, operations=operations, seconds=seconds)
-        self._send({"slice": order})
+        self._send({"slice": order.model_copy(update={"reconnect": reconnect or None})})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 

@@ -30,7 +30,7 @@ from costof.run.awake import cores_awake
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
-from costof.run.schedule import Looks, enough, precision, turns_of_round
+from costof.run.schedule import Looks, enough, precision, reconnects, turns_of_round
 from costof.run.sizes import Taken, chosen_sizes
 from costof.services import Observation, Service, Stage
 from costof.study.arms import PlannedArm
@@ -223,7 +223,8 @@ def _take_turn(state: _Run, turn: Turn, number: int) -> Taken:
     own_before = time.process_time()
     state.slices += 1
     started = time.monotonic()
-    answer = instruments.slice(state.slices, arm, turn.workload, state.plan.size(turn.workload, arm))
+    size = state.plan.size(turn.workload, arm)
+    answer = instruments.slice(state.slices, arm, turn.workload, size, reconnects(number))
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, state.service.cpu_seconds())
     machine = read_machine().since(machine_before)

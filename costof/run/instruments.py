@@ -65,11 +65,17 @@ class Instruments:
     def measures(self, view: str, arm: str) -> bool:
         return (view, arm) in self._instruments
 
-    def slice(self, number: int, arm: PlannedArm, workload: str, size: SliceSize) -> SliceAnswer:
-        """Have one slice measured."""
+    def slice(
+        self, number: int, arm: PlannedArm, workload: str, size: SliceSize, reconnect: bool = False
+    ) -> SliceAnswer:
+        """Have one slice measured, on new connections where the engine holds standing ones and is to `reconnect`.
+
+        An application's client stays as it is: it opens its connections when it needs them, in measured time.
+        """
         view = self.plan.study.workloads[workload].view
-        name = self._name_for_instrument(workload, arm)
-        return self._instruments[view, arm.name].slice(number, arm.name, name, size.operations, size.seconds)
+        name, reconnect = self._name_for_instrument(workload, arm), reconnect and view == "wire"
+        instrument = self._instruments[view, arm.name]
+        return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect)
 
     def load(self, arm: PlannedArm) -> None:
         """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` when it fails."""

@@ -105,6 +105,26 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
             assert moved.tls_connections[counted_as] >= opened
 
 
+def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
+    if standing.kind is HTTP:
+        pytest.skip("a request opens its connection itself, in measured time")
+    service = standing.service
+    for arm in standing.plan.arms:
+        service.arrange(arm)
+        engines.slice(arm, standing.kind.operation, 20)
+        for reconnect in (False, True, True):
+            before = service.counters(engines.server(arm))
+            answer = engines.slice(arm, standing.kind.operation, 20, reconnect=reconnect)
+            moved = service.counters(engines.server(arm)).since(before)
+            assert (answer.operations, answer.errors) == (20, [])
+            opened = answer.evidence["connections"]
+            assert bool(opened) == reconnect
+            assert mismatch(arm.asked, "wire", answer, moved, workers=20) is None
+            if standing.counts:
+                assert moved.connections is not None
+                assert moved.connections >= opened
+
+
 def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
         proofs = standing.service.prove(arm, "start")

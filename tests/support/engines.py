@@ -89,8 +89,16 @@ class Engines:
         assert ready.server is not None, ready.error
         return ready.server
 
-    def slice(self, arm: PlannedArm, workload: str, operations: int, seconds: float = HANGS_SECONDS) -> SliceAnswer:
-        return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds)
+    def slice(
+        self,
+        arm: PlannedArm,
+        workload: str,
+        operations: int,
+        seconds: float = HANGS_SECONDS,
+        *,
+        reconnect: bool = False,
+    ) -> SliceAnswer:
+        return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds, reconnect)
 
     def load(self, arm: PlannedArm) -> None:
         """All records, if there are any, through one arm: what `Service.prepare` is called with."""

@@ -95,7 +95,7 @@ impl Runner {
             self.total.failed(failure.clone());
             return Ok(self.answer(arm, slice, &Measured::nothing()));
         }
-        self.command(arm, workload, &Order::Prepare);
+        self.command(arm, workload, &Order::Prepare { reconnect: slice.reconnect });
         let measured = self.run(arm, workload, slice, schedule);
         Ok(self.answer(arm, slice, &measured))
     }

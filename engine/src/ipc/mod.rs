@@ -32,4 +32,7 @@ pub struct SliceCommand {
     pub operations: u64,
     /// … or after so long, whichever comes first.
     pub seconds: f64,
+    /// Standing connections are ended first, and opened anew as for the first slice.
+    #[serde(default)]
+    pub reconnect: bool,
 }

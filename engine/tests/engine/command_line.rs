@@ -46,6 +46,12 @@ fn answers_every_kind_of_slice() {
     }
     let standing = engine.slice("plain", "query", 10, 60.0);
     assert_eq!(standing["evidence"]["connections"], 0, "connections stand between slices");
+    let order =
+        json!({"id": 1, "arm": "plain", "workload": "query", "operations": 10, "seconds": 60.0, "reconnect": true});
+    for _ in 0..2 {
+        let anew = engine.ask(&json!({"slice": order}))["slice"].take();
+        assert_eq!((&anew["operations"], &anew["evidence"]["connections"]), (&json!(10), &json!(3)), "one a worker");
+    }
 
     let dead = engine.slice("dead", "query", 10, 60.0);
     assert_eq!((&dead["operations"], &dead["errors"][0]["class"]), (&json!(0), &json!("refused")));

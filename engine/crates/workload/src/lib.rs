@@ -35,7 +35,8 @@ use base::error::Result;
 use record::{Counts, Evidence, Timeline};
 use std::ops::Range;
 
-/// One worker's part of a workload. It lives through the whole run and keeps its connection between slices.
+/// One worker's part of a workload. It lives through the whole run and keeps its connection between slices
+/// until it is told to end it.
 pub trait Workload: 'static {
     /// So many operations are done at once: a batch.
     const BATCH: u64 = 1;
@@ -44,6 +45,9 @@ pub trait Workload: 'static {
     fn rest_ns(&mut self) -> u64 {
         0
     }
+
+    /// End the connection that stands between slices, where one does.
+    fn disconnect(&mut self) {}
 
     /// Get ready, unmeasured, before a slice begins.
     ///

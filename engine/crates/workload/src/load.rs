@@ -25,6 +25,10 @@ impl<C: Client<Session: KeyValue>> Workload for Load<C> {
     /// About 110 KB of YCSB's records, 20 KB of sysbench's: enough to make a round trip's share small, little enough to show progress.
     const BATCH: u64 = 100;
 
+    fn disconnect(&mut self) {
+        self.session.disconnect();
+    }
+
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         self.session.prepare(evidence).await
     }

@@ -37,6 +37,13 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Persistent { client, target, preparation, session: None, lost: false }
     }
 
+    /// End it, where it is open.
+    pub fn disconnect(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.close();
+        }
+    }
+
     /// See that it is open, and note what it is.
     ///
     /// # Errors

@@ -24,6 +24,10 @@ impl<C: Client<Session: Ask>> Query<C> {
 }
 
 impl<C: Client<Session: Ask>> Workload for Query<C> {
+    fn disconnect(&mut self) {
+        self.session.disconnect();
+    }
+
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         self.session.prepare(evidence).await
     }

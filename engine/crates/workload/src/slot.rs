@@ -15,7 +15,10 @@ use std::task::Poll;
 #[derive(Clone)]
 pub enum Order {
     /// Get ready, unmeasured.
-    Prepare,
+    Prepare {
+        /// On a new connection in place of one that stands.
+        reconnect: bool,
+    },
     /// Do operations while the window is open.
     Run(Arc<Window>),
 }

@@ -20,7 +20,12 @@ pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>) {
     loop {
         let mut evidence = Evidence::default();
         match slot.order().await {
-            Order::Prepare => prepare(&mut workload, &slot, &mut evidence).await,
+            Order::Prepare { reconnect } => {
+                if reconnect {
+                    workload.disconnect();
+                }
+                prepare(&mut workload, &slot, &mut evidence).await;
+            }
             Order::Run(window) => run(&mut workload, &slot, &window, &mut evidence).await,
         }
         let mut log = slot.log.borrow_mut();

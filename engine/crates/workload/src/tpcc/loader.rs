@@ -26,6 +26,10 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
+    fn disconnect(&mut self) {
+        self.connection.disconnect();
+    }
+
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         self.connection.prepare(evidence).await
     }

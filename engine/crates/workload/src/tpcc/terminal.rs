@@ -180,6 +180,10 @@ impl<C: Client<Session: Sql>> Terminal<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Terminal<C> {
+    fn disconnect(&mut self) {
+        self.connection.disconnect();
+    }
+
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         self.connection.prepare(evidence).await
     }

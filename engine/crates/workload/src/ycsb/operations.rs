@@ -62,6 +62,11 @@ impl<C: Client<Session: Records> + Clone> Ycsb<C> {
 }
 
 impl<C: Client<Session: Records>> Workload for Ycsb<C> {
+    fn disconnect(&mut self) {
+        self.writer.disconnect();
+        self.reader.disconnect();
+    }
+
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         self.shared.sequence.begin_at_least(self.core.begins_at);
         let shape = self.core.shape();
