@@ -335,29 +335,31 @@ impl Session {
             Ok(plan) => plan,
             Err(error) => return Ok(Verdict::Refused(error)),
         };
-        let has_right_types = match guard.takes_types(number, reader.rest()) {
-            Some(are_right) => are_right,
-            None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
-            None => return Ok(Verdict::Wait),
-        };
         let objection = match () {
             () if guard.long_data(number).bytes > most => {
-                ErrPacket::too_large("parameters that come by themselves", most)
+                Some(ErrPacket::too_large("parameters that come by themselves", most))
             }
             () if guard.long_data(number).was_no_text => {
-                ErrPacket::not_passed("text that comes by itself for a parameter that was none before")
+                Some(ErrPacket::not_passed("text that comes by itself for a parameter that was none before"))
             }
-            () if head.length == CONTINUED => ErrPacket::too_large("a command", CONTINUED - 1),
-            () if cursor != NO_CURSOR => ErrPacket::not_passed("cursor"),
-            () if !has_right_types => {
-                ErrPacket::not_passed("comparison of a protected column with a parameter of another type")
-            }
-            () => {
-                guard.forget_long_data(number);
-                return Ok(Verdict::Executed(plan));
-            }
+            () if head.length == CONTINUED => Some(ErrPacket::too_large("a command", CONTINUED - 1)),
+            () if cursor != NO_CURSOR => Some(ErrPacket::not_passed("cursor")),
+            () => None,
         };
-        Ok(Verdict::Refused(objection))
+        if let Some(objection) = objection {
+            return Ok(Verdict::Refused(objection));
+        }
+        Ok(match guard.takes_types(number, reader.rest()) {
+            None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
+            None => Verdict::Wait,
+            Some(false) => Verdict::Refused(ErrPacket::not_passed(
+                "comparison of a protected column with a parameter of another type",
+            )),
+            Some(true) => {
+                guard.forget_long_data(number);
+                Verdict::Executed(plan)
+            }
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Tally, rows};
 use crate::messages::{ErrPacket, append_bare_eof, append_bare_ok, append_bare_prepared};
 use crate::rules::{Role, Rules};
 use crate::server_errors::append_server_error;
-use crate::sql::{self, Answer as Rows, Output, Plan, Surroundings};
+use crate::sql::{self, Answer as Rows, Class, Output, Plan, Surroundings};
 use base::error::{Failure, Result};
 use encryption::SessionSalt;
 use mysql::RowFormat;
@@ -153,8 +153,8 @@ impl Guard {
         Ok(prepared.plan.clone())
     }
 
-    /// An execution tells its parameters' types, as the bytes behind its NULLs have it; whether they are right. None, where
-    /// not all of them have come.
+    /// An execution that goes on if they are right tells its parameters' types, as the bytes behind its NULLs have it; whether
+    /// they are. None, where not all of them have come.
     pub fn takes_types(&mut self, statement: u32, parameters: &[u8]) -> Option<bool> {
         const TYPE: usize = 2;
         const NULL: u8 = 0x06;
@@ -170,17 +170,17 @@ impl Guard {
             return Some(*has_types || plan.parameters.iter().all(Option::is_none));
         }
         let types = types.get(..TYPE * count)?.chunks_exact(TYPE);
-        for (was_no_text, kind) in was_no_text.iter_mut().zip(types.clone()) {
-            if kind[0] != NULL {
+        let is_right =
+            |(class, kind): (&Option<Class>, &[u8])| class.is_none_or(|class| class.takes_parameter(kind[0]));
+        let are_right = plan.parameters.iter().zip(types.clone()).all(is_right);
+        *has_types = are_right;
+        // What does not go on changes nothing of what the server has.
+        if are_right {
+            for (was_no_text, kind) in was_no_text.iter_mut().zip(types).filter(|(_, kind)| kind[0] != NULL) {
                 *was_no_text = !matches!(kind[0], 0x0F | 0xF9..=0xFE);
             }
         }
-        *has_types = plan
-            .parameters
-            .iter()
-            .zip(types)
-            .all(|(class, kind)| class.is_none_or(|class| class.takes_parameter(kind[0])));
-        Some(*has_types)
+        Some(are_right)
     }
 
     /// How many there are.

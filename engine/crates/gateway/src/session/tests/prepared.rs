@@ -247,3 +247,21 @@ fn a_text_that_comes_by_itself_for_what_was_a_number_goes_no_further() {
         assert!(passes || between.told().contains("comes by itself"));
     }
 }
+
+#[test]
+fn an_execution_that_is_refused_tells_the_server_no_types() {
+    const WITH_A_CURSOR: usize = 4 + 1 + 4;
+    let mut between = Between::logged_in("shop");
+    between.prepared("SELECT city FROM people WHERE id = ? AND name = ?", 2, &[PLAIN]);
+    between.client(&execution(7, &types(1, &[NUMBER, TEXT])));
+    between.server(&packet(1, OK));
+    between.take();
+    let mut with_a_cursor = execution(7, &types(1, &[TEXT, TEXT]));
+    with_a_cursor[WITH_A_CURSOR] = 1;
+    for refused in [with_a_cursor, execution(7, &types(1, &[TEXT, NUMBER]))] {
+        between.client(&refused);
+        assert_eq!(between.refusal(), 1227);
+    }
+    between.client(&packet(0, b"\x18\x07\0\0\0\0\0guess"));
+    assert!(between.take().1.is_empty(), "to the server it is a number still");
+}
