@@ -430,7 +430,13 @@ SERVER = _cases(
 )
 
 _CONVERSIONS = ("name = 1", "name + 0", "name = TRUE", "salary = '5abc'", "NOT name", "name")
-_COLLATIONS = ("name = 'a' COLLATE utf8mb4_general_ci", "BINARY name = 'a'", "name = _binary'a'")
+_COLLATIONS = (
+    "name = 'a' COLLATE utf8mb4_general_ci",
+    "BINARY name = 'a'",
+    "name = _binary'a'",
+    "'A' IN (name, 'b' COLLATE utf8mb4_general_ci)",
+    "('A', 1) IN ((name, 1), (city COLLATE utf8mb4_general_ci, 2))",
+)
 _COMPARISONS = ("(name, id) > ('M', 0)", "name > ALL (SELECT 'M')", "name IN (SELECT word FROM guesses)")
 _LENGTHS = ("REPEAT('x', ORD(name))", "SPACE(salary)", "IF(name<'M', NULL, 1)", "LENGTH(name)")
 

@@ -1,6 +1,7 @@
 //! What must not pass, made of parts: how a protected value is turned into another, and where it may get out.
 
 use super::Generator;
+use crate::schema::Kind;
 
 /// `@` is a protected text.
 const TURNS: &[&str] = &[
@@ -277,6 +278,10 @@ const PLACES: &[&str] = &[
     "SELECT id FROM people WHERE name = ?",
     "SELECT id FROM people WHERE salary = ?",
     "SELECT id FROM people WHERE name IN (?, ?)",
+    "SELECT id FROM people WHERE name = ? UNION ALL SELECT ?",
+    "SELECT id FROM people WHERE ? IN (name, salary)",
+    "SELECT id FROM people WHERE (?, 1) IN ((name, 1), (salary, 1))",
+    "SELECT id FROM people WHERE 'x' IN (@, city COLLATE utf8mb4_general_ci)",
     "UPDATE people SET name = ? WHERE name = ?",
 ];
 
@@ -311,8 +316,9 @@ impl Generator {
         // A variable's sign is the placeholder's too.
         let text = text.replace("@x", "\u{1}x").replace('@', name).replace('\u{1}', "@");
         let text = text.replace("'%'", "'$'").replace("'%[*]'", "'$[*]'");
+        let kinds: Vec<_> = text.matches('?').map(|_| *self.rng.pick(&[Kind::Text, Kind::Text, Kind::Int])).collect();
         if let Some(parameters) = &mut self.parameters {
-            parameters.extend(text.matches('?').map(|_| crate::schema::Kind::Text));
+            parameters.extend(kinds);
         }
         text
     }

@@ -302,8 +302,8 @@ impl<'c> Policy<'c> {
         if !Check::Union.is_on() {
             return Ok(left);
         }
-        // Of what has no class of its own one may be an approximate number, or bits.
-        let is_one_type = left.class == right.class && left.class != Class::Other;
+        // FLOAT becomes DOUBLE, with more digits; of what has no class of its own one may be bits.
+        let is_one_type = left.class == right.class && !matches!(left.class, Class::Float | Class::Other);
         let is_alike = is_one_type || [left.class, right.class].contains(&Class::Null);
         for value in [left, right] {
             if value.class.may_be_number() && !is_alike {

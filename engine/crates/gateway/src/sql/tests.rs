@@ -306,6 +306,32 @@ fn what_takes_long_has_an_end() {
     planned(&format!("SELECT {} 1 FROM people p", "p.*,".repeat(20_000))).unwrap_err();
 }
 
+/// A list has one collation, and what a parameter is does not differ from one of its values to the next.
+#[test]
+fn a_list_is_compared_as_a_whole() {
+    let mut tables = testing::tables(&["t.id", "t.name varchar", "t.other varchar", "t.number", "t.city varchar"]);
+    tables.columns[2].collation = "utf8mb4_bin".into();
+    let rule = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 't'\ncolumn = '{name}'\n");
+    let rules = testing::rules(&[testing::CHECK, &rule("name"), &rule("other"), &rule("number")].concat(), &tables);
+    for (condition, passes) in [
+        ("'x' IN (name, 'y')", true),
+        ("name IN ('x', ?, NULL, name)", true),
+        ("(name, 1) IN (('x', id), ('y', 2))", true),
+        ("'x' IN (city, name)", false),
+        ("'x' IN ('y' COLLATE utf8mb4_unicode_ci, name)", false),
+        ("'x' IN (name, other)", false),
+        ("'x' IN (name, LOWER('X'))", false),
+        ("('x', 1) IN ((name, id), (city, 2))", false),
+        ("(name, 'x') IN (('y', other), ('z', city))", false),
+        ("? IN (name, number)", false),
+        ("? IN (number, 'x', name)", false),
+    ] {
+        let sql = format!("SELECT id FROM t WHERE {condition}");
+        let read = read_in(&rules, Some("d"), sql.as_bytes(), true);
+        assert_eq!(read.is_ok(), passes, "{condition}: {read:?}");
+    }
+}
+
 /// The server weighs what is written against what is stored, and says whether it fits.
 #[test]
 fn what_is_weighed_against_a_protected_value_is_written_with_it() {

@@ -72,11 +72,12 @@ impl<'a> Resolver<'a> {
                 self.equality((left, &one), (right, &other))
             }
             Expr::In { operand, list, .. } => {
-                let one = self.operand(operand, scope)?;
-                list.iter_mut().try_for_each(|item| {
-                    let other = self.operand(item, scope)?;
-                    self.equality((operand, &one), (item, &other))
-                })
+                let mut values = vec![self.operand(operand, scope)?];
+                for item in &mut *list {
+                    values.push(self.operand(item, scope)?);
+                }
+                let exprs = std::iter::once(&**operand).chain(&*list);
+                self.membership(&exprs.zip(&values).collect::<Vec<_>>())
             }
             Expr::InQuery { operand, query, .. }
             | Expr::Quantified { operand, operator: Binary::Equal | Binary::NotEqual, query, .. } => {
@@ -115,6 +116,28 @@ impl<'a> Resolver<'a> {
             (Taint::Bare(_), Taint::Clean) if is_given(right.0) => self.equality_with(one, right.0),
             (Taint::Clean, Taint::Bare(_)) if is_given(left.0) => self.equality_with(other, left.0),
             _ => self.policy.may_equal(one, other),
+        }
+    }
+
+    /// A value and those of a list. To a server all of them have one collation, which any of them may name, and a parameter
+    /// has one type: what is protected has to be comparable with each of the others.
+    fn membership(&mut self, all: &[(&Expr<'a>, &Operand)]) -> Result<(), Refusal> {
+        for (place, one) in all.iter().enumerate() {
+            if !self.is_guarded(one.1) {
+                continue;
+            }
+            self.compare(all.len())?;
+            for (_, other) in all.iter().enumerate().filter(|(other, _)| *other != place) {
+                self.equality(*one, *other)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_guarded(&self, operand: &Operand) -> bool {
+        match operand {
+            Operand::One(value) => !self.policy.is_free(value.taint),
+            Operand::Row(operands) => operands.iter().any(|operand| self.is_guarded(operand)),
         }
     }
 
@@ -193,8 +216,12 @@ impl<'a> Resolver<'a> {
             },
             Expr::Is { operand, what: Truth::Null, .. } => {
                 let value = self.value(operand, scope)?;
-                // Whether a value is NULL is seen in each row that is sent.
                 match value.taint {
+                    // Servers take a date of zeros for NULL here.
+                    Taint::Bare(_) if value.class == Class::Temporal => {
+                        self.policy.may_equal_literal(value, &Expr::Null).map(|_| Value::CLEAN)
+                    }
+                    // Whether a value is NULL is seen in each row that is sent.
                     Taint::Clean | Taint::Bare(_) => Ok(Value::CLEAN),
                     Taint::Mixed { .. } => self.computed(value.taint),
                 }

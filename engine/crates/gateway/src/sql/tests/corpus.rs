@@ -151,6 +151,8 @@ const TEXTS: &[(u32, Fate, &[&str])] = &[
     (40, Sealed, &["SELECT salary FROM people UNION ALL SELECT 1", "SELECT salary FROM people UNION ALL SELECT NULL",
                    "SELECT name FROM people UNION ALL SELECT 'x' UNION ALL SELECT city FROM people",
                    "SELECT NULL UNION ALL SELECT salary FROM people UNION ALL SELECT 1"]),
+    (85, Refused, &["SELECT id FROM people WHERE 'X' IN (name, 'y' COLLATE utf8mb4_general_ci)",
+                    "SELECT id FROM people WHERE ('X', 1) IN ((name, 1), (city COLLATE utf8mb4_general_ci, 2))"]),
     (84, Refused, &["SELECT id FROM people WHERE initial = 'M'", "SELECT a.id FROM people a JOIN people b ON a.initial = b.initial"]),
     (92, Refused, &["SELECT MAX(name) FROM people", "SELECT city, SUM(salary) FROM people GROUP BY city"]),
     (88, Passes, &["SELECT city FROM people ORDER BY 1", "SELECT city FROM people ORDER BY NULL", "SELECT id FROM people ORDER BY RAND()"]),
