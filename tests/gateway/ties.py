@@ -15,6 +15,19 @@ INSERT INTO ties.checks VALUES (1, {SALARIES[0]}, 0, '{NAME[0]}', '{NAME}');
 CREATE TABLE ties.sums (id INT PRIMARY KEY, p_salary INT, bonus INT, total INT AS (p_salary + bonus) STORED,
   first VARCHAR(30), p_last VARCHAR(30), whole VARCHAR(70) AS (CONCAT(first, ' ', p_last)));
 INSERT INTO ties.sums (id, p_salary, bonus, first, p_last) VALUES (1, {SALARIES[0]}, 0, 'first', '{NAME}');
+CREATE TABLE ties.chains (id INT PRIMARY KEY, p_salary INT, bonus BIGINT, half INT AS (bonus DIV 2),
+  CHECK (half <= p_salary));
+INSERT INTO ties.chains (id, p_salary, bonus) VALUES (1, {SALARIES[0]}, 0);
+CREATE TABLE ties.grades (grade INT PRIMARY KEY);
+CREATE TABLE ties.graded (id INT PRIMARY KEY, p_salary INT, grade INT, total BIGINT AS (grade + p_salary),
+  FOREIGN KEY (grade) REFERENCES ties.grades (grade) ON UPDATE CASCADE);
+INSERT INTO ties.grades VALUES (1);
+INSERT INTO ties.graded (id, p_salary, grade) VALUES (1, {SALARIES[0]}, 1);
+CREATE TABLE ties.clocks (id INT PRIMARY KEY, note INT, p_until DATETIME NOT NULL,
+  at DATETIME ON UPDATE CURRENT_TIMESTAMP, CHECK (at <= p_until));
+INSERT INTO ties.clocks VALUES (1, 0, '2100-01-01', NULL);
+CREATE TABLE ties.floats (id INT PRIMARY KEY, p_float FLOAT);
+INSERT INTO ties.floats VALUES (1, 1.1);
 CREATE TABLE ties.mixed (id INT PRIMARY KEY, p_c VARCHAR(30));
 CREATE TABLE ties.Mixed (id INT PRIMARY KEY, a INT);
 INSERT INTO ties.mixed VALUES (1, '{NAME}');

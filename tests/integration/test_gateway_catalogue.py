@@ -75,6 +75,10 @@ def test_names_that_differ_in_case_are_two_tables(site: Site, settings: str) -> 
         "INSERT INTO checks (id) VALUES (1) ON DUPLICATE KEY UPDATE bonus = 5",
         "UPDATE sums SET bonus = 5",
         "UPDATE sums JOIN checks USING (id) SET sums.bonus = 5",
+        "UPDATE sums SET first = 'x'",
+        "UPDATE chains SET bonus = 5",
+        "UPDATE grades SET grade = 5",
+        "UPDATE clocks SET note = 5",
     ],
 )
 def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, statement: str) -> None:
@@ -85,8 +89,11 @@ def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, stat
     "statement",
     [
         "UPDATE checks SET bonus = 5, p_salary = 7",
-        "UPDATE sums SET first = 'x'",
+        "UPDATE sums SET first = 'x', p_last = 'y'",
         "UPDATE sums SET p_salary = 5",
+        "UPDATE chains SET bonus = 5, p_salary = 7",
+        "UPDATE clocks SET p_until = '2100-01-01', note = 5",
+        "INSERT INTO clocks (id, p_until) VALUES (2, '2100-01-01')",
         "INSERT INTO checks VALUES (2, 5, 5, 'x', 'xyz')",
         "REPLACE INTO checks (id, bonus) VALUES (1, 5)",
     ],
@@ -103,12 +110,18 @@ def test_what_measures_nothing_is_written(site: Site, settings: str, statement: 
         "SELECT id FROM keyed WHERE g > 'c'",
         "SELECT id FROM keyed WHERE tied = 'k'",
         "SELECT p_bits FROM bits UNION ALL SELECT EXP(1)",
+        "SELECT p_float FROM floats UNION ALL SELECT 1e0",
         "SELECT @@warning_count",
         "SET max_join_size = 20",
     ],
 )
 def test_what_is_tied_is_as_strict_as_the_strictest(site: Site, settings: str, statement: str) -> None:
     assert_refused(site, settings, statement)
+
+
+def test_whether_a_date_is_all_zeros_is_a_comparison(site: Site) -> None:
+    assert_refused(site, "strict", "SELECT id FROM clocks WHERE p_until IS NULL")
+    assert ask(site, "", "SELECT id FROM clocks WHERE p_until IS NULL").error is None
 
 
 def test_an_index_is_told_without_its_count_of_values(site: Site, settings: str) -> None:

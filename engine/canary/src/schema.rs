@@ -114,7 +114,7 @@ pub const TABLES: &[Table] = &[
         columns: &[("id", Int, Clean), ("t", Text, Clean), ("n", Int, Clean)],
         insertable: &["id", "t", "n"],
     },
-    // Beside these it has an INVISIBLE one, `hidden`.
+    // Beside these it has INVISIBLE ones, `hidden` and `lifted`.
     Table {
         name: "odd",
         is_view: false,
@@ -124,9 +124,10 @@ pub const TABLES: &[Table] = &[
             ("prénom", Text, Protected),
             ("copy", Text, Protected),
             ("bonus", Int, Protected),
+            ("extra", Int, Clean),
             ("city", Text, Clean),
         ],
-        insertable: &["id", "number", "prénom", "copy", "bonus", "city"],
+        insertable: &["id", "number", "prénom", "copy", "bonus", "extra", "city"],
     },
     Table { name: "names_v", is_view: true, columns: &[("x", Text, Protected)], insertable: &[] },
     Table { name: "deep_v", is_view: true, columns: &[("y", Text, Protected)], insertable: &[] },

@@ -151,7 +151,7 @@ fn text(rng: &mut Rng) -> [u8; LENGTH] {
 const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes", "odd"];
 
 /// Statements that make a database. `initial`, `hushed`: generated; `person_name`: by a foreign key; `badge`, `bonus`: by a
-/// CHECK; `copy`: by its default. There is no index on a protected column but those of keys.
+/// CHECK; `extra`: weighed by a CHECK of what is generated from it; `copy`: by its default. There is no index on a protected column but those of keys.
 pub fn schema(database: &str) -> Vec<String> {
     let d = database;
     vec![
@@ -177,7 +177,8 @@ pub fn schema(database: &str) -> Vec<String> {
         format!("CREATE TABLE {d}.notes (id INT PRIMARY KEY, t VARCHAR(255), n INT)"),
         format!(
             "CREATE TABLE {d}.odd (number BIGINT PRIMARY KEY, id INT NOT NULL UNIQUE, prénom VARCHAR(64), hidden VARCHAR(64) INVISIBLE, \
-             copy VARCHAR(64) DEFAULT (prénom), bonus BIGINT, city VARCHAR(64), CHECK (bonus <= number))"
+             copy VARCHAR(64) DEFAULT (prénom), bonus BIGINT, extra BIGINT, city VARCHAR(64), \
+             lifted BIGINT AS (extra) INVISIBLE, CHECK (bonus <= number), CHECK (lifted <= number))"
         ),
         // Of which one is a view, where names have case.
         format!("CREATE TABLE {d}.Cased_v (id INT PRIMARY KEY)"),

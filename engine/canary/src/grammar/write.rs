@@ -120,7 +120,7 @@ impl Generator {
                 "DEFAULT".into()
             }
             // Among what it is weighed against.
-            _ if column.name == "bonus" => AMONG_NUMBERS.into(),
+            _ if ["bonus", "extra"].contains(&&column.name[..]) => AMONG_NUMBERS.into(),
             Guard::Clean => {
                 self.hit("assignment: clean");
                 self.value(column.kind, scope, 1)

@@ -13,7 +13,7 @@ pub fn rules(text: &str, facts: &Facts) -> Rules {
 }
 
 /// `[database.]table.column [type [extra [expression]]]`, of database `d` where none is named. The expression is the column's
-/// default where `extra` is `DEFAULT`; else what it is generated from.
+/// default where `extra` is `DEFAULT`; else what it is generated from. A hyphen in `extra` is a blank.
 pub fn columns(list: &[&str], table_type: &str) -> Vec<ColumnFacts> {
     let column = |text: &&str| {
         let mut words = text.splitn(4, ' ');
@@ -25,7 +25,7 @@ pub fn columns(list: &[&str], table_type: &str) -> Vec<ColumnFacts> {
             table_type: table_type.into(),
             collation: if data_type == "varchar" { "utf8mb4_general_ci".into() } else { String::new() },
             data_type,
-            extra: words.next().unwrap_or_default().into(),
+            extra: words.next().unwrap_or_default().replace('-', " "),
             ..ColumnFacts::default()
         };
         let expression = words.next().unwrap_or_default().to_owned();

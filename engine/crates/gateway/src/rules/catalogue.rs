@@ -1,7 +1,7 @@
 //! What databases, tables and columns a server has, and which of their columns are protected: those that a rule means, and
 //! those that hold the same values or are made of them.
 
-use super::ties::{Names, Tie, Told, spread};
+use super::ties::{Names, Sources, Tie, Told, spread};
 use super::{ColumnFacts, Facts, Predicates, Rules};
 use crate::sql::{self, Class, Taint, Value};
 use encryption::Algorithm;
@@ -63,7 +63,10 @@ pub struct Table {
 /// those that a column is generated from. By an error, a NULL or a length the client learns the outcome.
 #[derive(Debug)]
 struct Weighing {
-    columns: Vec<String>,
+    /// The table's columns; to write another table's row, where the change of a key cascades to it.
+    written: Vec<String>,
+    /// The protected ones of the row.
+    protected: Vec<(Names, Taint)>,
     /// Of a column's default it is looked at where that is asked for.
     default_of: Option<String>,
 }
@@ -88,6 +91,8 @@ pub struct Column {
     pub is_visible: bool,
     /// The server numbers new rows by it.
     gives_ids: bool,
+    /// The server sets it to the present time, by the session's clock, when its row is changed.
+    is_renewed: bool,
 }
 
 impl Table {
@@ -96,18 +101,23 @@ impl Table {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
     }
 
-    /// The columns whose stored values the server weighs what is changed against.
-    pub fn weighed_against(&self, changed: &[Changed<'_>]) -> impl Iterator<Item = &Column> {
-        let is_changed = |name: &String| changed.iter().any(|changed| changed.column == name);
+    /// The stored values that the server weighs what is changed against.
+    pub fn weighed_against(&self, changed: &[Changed<'_>]) -> impl Iterator<Item = Taint> {
+        let has_changes = !changed.is_empty();
+        let is_renewed = move |name: &String| has_changes && self.column(name).is_some_and(|column| column.is_renewed);
+        let is_set = |name: &String| changed.iter().any(|changed| changed.column == name);
         let is_to_default = |name: &String| changed.iter().any(|changed| changed.column == name && changed.to_default);
-        let is_given = move |name: &String| is_changed(name) && !is_to_default(name);
+        let is_changed = move |name: &String| is_set(name) || is_renewed(name);
         let is_looked_at = move |weighing: &&Weighing| match &weighing.default_of {
             Some(column) => is_to_default(column),
-            None => weighing.columns.iter().any(is_changed),
+            None => weighing.written.iter().any(is_changed),
+        };
+        let is_new = move |[database, table, name]: &Names| {
+            (database, table) == (&self.database, &self.name) && is_changed(name) && !is_to_default(name)
         };
         let weighings = self.weighings.iter().filter(is_looked_at);
-        let stored = weighings.flat_map(|weighing| &weighing.columns).filter(move |name| !is_given(name));
-        stored.filter_map(|name| self.columns.iter().find(|column| column.name == *name))
+        let protected = weighings.flat_map(|weighing| &weighing.protected);
+        protected.filter(move |(names, _)| !is_new(names)).map(|(_, taint)| *taint)
     }
 
     fn names_of(&self, column: &Column) -> Names {
@@ -199,8 +209,8 @@ impl Catalogue {
             weighings: Vec::new(),
         });
         let has = |word: &str| facts.extra.to_ascii_uppercase().contains(word);
-        let (is_visible, gives_ids) = (!has("INVISIBLE"), has("AUTO_INCREMENT"));
-        made.columns.push(Column { name: name.clone(), value, is_visible, gives_ids });
+        let (is_visible, gives_ids, is_renewed) = (!has("INVISIBLE"), has("AUTO_INCREMENT"), has("ON UPDATE"));
+        made.columns.push(Column { name: name.clone(), value, is_visible, gives_ids, is_renewed });
         let Some((algorithm, predicates)) = rules.rule_for(database, table, name) else { return };
         self.protect(&facts.names, Protection { algorithm, predicates, name: facts.names.join(".") });
     }
@@ -251,7 +261,7 @@ impl Catalogue {
                 self.protect(&names, how);
             }
         }
-        ties.iter().for_each(|tie| self.note_weighing(tie));
+        self.note_weighings(&ties);
     }
 
     fn tighten(&mut self, by_rule: u32, read: Taint) {
@@ -264,16 +274,42 @@ impl Catalogue {
         protection.predicates = protection.predicates.min(least);
     }
 
-    fn note_weighing(&mut self, tie: &Tie) {
-        let (columns, default_of) = match tie {
-            Tie::Expression(columns) => (columns, None),
-            Tie::Made { column, from, is_default, is_concatenation: false } => (from, is_default.then_some(&column[2])),
-            Tie::Key(_) | Tie::Made { .. } => return,
-        };
-        let Some([database, table, _]) = columns.first().filter(|_| columns.len() > 1) else { return };
+    fn note_weighings(&mut self, ties: &[Tie]) {
+        let sources = Sources::of(ties);
+        for tie in ties {
+            let (columns, default_of) = match tie {
+                Tie::Expression(columns) => (columns, None),
+                Tie::Made { column, from, is_default } => (from, is_default.then_some(&column[2])),
+                Tie::Key(_) => continue,
+            };
+            let written = sources.written(columns);
+            if written.len() < 2 {
+                continue;
+            }
+            let cascading: Vec<_> = written.iter().map(|column| (*column, sources.cascading(column))).collect();
+            for key in cascading.iter().flat_map(|(_, keys)| keys).filter(|_| default_of.is_none()) {
+                let kept = cascading.iter().filter(|(_, keys)| !keys.contains(key)).map(|(column, _)| *column);
+                self.note_weighing(&[*key], kept, None);
+            }
+            let written: Vec<_> = written.into_iter().collect();
+            self.note_weighing(&written, written.iter().copied(), default_of);
+        }
+    }
+
+    /// Columns of one table that are written, and those of a row that are looked at with them.
+    fn note_weighing<'n>(
+        &mut self,
+        written: &[&Names],
+        looked_at: impl Iterator<Item = &'n Names>,
+        default_of: Option<&String>,
+    ) {
+        let taint = |[database, table, column]: &Names| Some(self.table(database, table)?.column(column)?.value.taint);
+        let tainted = looked_at.filter_map(|names| Some((names.clone(), taint(names)?)));
+        let protected: Vec<_> = tainted.filter(|(_, taint)| *taint != Taint::Clean).collect();
+        let Some([database, table, _]) = written.first().filter(|_| !protected.is_empty()) else { return };
+        let written = written.iter().map(|names| names[2].clone()).collect();
         if let Some(table) = self.table_mut(database, table) {
-            let columns = columns.iter().map(|names| names[2].clone()).collect();
-            table.weighings.push(Weighing { columns, default_of: default_of.cloned() });
+            table.weighings.push(Weighing { written, protected, default_of: default_of.cloned() });
         }
     }
 
@@ -287,7 +323,6 @@ impl Catalogue {
                 column: column.names.clone(),
                 from: self.named_in(database, table, text),
                 is_default,
-                is_concatenation: sql::is_concatenation(text),
             })
         });
         facts.references.iter().filter_map(key).chain(facts.ties.iter().map(expression)).chain(made).collect()

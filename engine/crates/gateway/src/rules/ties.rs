@@ -16,7 +16,14 @@ pub enum Tie {
     /// A CHECK or a partitioning: each of its columns tells a part of the others.
     Expression(Vec<Names>),
     /// A generated column, or one whose default is an expression: it tells a part of its sources, and they nothing of it.
-    Made { column: Names, from: Vec<Names>, is_default: bool, is_concatenation: bool },
+    Made { column: Names, from: Vec<Names>, is_default: bool },
+}
+
+/// Where columns have their values from.
+#[derive(Debug, Default)]
+pub struct Sources<'t> {
+    generated: BTreeMap<&'t Names, &'t [Names]>,
+    keys: BTreeMap<&'t Names, Vec<&'t Names>>,
 }
 
 /// Of which rules' columns a column tells, by the numbers of their protections.
@@ -55,6 +62,50 @@ pub fn spread(ties: &[Tie], told: &mut BTreeMap<Names, Told>) {
         if !has_changed {
             return;
         }
+    }
+}
+
+impl<'t> Sources<'t> {
+    /// As ties have it.
+    pub fn of(ties: &'t [Tie]) -> Self {
+        let mut sources = Sources::default();
+        for tie in ties {
+            match tie {
+                Tie::Key([referring, referred]) => sources.keys.entry(referring).or_default().push(referred),
+                Tie::Made { column, from, is_default: false } => {
+                    sources.generated.insert(column, from);
+                }
+                Tie::Made { is_default: true, .. } | Tie::Expression(_) => {}
+            }
+        }
+        sources
+    }
+
+    /// What a statement can write of these columns: in place of a generated one those that it is generated from.
+    pub fn written(&self, columns: &'t [Names]) -> BTreeSet<&'t Names> {
+        let mut met = BTreeSet::new();
+        let mut left: Vec<_> = columns.iter().collect();
+        while let Some(column) = left.pop() {
+            if met.insert(column) {
+                left.extend(self.generated.get(column).copied().unwrap_or_default());
+            }
+        }
+        met.retain(|column| !self.generated.contains_key(column));
+        met
+    }
+
+    /// The columns whose change may cascade to this one.
+    pub fn cascading(&self, column: &Names) -> BTreeSet<&'t Names> {
+        let mut met = BTreeSet::new();
+        let mut left = self.keys.get(column).cloned().unwrap_or_default();
+        while let Some(referred) = left.pop() {
+            for written in self.written(std::slice::from_ref(referred)) {
+                if met.insert(written) {
+                    left.extend(self.keys.get(written).into_iter().flatten());
+                }
+            }
+        }
+        met
     }
 }
 

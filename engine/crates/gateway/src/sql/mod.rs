@@ -23,7 +23,7 @@ pub use settings::MODES;
 
 use super::rules::{self, Catalogue, Expressions, Rules};
 use encryption::Algorithm;
-use lexer::{Lexer, Sign, Token};
+use lexer::{Lexer, Token};
 use parser::{Parsed, Session};
 use print::{append_name, append_text};
 use std::borrow::Cow;
@@ -287,20 +287,6 @@ pub fn names_in(expression: &str) -> Option<Vec<String>> {
             | Token::Parameter
             | Token::Variable(_)
             | Token::Sign(_) => {}
-        }
-    }
-}
-
-/// Whether an expression of the server's own does nothing but join texts: of what it joins it tells NULLs and lengths alone.
-pub fn is_concatenation(expression: &str) -> bool {
-    const FUNCTIONS: [&str; 2] = ["concat", "concat_ws"];
-    let mut lexer = Lexer::new(expression.as_bytes(), false);
-    loop {
-        match lexer.token() {
-            Ok(Token::Word(word)) if FUNCTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) => {}
-            Ok(Token::Name(_) | Token::Text(_) | Token::Sign(Sign::Open | Sign::Close | Sign::Comma)) => {}
-            Ok(Token::End) => return true,
-            _ => return false,
         }
     }
 }

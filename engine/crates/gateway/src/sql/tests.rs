@@ -348,14 +348,29 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
                 "pay.total int GENERATED (`salary`+`extra`)",
                 "pay.extra",
                 "pay.odd int DEFAULT if(`salary`>`id`,NULL,1)",
+                "pay.hours",
+                "pay.half int GENERATED (`hours`/2)",
+                "pay.double int GENERATED (`salary`*2)",
+                "pay.grade",
+                "pay.grown int GENERATED (`grade`+`salary`)",
+                "grades.grade",
+                "scales.scale",
+                "times.id",
+                "times.salary datetime",
+                "times.at datetime on-update",
             ],
             "BASE TABLE",
         ),
-        ties: vec![["d", "pay", "`bonus` <= `salary`"].map(str::to_owned)],
+        ties: [["pay", "`bonus` <= `salary`"], ["pay", "`half` <= `double`"], ["times", "`at` <= `salary`"]]
+            .map(|[table, check]| ["d", table, check].map(str::to_owned))
+            .into(),
+        references: [["pay", "grade", "grades", "grade"], ["grades", "grade", "scales", "scale"]]
+            .map(|[a, b, c, d]| ["d", a, b, "d", c, d].map(str::to_owned))
+            .into(),
         ..Facts::default()
     };
     let rules = |predicates: &str| {
-        let column = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 'pay'\ncolumn = '{name}'\n");
+        let column = |name| format!("[[columns]]\ndatabase = 'd'\ntable = '*'\ncolumn = '{name}'\n");
         testing::rules(
             &format!("predicates = '{predicates}'\n{}{}{}", testing::CHECK, column("salary"), column("last")),
             &facts,
@@ -366,11 +381,21 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
         ("UPDATE pay SET salary = 5", false),
         ("UPDATE pay SET bonus = 5, salary = DEFAULT", false),
         ("UPDATE pay SET bonus = 5, salary = 7, extra = 1", true),
+        ("UPDATE pay SET hours = 5", false),
+        ("UPDATE pay SET hours = 5, salary = 7, bonus = 1", true),
+        ("UPDATE pay SET grade = 5", false),
+        ("UPDATE grades SET grade = 5", false),
+        ("UPDATE scales SET scale = 5", false),
+        ("UPDATE times SET id = 5", false),
+        ("UPDATE times SET salary = '2024-01-01'", true),
+        ("INSERT INTO times (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5", false),
+        ("INSERT INTO times (id) VALUES (1)", true),
         ("UPDATE pay SET extra = 5", false),
         ("UPDATE pay SET id = 5", true),
         ("UPDATE pay SET id = 5, odd = DEFAULT", false),
         ("UPDATE pay SET odd = 5", true),
-        ("UPDATE pay SET first = 'x', note = 'y'", true),
+        ("UPDATE pay SET first = 'x'", false),
+        ("UPDATE pay SET first = 'x', last = 'y', note = 'z'", true),
         ("UPDATE pay a JOIN pay b ON a.id = b.id SET a.bonus = 5, b.salary = 7", false),
         ("INSERT INTO pay (id, bonus, salary, extra) VALUES (1, 5, 7, 2)", true),
         ("REPLACE INTO pay (id, bonus) VALUES (1, 5)", true),

@@ -122,8 +122,7 @@ impl<'a> Resolver<'a> {
     /// the one finds out the other.
     fn weighed(&self, table: &rules::Table, changed: &[Changed<'_>]) -> Result<(), Refusal> {
         const WHAT: &str = "change of what a CHECK or a generated column weighs against the stored value";
-        let mut stored = table.weighed_against(changed);
-        stored.try_for_each(|column| self.policy.may_use(Check::Weighing, column.value.taint, WHAT))
+        table.weighed_against(changed).try_for_each(|stored| self.policy.may_use(Check::Weighing, stored, WHAT))
     }
 
     fn may_be_made_of_itself(&self, taint: Taint) -> Option<u32> {
