@@ -129,3 +129,17 @@ def test_an_index_is_told_without_its_count_of_values(site: Site, settings: str)
     names = b"Key_name Seq_in_index Column_name Collation Cardinality"
     assert [column.name for column in answer.columns][2:7] == names.split()
     assert [row[2:7] for row in answer.rows] == [(b"PRIMARY", b"1", b"hidden", b"A", None)]
+
+
+def test_tables_are_told_without_their_next_ids(site: Site, settings: str) -> None:
+    answer = ask(site, settings, "SHOW TABLE STATUS LIKE 'secrets'")
+    told = dict(zip([column.name for column in answer.columns], answer.rows[0], strict=True))
+    assert len(told) == 18
+    assert (told[b"Name"], told[b"Rows"], told[b"Auto_increment"], told[b"Checksum"]) == (b"secrets", b"2", None, None)
+
+
+def test_a_lock_has_a_name_of_the_clients_own(site: Site, settings: str) -> None:
+    answer = ask(site, settings, "SELECT GET_LOCK('job', 0), IS_FREE_LOCK('job'), RELEASE_LOCK('job')")
+    assert answer.rows == [(b"1", b"0", b"1")]
+    assert_refused(site, settings, "SELECT GET_LOCK((SELECT hidden FROM secrets LIMIT 1), 0)")
+    assert_refused(site, settings, "SELECT GET_LOCK('job', 0) FROM secrets")

@@ -230,6 +230,12 @@ fn about_session(session: Session<'_>, surroundings: &Surroundings<'_>) -> Resul
             append_name(&mut text, database);
             (Answer::Shown, text + &rest, None)
         }
+        Session::TableStatus { database, rest } => {
+            let mut text = String::from(TABLE_STATUS);
+            let database = database.as_deref().or(surroundings.database).ok_or(Refusal::no_database())?;
+            append_text(&mut text, database);
+            (Answer::Shown, text + &rest, None)
+        }
         Session::Indexes(table) => (Answer::Shown, indexes_of(known_table(&table, surroundings)?), None),
         Session::OfTable { show, table, rest } => (Answer::Shown, of_table(show, &table, surroundings)? + &rest, None),
     };
@@ -241,6 +247,14 @@ fn known_table<'a>(table: &Table<'_>, surroundings: &Surroundings<'a>) -> Result
     let found = surroundings.rules.catalogue.table(database, &table.name);
     found.ok_or_else(|| Refusal::unknown_table(database, &table.name))
 }
+
+/// SHOW TABLE STATUS without next ids and checksums, of the database behind it.
+const TABLE_STATUS: &str = "SELECT table_name AS `Name`, engine AS `Engine`, version AS `Version`, \
+    row_format AS `Row_format`, table_rows AS `Rows`, avg_row_length AS `Avg_row_length`, data_length AS `Data_length`, \
+    max_data_length AS `Max_data_length`, index_length AS `Index_length`, data_free AS `Data_free`, \
+    CAST(NULL AS UNSIGNED) AS `Auto_increment`, create_time AS `Create_time`, update_time AS `Update_time`, \
+    check_time AS `Check_time`, table_collation AS `Collation`, CAST(NULL AS UNSIGNED) AS `Checksum`, \
+    create_options AS `Create_options`, table_comment AS `Comment` FROM information_schema.tables WHERE table_schema = ";
 
 /// SHOW INDEX without how many values there are, which tells how many rows share one.
 fn indexes_of(table: &rules::Table) -> String {
@@ -257,7 +271,7 @@ fn indexes_of(table: &rules::Table) -> String {
     text
 }
 
-/// `SHOW … FROM database.table`, and `SHOW CREATE TABLE database.table`, which tells the next id.
+/// `SHOW … FROM database.table`, and `SHOW CREATE {TABLE | VIEW} database.table`, the former of which tells the next id.
 fn of_table(show: &'static str, table: &Table<'_>, surroundings: &Surroundings<'_>) -> Result<String, Refusal> {
     let found = known_table(table, surroundings)?;
     let creates = show.ends_with(' ');

@@ -71,6 +71,19 @@ fn names_are_written_out() {
             "SET STATEMENT max_statement_time=5, SQL_SELECT_LIMIT=2 FOR SELECT t FROM notes",
             "SET STATEMENT max_statement_time = 5, sql_select_limit = 2 FOR SELECT `notes`.`t` FROM `d`.`notes` AS `notes`",
         ),
+        (
+            "SHOW FULL TABLES WHERE table_type = 'VIEW' OR Table_type LIKE 'B%'",
+            "SHOW FULL TABLES FROM `d` WHERE ((`Table_type` = 'VIEW') OR (`Table_type` LIKE 'B%'))",
+        ),
+        ("SHOW CREATE VIEW names_v", "SHOW CREATE VIEW `d`.`names_v`"),
+        (
+            "SELECT GET_LOCK('x', 1), @@read_only",
+            "SELECT GET_LOCK('x', 1) AS `GET_LOCK('x', 1)`, @@read_only AS `@@read_only`",
+        ),
+        (
+            "UPDATE notes SET t = JSON_SET(t, '$.a', 1)",
+            "UPDATE `d`.`notes` AS `notes` SET `notes`.`t` = JSON_SET(`notes`.`t`, '$.a', 1)",
+        ),
         ("SHOW full columns from notes like 'a%'", "SHOW FULL COLUMNS FROM `d`.`notes` LIKE 'a%'"),
         (
             "SHOW KEYS IN notes FROM d",
@@ -250,6 +263,8 @@ fn what_is_refused_says_why() {
         ("SELECT @@warning_count", "variable"),
         ("GRANT ALL ON *.* TO x", "statement that begins with GRANT"),
         ("SELECT x FROM closed_v", "view that it cannot read 'closed_v'"),
+        ("SELECT GET_LOCK('x', 0) FROM people", "lock for rows of a table by GET_LOCK"),
+        ("SELECT JSON_SET(name, '$.a', 1) FROM people", "expression of the protected column"),
         ("SELECT NEXTVAL(notes) FROM people", "next value of a sequence for rows of a table"),
         ("SELECT id FROM people WHERE (SELECT NEXTVAL(notes)) > 1", "next value of a sequence for rows of a table"),
         ("SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "SET of this form"),

@@ -1,7 +1,7 @@
 //! The words that are understood; all lists are in order.
 
-/// A function that may be called: its only effect is its value. Not among them: what reads files, waits, locks, sets a
-/// sequence, makes tables of its argument, or quotes its argument in an error where that is not needed; and whatever
+/// A function that may be called: its only effect is its value, or a lock of a name. Not among them: what reads files, sleeps,
+/// sets a sequence, makes tables of its argument, or quotes its argument in an error where that is not needed; and whatever
 /// functions a database has of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
@@ -16,6 +16,8 @@ pub struct Function {
 pub enum Kind {
     /// Its arguments, row by row.
     Scalar,
+    /// A lock of a name, which other sessions notice.
+    Lock,
     /// How many rows there are: nothing of what they hold.
     Count,
     /// One value of all rows' that is as secret as they are, and no more than that can be read from it.
@@ -149,26 +151,44 @@ static FUNCTIONS: &[Function] = &[
     function("FROM_BASE64", Kind::Scalar),
     function("FROM_DAYS", Kind::Scalar),
     function("FROM_UNIXTIME", Kind::Scalar),
+    function("GET_LOCK", Kind::Lock),
     function("GREATEST", Kind::Scalar),
     function("GROUP_CONCAT", Kind::Aggregate),
     function("HEX", Kind::Scalar),
     function("HOUR", Kind::Scalar),
     function("IF", Kind::Scalar),
     function("IFNULL", Kind::Scalar),
+    function("INET6_ATON", Kind::Scalar),
+    function("INET6_NTOA", Kind::Scalar),
     function("INET_ATON", Kind::Scalar),
     function("INET_NTOA", Kind::Scalar),
     function("INSERT", Kind::Scalar),
     function("INSTR", Kind::Scalar),
     function("ISNULL", Kind::Scalar),
+    function("IS_FREE_LOCK", Kind::Lock),
+    function("IS_IPV4", Kind::Scalar),
+    function("IS_IPV6", Kind::Scalar),
+    function("IS_USED_LOCK", Kind::Lock),
     function("JSON_ARRAY", Kind::Scalar),
     function("JSON_ARRAYAGG", Kind::Aggregate),
+    function("JSON_ARRAY_APPEND", Kind::Scalar),
+    function("JSON_ARRAY_INSERT", Kind::Scalar),
     function("JSON_CONTAINS", Kind::Scalar),
+    function("JSON_CONTAINS_PATH", Kind::Scalar),
+    function("JSON_DEPTH", Kind::Scalar),
     function("JSON_EXTRACT", Kind::Scalar),
+    function("JSON_INSERT", Kind::Scalar),
     function("JSON_KEYS", Kind::Scalar),
     function("JSON_LENGTH", Kind::Scalar),
+    function("JSON_MERGE_PATCH", Kind::Scalar),
+    function("JSON_MERGE_PRESERVE", Kind::Scalar),
     function("JSON_OBJECT", Kind::Scalar),
     function("JSON_OBJECTAGG", Kind::Aggregate),
     function("JSON_QUOTE", Kind::Scalar),
+    function("JSON_REMOVE", Kind::Scalar),
+    function("JSON_REPLACE", Kind::Scalar),
+    function("JSON_SEARCH", Kind::Scalar),
+    function("JSON_SET", Kind::Scalar),
     function("JSON_TYPE", Kind::Scalar),
     function("JSON_UNQUOTE", Kind::Scalar),
     function("JSON_VALID", Kind::Scalar),
@@ -227,6 +247,8 @@ static FUNCTIONS: &[Function] = &[
     function("REGEXP_INSTR", Kind::Scalar),
     function("REGEXP_REPLACE", Kind::Scalar),
     function("REGEXP_SUBSTR", Kind::Scalar),
+    function("RELEASE_ALL_LOCKS", Kind::Lock),
+    function("RELEASE_LOCK", Kind::Lock),
     function("REPEAT", Kind::Scalar),
     function("REPLACE", Kind::Scalar),
     function("REVERSE", Kind::Scalar),
@@ -333,7 +355,7 @@ const VARIABLES: &[&str] = &[
     "interactive_timeout", "last_insert_id", "license", "lock_wait_timeout", "lower_case_table_names",
     "max_allowed_packet", "max_execution_time", "max_prepared_stmt_count", "max_statement_time", "net_buffer_length",
     "net_read_timeout", "net_write_timeout", "performance_schema", "port", "protocol_version", "query_cache_size",
-    "query_cache_type", "sql_auto_is_null", "sql_mode", "sql_safe_updates", "sql_select_limit", "system_time_zone",
+    "query_cache_type", "read_only", "sql_auto_is_null", "sql_mode", "sql_safe_updates", "sql_select_limit", "system_time_zone",
     "time_zone", "transaction_isolation", "transaction_read_only", "tx_isolation", "tx_read_only", "unique_checks",
     "version", "version_comment", "version_compile_machine", "version_compile_os", "wait_timeout",
 ];

@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
             });
         }
         let is_misused = match function.kind {
-            Kind::Scalar => call.over.is_some(),
+            Kind::Scalar | Kind::Lock => call.over.is_some(),
             Kind::Window => call.over.is_none(),
             Kind::Count | Kind::Combine | Kind::Aggregate => false,
         };
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
                 return Ok(());
             }
             Kind::Count | Kind::Combine | Kind::Aggregate => call.is_distinct = self.take_word("DISTINCT")?,
-            Kind::Scalar | Kind::Window => {}
+            Kind::Scalar | Kind::Lock | Kind::Window => {}
         }
         match name {
             "TRIM" => return self.trim(call),

@@ -20,6 +20,8 @@ pub enum Session<'a> {
     OfTable { show: &'static str, table: Table<'a>, rest: String },
     /// A table's indexes.
     Indexes(Table<'a>),
+    /// What SHOW TABLE STATUS tells, of the tables whose names are so.
+    TableStatus { database: Option<Name<'a>>, rest: String },
     /// `USE name`
     Use(Name<'a>),
 }
@@ -153,7 +155,19 @@ impl<'a> Parser<'a> {
         };
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         match () {
-            () if is("TABLES") => self.of_database(if is_full { "SHOW FULL TABLES" } else { "SHOW TABLES" }),
+            () if is("TABLES") && is_full => {
+                let database = self.database_from()?;
+                Ok(Session::OfDatabase { show: "SHOW FULL TABLES", database, rest: self.like_or_where("Table_type")? })
+            }
+            () if is("TABLES") => {
+                Ok(Session::OfDatabase { show: "SHOW TABLES", database: self.database_from()?, rest: self.like()? })
+            }
+            () if is("TABLE") && !is_full => {
+                self.expect_word("STATUS")?;
+                let database = self.database_from()?;
+                let rest = if self.is("LIKE") { format!(" AND `table_name`{}", self.like()?) } else { String::new() };
+                Ok(Session::TableStatus { database, rest })
+            }
             () if is("COLUMNS") || is("FIELDS") => {
                 self.of_table_in(if is_full { "SHOW FULL COLUMNS" } else { "SHOW COLUMNS" })
             }
@@ -193,17 +207,22 @@ impl<'a> Parser<'a> {
     }
 
     fn create(&mut self) -> Result<Session<'a>, Refusal> {
-        self.expect_word("TABLE")?;
-        Ok(Session::OfTable { show: "SHOW CREATE TABLE ", table: self.table_name()?, rest: String::new() })
+        let show = match self.take_word("VIEW")? {
+            true => "SHOW CREATE VIEW ",
+            false => {
+                self.expect_word("TABLE")?;
+                "SHOW CREATE TABLE "
+            }
+        };
+        Ok(Session::OfTable { show, table: self.table_name()?, rest: String::new() })
     }
 
     fn from(&mut self) -> Result<bool, Refusal> {
         Ok(self.take_word("FROM")? || self.take_word("IN")?)
     }
 
-    fn of_database(&mut self, show: &'static str) -> Result<Session<'a>, Refusal> {
-        let database = if self.from()? { Some(self.name()?) } else { None };
-        Ok(Session::OfDatabase { show, database, rest: self.like()? })
+    fn database_from(&mut self) -> Result<Option<Name<'a>>, Refusal> {
+        if self.from()? { self.name().map(Some) } else { Ok(None) }
     }
 
     /// `{FROM | IN} table [{FROM | IN} database] [LIKE …]`
@@ -258,30 +277,27 @@ impl<'a> Parser<'a> {
 
     /// `[LIKE '…']` or `[WHERE Variable_name {= | LIKE} '…' [OR …]]`. A session's; what is global is seen in it, too.
     fn variables(&mut self) -> Result<Session<'a>, Refusal> {
-        let mut chosen = Vec::new();
-        if self.take_word("LIKE")? {
-            chosen.push(("LIKE", self.pattern()?));
-        } else if self.take_word("WHERE")? {
-            chosen = self.chosen_variables()?;
-        }
-        let mut text = format!("SHOW VARIABLES WHERE ({HIDDEN_VARIABLES}");
-        for (at, (operator, pattern)) in chosen.iter().enumerate() {
-            text.push_str(if at == 0 { " AND ((" } else { ") OR (" });
-            text.push_str("`Variable_name` ");
-            text.push_str(operator);
-            text.push(' ');
-            append_text(&mut text, pattern);
-        }
-        text.push_str(if chosen.is_empty() { ")" } else { ")))" });
-        Ok(Session::Shown(text.into()))
+        const NAME: &str = "Variable_name";
+        let chosen = match self.take_word("LIKE")? {
+            true => format!(" AND (({}))", chosen_by(NAME, "LIKE", &self.pattern()?)),
+            false if self.take_word("WHERE")? => format!(" AND ({})", self.chosen(NAME)?),
+            false => String::new(),
+        };
+        Ok(Session::Shown(format!("SHOW VARIABLES WHERE ({HIDDEN_VARIABLES}{chosen})").into()))
     }
 
-    fn chosen_variables(&mut self) -> Result<Vec<(&'static str, Cow<'a, str>)>, Refusal> {
+    /// `[LIKE '…']` or `[WHERE column {= | LIKE} '…' [OR …]]`, printed.
+    fn like_or_where(&mut self, column: &str) -> Result<String, Refusal> {
+        if self.take_word("WHERE")? { Ok(format!(" WHERE ({})", self.chosen(column)?)) } else { self.like() }
+    }
+
+    /// `column {= | LIKE} '…' [OR …]`, printed.
+    fn chosen(&mut self, known: &str) -> Result<String, Refusal> {
         let mut chosen = Vec::new();
         loop {
             let column = self.name()?;
-            if !column.eq_ignore_ascii_case("Variable_name") {
-                return Err(Refusal::of("SHOW VARIABLES by anything but Variable_name"));
+            if !column.eq_ignore_ascii_case(known) {
+                return Err(Refusal::name("SHOW by the column", &column));
             }
             match () {
                 () if self.take_word("LIKE")? => chosen.push(("LIKE", self.pattern()?)),
@@ -292,7 +308,8 @@ impl<'a> Parser<'a> {
                 }
             }
             if !self.take_word("OR")? {
-                return Ok(chosen);
+                let printed = chosen.iter().map(|(operator, text)| format!("({})", chosen_by(known, operator, text)));
+                return Ok(printed.collect::<Vec<_>>().join(" OR "));
             }
         }
     }
@@ -304,6 +321,12 @@ impl<'a> Parser<'a> {
         let known = known.ok_or(Refusal::of("SHOW STATUS but of one variable of the connection"))?;
         Ok(Session::Shown(format!("SHOW STATUS LIKE '{known}'").into()))
     }
+}
+
+fn chosen_by(column: &str, operator: &str, text: &str) -> String {
+    let mut printed = format!("`{column}` {operator} ");
+    append_text(&mut printed, text);
+    printed
 }
 
 pub(super) fn silent(text: impl Into<Cow<'static, str>>) -> Session<'static> {

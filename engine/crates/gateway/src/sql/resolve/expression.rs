@@ -329,6 +329,10 @@ impl<'a> Resolver<'a> {
                 return Err(Refusal::of("last id while a protected column has AUTO_INCREMENT"));
             }
         }
+        // How often it is asked for would tell how many rows a server has looked at.
+        if call.function.kind == Kind::Lock && !scope.is_empty() {
+            return Err(Refusal::word("lock for rows of a table by", call.function.name));
+        }
         let is_plain = !call.is_distinct && call.over.is_none();
         let mut all = Taint::Clean;
         for Argument { value, .. } in &mut call.arguments {
@@ -357,7 +361,7 @@ impl<'a> Resolver<'a> {
             // How many there are is counted of rows that were chosen without it.
             Kind::Count => Ok(Value::CLEAN),
             Kind::Combine if is_plain => Ok(Value { taint: all, ..Value::CLEAN }),
-            Kind::Combine | Kind::Scalar | Kind::Aggregate | Kind::Window => self.computed(all),
+            Kind::Combine | Kind::Scalar | Kind::Lock | Kind::Aggregate | Kind::Window => self.computed(all),
         }
     }
 }
