@@ -14,7 +14,7 @@ from costof.study.library import load_study, study_names
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
-RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary")
+RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary", "engine/relay")
 #: In which a long file says why it is one.
 HEAD_LINES = 20
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
@@ -107,7 +107,7 @@ def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("suffix", "most", "folders"),
     [
-        (".py", 300, ("costof", "tests", "benches")),
+        (".py", 300, ("costof", "tests", "benches", "truth")),
         (".rs", 450, RUST),
     ],
 )
@@ -146,7 +146,7 @@ def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
 
 def test_pages_name_files_that_are_there() -> None:
     """Python and Rust by the end of their path, and links."""
-    files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches")]
+    files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches", "truth")]
     files += [path.as_posix() for path in sources(".rs", *RUST)]
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sources(".md", "docs")]
     named = [(page, name) for page in pages for name in re.findall(r"`([\w./-]+\.(?:py|rs))`", page.read_text())]

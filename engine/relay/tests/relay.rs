@@ -1,0 +1,112 @@
+//! The relay before a server that echoes.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+const ADDED_NS: u64 = 50_000;
+
+struct Relay {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    entrances: Vec<String>,
+}
+
+impl Relay {
+    fn start(server: &str, costs: &[Value]) -> Self {
+        let mut child =
+            Command::new(env!("CARGO_BIN_EXE_relay")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut relay = Relay { child, input, output, entrances: Vec::new() };
+        let entrances: Vec<_> = costs.iter().map(|cost| json!({"address": "127.0.0.1:0", "cost": cost})).collect();
+        let ready = relay.ask(&json!({"server": server, "seed": 1, "entrances": entrances}));
+        relay.entrances = serde_json::from_value(ready["ready"]["entrances"].clone()).unwrap();
+        relay
+    }
+
+    fn ask(&mut self, line: &Value) -> Value {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn paid(&mut self) -> Value {
+        self.ask(&json!({"counters": {}}))["counters"].take()
+    }
+}
+
+/// Ends with its input, whatever becomes of the test.
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Echoes what comes, until the test ends.
+fn echo() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || std::io::copy(&mut stream.try_clone().unwrap(), &mut stream));
+        }
+    });
+    address
+}
+
+/// Ask so many times and wait for each answer. How long that took, in nanoseconds.
+fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
+    let mut stream = TcpStream::connect(entrance).unwrap();
+    let mut answer = vec![0; request.len()];
+    let start = Instant::now();
+    for _ in 0..requests {
+        stream.write_all(request).unwrap();
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, request);
+    }
+    start.elapsed().as_nanos() as u64
+}
+
+#[test]
+fn each_entrance_adds_its_own_cost_and_counts_it() {
+    let all = json!({"added_ns": ADDED_NS, "payers": {"all": {}}});
+    let some = json!({"added_ns": ADDED_NS, "payers": {"some": {"share": 0.5}}});
+    let free = json!({"added_ns": 0, "payers": {"all": {}}});
+    let mut relay = Relay::start(&echo(), &[all, some, free]);
+    let entrances = relay.entrances.clone();
+    let took: Vec<_> = entrances.iter().map(|entrance| ask(entrance, 200, b"question")).collect();
+    let paid = relay.paid();
+    assert!(took[0] >= 200 * ADDED_NS);
+    for (entrance, paying) in [(0, 200..=200), (1, 70..=130), (2, 0..=0)] {
+        let of: u64 = paid[entrance]["paying"].as_u64().unwrap();
+        assert_eq!(paid[entrance]["requests"], 200);
+        assert!(paying.contains(&of), "{paid}");
+        assert!((of * ADDED_NS..=took[entrance]).contains(&paid[entrance]["added_ns"].as_u64().unwrap()), "{paid}");
+    }
+}
+
+#[test]
+fn a_request_in_many_pieces_pays_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut relay =
+        Relay::start(&listener.local_addr().unwrap().to_string(), &[json!({"added_ns": 1, "payers": {"all": {}}})]);
+    let mut client = TcpStream::connect(&relay.entrances[0]).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    for _ in 0..2 {
+        for piece in b"abc" {
+            client.write_all(&[*piece]).unwrap();
+            server.read_exact(&mut [0]).unwrap();
+        }
+        server.write_all(b"!").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+    }
+    assert_eq!(relay.paid()[0]["requests"], 2);
+}
