@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benches.truth import delayed_plan
+from benches.distances import delayed_plan
 from costof.analysis import read_run
 from costof.lab.namespace import FOLDER
 from costof.ledger.ledger import Ledger
@@ -99,7 +99,7 @@ def test_cpu_has_a_role_for_each_program(result: Result) -> None:
 def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
     """The same plain transport over the same kind of link, but for 5 ms more that only one arm's client has.
 
-    The quickest tells; how near the mean comes, and its interval, is `make bench`'s to tell (`truth`).
+    The quickest tells; how near the mean comes, and its interval, is `make bench`'s to tell (`distances`).
     """
     ledger = Ledger.create(delayed_plan(rounds="2"), tmp_path / "run")
     carry_out(ledger.plan(), open_service(ledger.plan(), None, "run"), ledger, Silent())
