@@ -16,17 +16,22 @@ ETH_P_IP = 0x0800
 ETH_P_ALL = 0x0003
 # asm-generic/socket.h: beyond net.core.rmem_max.
 SO_RCVBUFFORCE = 33
+SO_TIMESTAMPNS = 35
+#: Tens of thousands of packets: who captures reads them once a slice is over, and takes none of its CPU time meanwhile.
+BUFFER_BYTES = 1 << 26
+TIMESPEC = struct.Struct("@qq")
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A TCP segment. `ours` is the client's port; `payload` its bytes of data."""
+    """A TCP segment. `ours` is the client's port; `payload` its bytes of data; `at_ns` the kernel's time of day."""
 
     outgoing: bool
     ours: int
     flags: int
     payload: int
+    at_ns: int
 
 
 class Capture:
@@ -37,7 +42,8 @@ class Capture:
         # Cooked: without a link layer's header, so that a TUN device looks like an Ethernet one. Not bound to IP: what
         # is sent is shown to those alone who ask for everything.
         self._socket = socket_in(host.namespace, socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
-        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._socket.setblocking(False)
 
     def __enter__(self) -> Self:
@@ -55,7 +61,8 @@ class Capture:
     def _received(self) -> Iterator[Segment]:
         while True:
             try:
-                packet, (_, protocol, kind, *_) = self._socket.recvfrom(1 << 16)
+                room = socket.CMSG_SPACE(TIMESPEC.size)
+                packet, ((_, _, stamp),), _, (_, protocol, kind, *_) = self._socket.recvmsg(1 << 16, room)
             except BlockingIOError:
                 return
             if protocol != ETH_P_IP or packet[9] != socket.IPPROTO_TCP:
@@ -66,7 +73,9 @@ class Capture:
             outgoing = kind == socket.PACKET_OUTGOING
             theirs, ours = (target, source) if outgoing else (source, target)
             if theirs == self._port:
-                yield Segment(outgoing, ours, flags, total - ip - (offset >> 4) * 4)
+                seconds, nanoseconds = TIMESPEC.unpack(stamp)
+                payload = total - ip - (offset >> 4) * 4
+                yield Segment(outgoing, ours, flags, payload, seconds * 10**9 + nanoseconds)
 
 
 def round_trips(segments: list[Segment], received: int) -> int:
@@ -87,3 +96,20 @@ def round_trips(segments: list[Segment], received: int) -> int:
             if came >= received:
                 break
     return trips
+
+
+def response_times(segments: list[Segment]) -> list[int]:
+    """Nanoseconds from each request's first packet to its answer's last, of clients that wait for answers."""
+    asked: dict[int, int] = {}
+    answered: dict[int, int] = {}
+    found = []
+    for segment in segments:
+        if not segment.payload:
+            continue
+        if not segment.outgoing:
+            answered[segment.ours] = segment.at_ns
+        elif segment.ours not in asked or segment.ours in answered:
+            if segment.ours in answered:
+                found.append(answered.pop(segment.ours) - asked[segment.ours])
+            asked[segment.ours] = segment.at_ns
+    return found + [answered[ours] - asked[ours] for ours in answered]
