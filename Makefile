@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages demo test test-python test-engine fuzz fuzz-self-test lint bench clean
+.PHONY: setup packages demo test test-python test-engine fuzz fuzz-self-test lint bench truth clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -49,6 +49,12 @@ lint: setup
 bench: setup
 	@scripts/system-packages bench
 	@$(BIN)/python benches/run.py
+
+# The campaign of docs/truth.md: three hours, on a machine that does nothing else. Goes on where it was ended. QUICK=1: ten
+# minutes, into runs/truth-quick. PAGE=1: measures nothing and writes the page of what is there.
+truth: setup
+	@scripts/system-packages bench
+	@$(BIN)/python -m truth $(if $(QUICK),--quick) $(if $(PAGE),--page)
 
 clean:
 	rm -rf $(VENV) engine/target

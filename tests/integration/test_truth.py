@@ -1,0 +1,44 @@
+"""The truth campaign on its real servers: what a run is said to have paid is what the relay has counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from truth import relay
+from truth.campaign import about
+from truth.design import NOTHING, NS_PER_MS, SERVICES, Trial
+from truth.relay import FREE, All, RelayCost
+from truth.runs import Clock, finished, planned, rows_of
+
+pytestmark = pytest.mark.servers
+
+ADDED_MS = 0.2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    relay.build()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str) -> None:
+    trial = Trial("effect", service, NOTHING, False, 0)
+    cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
+    with finished(planned(trial, rounds=3), service, cost) as done:
+        paying, twin = rows_of(done, about(trial), ADDED_MS)
+        assert (done.result.partial, done.result.errors) == (None, [])
+        assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
+    assert (paying.rounds, paying.discarded, twin.truth) == (3, 0, 0.0)
+    assert paying.truth >= ADDED_MS
+    assert paying.truth_ratio > 1
+    assert paying.control + paying.estimate >= ADDED_MS
+
+
+def test_a_run_that_a_ctrl_c_has_ended_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Clock, "round", pressed)
+    trial = Trial("effect", "mariadb", NOTHING, False, 0)
+    with pytest.raises(KeyboardInterrupt), finished(planned(trial, rounds=9), "mariadb", FREE):
+        pytest.fail("a part of it was taken for the whole")

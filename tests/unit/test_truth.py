@@ -1,0 +1,168 @@
+"""The truth campaign without servers: its design, its rows, and what its page says of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from costof.statistics.estimate import Verdict
+from truth import page
+from truth.campaign import about
+from truth.design import COSTS, DISTURBED, FULL, NOTHING, QUICK, SERVICES, SLOW_TAIL, TENTH, Cost, Trial, trials
+from truth.figures import COVERAGE, Proportion, cases, errors, least_found, speed, tail_errors
+from truth.rows import ROWS, EffectRow, PeerRow, Rows, TailRow
+
+CONTROL_MS = 0.1
+
+
+def effect(
+    trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: float
+) -> EffectRow:
+    """Of a run whose estimate is off by `error`, with an interval of 1 % of the control to both sides."""
+    truth = 0.0 if arm == "twin" else trial.cost.share * CONTROL_MS
+    middle, half = truth + error, 0.01 * CONTROL_MS
+    return EffectRow(
+        **dict(about(trial)),
+        arm=arm,
+        truth=truth,
+        long_run=truth,
+        control=CONTROL_MS,
+        estimate=middle,
+        low=middle - half,
+        high=middle + half,
+        truth_ratio=1 + truth / CONTROL_MS,
+        ratio_low=1 + (middle - half) / CONTROL_MS,
+        ratio_high=1 + (middle + half) / CONTROL_MS,
+        verdict="" if arm == "twin" else (verdict or Verdict.UNRESOLVED).value,
+        rounds=40,
+        discarded=0,
+        seconds=10.0,
+        **more,
+    )
+
+
+def peer(trial: Trial, error: float) -> PeerRow:
+    truth = trial.cost.share * CONTROL_MS
+    return PeerRow(
+        **dict(about(trial)), truth=truth, control=CONTROL_MS, value=CONTROL_MS + truth + error, seconds=10.0
+    )
+
+
+def tail(trial: Trial, engine: float) -> TailRow:
+    return TailRow(**dict(about(trial)), percentile=99.0, operations=100, engine=engine, captured=100.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "reaches"),
+    [
+        (Proportion(950, 1000), "yes"),
+        (Proportion(95, 100), "yes, but too few runs to be sure"),
+        (Proportion(100, 100), "no, but too few runs to be sure"),
+        (Proportion(80, 100), "no"),
+        (Proportion(1000, 1000), "no"),
+    ],
+)
+def test_a_proportion_says_whether_it_reaches_what_is_asked_and_whether_it_can_tell(
+    found: Proportion, reaches: str
+) -> None:
+    assert found.reaches(*COVERAGE) == reaches
+
+
+def test_the_interval_of_a_proportion_is_exact() -> None:
+    # R's binom.test(9, 10): 0.5549839 0.9974714.
+    assert Proportion(9, 10).interval == pytest.approx((0.5549839, 0.9974714))
+
+
+def test_the_whole_campaign_has_five_hundred_runs_whose_truth_is_known() -> None:
+    planned = trials(FULL)
+    kinds = Counter(trial.kind for trial in planned)
+    assert kinds["effect"] >= 500
+    assert max(Counter(trial.name for trial in planned).values()) == 1
+    assert max(Counter(trial.seed for trial in planned).values()) == 1
+    assert [trial.cost for trial in planned[:6]] == [NOTHING] * 6
+    first = {(trial.service, trial.disturbed) for trial in planned[:6]}
+    assert first == set(product(SERVICES, DISTURBED)), "others learn service times of them"
+
+
+def test_a_cost_that_comes_and_goes_adds_as_much_on_average() -> None:
+    assert Cost("all", 0.2).at(0.1).added_ns == 20_000
+    assert Cost("some", 0.2).at(0.1).added_ns == 200_000
+    assert Cost("spells", 0.2).at(0.1).added_ns == 200_000
+
+
+def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
+    done, cut = trials(QUICK)[:2]
+    rows = Rows(tmp_path)
+    rows.add([effect(done), effect(done, "twin")])
+    with (tmp_path / ROWS).open("a") as file:
+        file.write(effect(cut).model_dump_json()[:100])
+    again = Rows(tmp_path)
+    assert again.effects == rows.effects
+    assert (again.has(done), again.has(cut)) == (True, False)
+    again.add([effect(cut)])
+    assert Rows(tmp_path).has(cut)
+
+
+def test_coverage_and_verdicts_are_counted_by_truth_without_twins() -> None:
+    cost = COSTS[1]
+    wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
+    rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "twin", error=1.0)]
+    (case,) = cases(rows)
+    assert (case.covered, case.said_to_cost) == (Proportion(1, 2), Proportion(1, 2))
+    assert case.ratios_covered == Proportion(1, 2)
+    assert case.half_width == pytest.approx(0.01)
+    assert case.error == pytest.approx(0.01)
+
+
+def test_errors_of_all_tools_are_shares_of_the_control() -> None:
+    trial = Trial("peer", "http", COSTS[1], False, 0, tool="ab")
+    assert errors([peer(trial, 0.001), peer(trial, -0.002), effect(trial, error=0.02)]) == pytest.approx(
+        [0.01, 0.02, 0.2]
+    )
+
+
+def test_the_least_cost_that_is_found_is_one_above_which_all_are() -> None:
+    found = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
+    trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in found}
+    rows = [effect(trials[share], verdict=verdict) for share, verdict in found.items()]
+    assert least_found(cases(rows), disturbed=False) == 0.2
+    assert least_found(cases(rows[:2]), disturbed=False) is None
+
+
+def test_analyses_are_compared_where_both_have_a_verdict() -> None:
+    trial = Trial("verdict", "mariadb", TENTH, False, 0, arms=3)
+    times = [{"seconds_to_verdict": 1.0, "seconds_earlier": 4.0}, {"seconds_earlier": 2.0}, {"seconds_to_verdict": 3.0}]
+    found = speed([effect(trial, str(arm), **each) for arm, each in enumerate(times)])
+    assert (found.arms, found.without_today, found.without_earlier, found.share) == (3, 1, 1, 0.25)
+
+
+def test_a_percentile_is_compared_with_the_packets_of_its_own_slice() -> None:
+    trial = Trial("tail", "mariadb", SLOW_TAIL, False, 0)
+    assert tail_errors([tail(trial, 101.0), tail(trial, 97.0)], 99.0, SLOW_TAIL.share) == pytest.approx([0.01, -0.03])
+
+
+def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
+    rows = Rows(tmp_path / "rows")
+    for trial in trials(QUICK):
+        if trial.kind == "peer":
+            rows.add([peer(trial, 0.0)])
+        elif trial.kind == "tail":
+            rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
+        else:
+            times = {"seconds_to_verdict": 1.0, "seconds_earlier": 2.0} if trial.kind == "verdict" else {}
+            rows.add([effect(trial, **times), effect(trial, "twin")])
+    page.write(rows, tmp_path, QUICK)
+    text = (tmp_path / page.PAGE).read_text()
+    assert all((tmp_path / link).is_file() for link in page_links(text))
+    assert {path.name for path in (tmp_path / page.FOLDER).iterdir()} == {
+        *(f"{name}.parquet" for name in ("effects", "peers", "tails")),
+        *(f"{name}.svg" for name in ("coverage", "power", "errors", "seconds")),
+    }
+
+
+def page_links(text: str) -> list[str]:
+    """Pictures of a page."""
+    return [part.partition(")")[0] for part in text.split("](")[1:] if part.startswith(page.FOLDER + "/")]

@@ -1,0 +1,121 @@
+"""The campaign's design: which truths, on which servers, disturbed or not, and how often."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from truth.relay import All, RelayCost, Share, Some, Spell, Spells
+
+#: Of the requests that pay a cost that comes and goes, and of the time in which such a cost is there.
+SELDOM = 0.1
+SPELL_EVERY_NS = 2_000_000_000
+NS_PER_MS = 1e6
+
+Kind = Literal["effect", "verdict", "peer", "tail"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is added on average, as a share of the service time, and to which requests."""
+
+    payers: Literal["all", "some", "spells"]
+    share: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.share:g} {self.payers}"
+
+    @property
+    def intermittent(self) -> bool:
+        return self.payers != "all"
+
+    def at(self, service_ms: float) -> RelayCost:
+        """For requests that take so long without it."""
+        added = self.share * service_ms * NS_PER_MS
+        if self.payers == "all":
+            return RelayCost(added_ns=round(added), payers=All())
+        seldom = Some(some=Share(share=SELDOM))
+        spells = Spells(spells=Spell(period_ns=SPELL_EVERY_NS, lasting_ns=round(SELDOM * SPELL_EVERY_NS)))
+        return RelayCost(added_ns=round(added / SELDOM), payers=seldom if self.payers == "some" else spells)
+
+
+NOTHING = Cost("all", 0.0)
+#: Twice the time in one request of ten, or in one second of ten.
+DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
+COSTS = (NOTHING, *(Cost(payers, share) for payers in ("all", "some") for share in (0.005, 0.02, 0.2)), *DOUBLED)
+#: Of which it is asked how soon it is told.
+TENTH = Cost("all", 0.1)
+#: For percentiles: the tenth of the queries takes milliseconds, of which the client's own wake-up is a small part.
+SLOW_TAIL = Cost("some", 3.0)
+
+SERVICES = ("mariadb", "mongod", "http")
+#: Whether a neighbour burns CPU in bursts (truth/neighbour.py).
+DISTURBED = (False, True)
+PEERS = ("ab", "wrk")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a tool. `number` tells it from others of its kind."""
+
+    kind: Kind
+    service: str
+    cost: Cost
+    disturbed: bool
+    number: int
+    tool: str = "costof"
+    arms: int = 1
+
+    @property
+    def name(self) -> str:
+        place = "disturbed" if self.disturbed else "quiet"
+        return "/".join([self.kind, self.tool, self.service, self.cost.name, place, str(self.number)])
+
+    @property
+    def seed(self) -> int:
+        return zlib.crc32(self.name.encode())
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How often each is done, and how long a run may measure."""
+
+    quick: bool
+    budget_seconds: int
+    effects: int
+    nothing: int
+    verdicts: int
+    peers: int
+    tails: int
+
+
+FULL = Sizes(quick=False, budget_seconds=10, effects=10, nothing=15, verdicts=12, peers=4, tails=10)
+QUICK = Sizes(quick=True, budget_seconds=4, effects=1, nothing=1, verdicts=1, peers=1, tails=2)
+
+
+def trials(sizes: Sizes) -> list[Trial]:
+    """All trials, first those that the others learn service times from.
+
+    The rest are in random order, so that what the machine does in one hour is no truth's alone.
+    """
+    first = [Trial("effect", service, NOTHING, disturbed, 0) for service, disturbed in product(SERVICES, DISTURBED)]
+    rest = [trial for trial in _every(sizes) if trial not in first]
+    random.Random(1).shuffle(rest)
+    return first + rest
+
+
+def _every(sizes: Sizes) -> Iterator[Trial]:
+    for service, cost, disturbed in product(SERVICES, COSTS, DISTURBED):
+        for number in range(sizes.nothing if cost == NOTHING else sizes.effects):
+            yield Trial("effect", service, cost, disturbed, number)
+    for number in range(sizes.verdicts):
+        yield Trial("verdict", "mariadb", TENTH, False, number, arms=6)
+    for tool, cost, disturbed, number in product(PEERS, COSTS, DISTURBED, range(sizes.peers)):
+        yield Trial("peer", "http", cost, disturbed, number, tool=tool)
+    for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):
+        yield Trial("tail", "mariadb", cost, False, number)

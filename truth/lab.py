@@ -1,0 +1,63 @@
+"""A lab of one server with the relay before it: each arm has an entrance of its own, and the protected pay."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Endpoint
+from costof.lab.host import Host
+from costof.programs.server import LabServer
+from costof.services import Judgement, Observation
+from costof.services.server.lab import ServerLab
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from truth.relay import FREE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
+from truth.servers import Origin
+
+
+class TruthLab(ServerLab):
+    """`cost` is what the plan's protected arms pay. What a slice has paid is the figure `server.added` of it, in ms."""
+
+    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
+        super().__init__(plan, program)
+        self._seed = plan.seed
+        self._costs = {arm.name: cost if arm in plan.protected else FREE for arm in plan.arms}
+
+    def _open(self, stack: ExitStack) -> None:
+        super()._open(stack)
+        self._relay = stack.enter_context(RelayProcess())
+        server = self.server.client_settings().addresses[0]
+        address, _, _ = server.rpartition(":")
+        entrances = [Entrance(address=f"{address}:0", cost=cost) for cost in self._costs.values()]
+        opened = self._relay.begin(RelayPlan(server=server, seed=self._seed, entrances=entrances))
+        self._entrances = dict(zip(self._costs, opened, strict=True))
+
+    def entrance(self, arm: PlannedArm) -> str:
+        """'address:port', where an arm's clients connect."""
+        return self._entrances[arm.name]
+
+    def client_host(self, arm: PlannedArm) -> Host:
+        """Where an arm's clients are."""
+        return self._star.client(self._distances[arm.name])
+
+    def paid(self, arm: PlannedArm) -> Paid:
+        """Since the lab stands."""
+        return self._relay.paid()[list(self._costs).index(arm.name)]
+
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        direct = super().endpoint(arm)
+        through = direct.service.model_copy(update={"addresses": [self.entrance(arm)]})
+        return direct.model_copy(update={"service": through})
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        return self.paid(arm)
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        return Judgement(figures={"added": after.since(before).mean_ms})
+
+    def cpu_seconds(self) -> dict[str, float]:
+        own = {"relay": self._relay.cpu_seconds()}
+        if isinstance(self.server, Origin):
+            own["server"] = self.server.cpu_seconds()
+        return super().cpu_seconds() | own

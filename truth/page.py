@@ -1,0 +1,192 @@
+"""The page of a campaign (`truth.md.jinja`), filled in from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import jinja2
+
+from truth.design import DOUBLED, NOTHING, PEERS, SLOW_TAIL, SPELL_EVERY_NS, Sizes
+from truth.figures import (
+    COVERAGE,
+    FOUND,
+    LEAST_FOUND,
+    MOST_FALSE,
+    MOST_OF_EARLIER,
+    TAIL_TOLERANCE,
+    TOLERANCE,
+    Case,
+    Proportion,
+    busy,
+    cases,
+    errors,
+    least_found,
+    speed,
+    tail_errors,
+)
+from truth.pictures import draw
+from truth.rows import EffectRow, PeerRow, Row, Rows
+from truth.speed import EARLIER
+
+TEMPLATE = Path(__file__).with_name("truth.md.jinja")
+PAGE, FOLDER = "truth.md", "truth"
+NS_PER_SECOND = 1e9
+
+
+def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
+    """`truth.md` in a folder, with pictures and tables of data in `truth` beside it; no page before there is a run of
+    each kind."""
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    rows.write_parquet(folder / FOLDER)
+    if rows.effects and rows.peers and rows.tails:
+        draw(rows.effects, speed(rows.effects), folder / FOLDER)
+        template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+        of_truths = cases(rows.effects)
+        (folder / PAGE).write_text(
+            template.render(_about(rows, of_truths, sizes), **_tables(rows, of_truths), **_speed(rows))
+        )
+
+
+def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, object]:
+    every: list[Row] = [*rows.effects, *rows.peers, *rows.tails]
+    trials = {row.trial: row for row in every}
+    spells = [case for case in of_truths if case.payers == DOUBLED[1].payers]
+    return {
+        "quick": sizes.quick,
+        "runs": len({row.trial for row in rows.effects}),
+        "pairs": len(rows.peers),
+        "captures": len({row.trial for row in rows.tails}),
+        "commits": ", ".join(dict.fromkeys(f"`{row.commit}`" for row in trials.values())),
+        "cores": every[0].cores,
+        "busy": busy(trials.values()).counted,
+        "load": f"{median(row.load for row in trials.values()):.1f}",
+        "seconds": sizes.budget_seconds,
+        "tolerance": f"{TOLERANCE:.0%}",
+        "found_share": f"{FOUND:.0%}",
+        "found_alone": _found_from(of_truths, False),
+        "found_beside": _found_from(of_truths, True),
+        "spells_seen": f"{sizes.budget_seconds * NS_PER_SECOND / SPELL_EVERY_NS:.0f}",
+        "long_run": "; ".join(f"{case.place} {case.covered_in_the_long_run}" for case in spells),
+    }
+
+
+def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
+    return {
+        "goals": _table(["figure", "must reach", "found", "reached"], _goals(rows, of_truths)),
+        "coverage": _table(
+            ["true cost", "", "intervals that hold it", "those of ratios", "half-width", "median error"],
+            [_coverage(each) for each in of_truths],
+        ),
+        "power": _table(
+            ["true cost", "", '"costs"', '"costs", or called intermittent', "none above the margin"],
+            [[*_case(each), *map(str, (each.said_to_cost, each.noticed, each.said_to_be_none))] for each in of_truths],
+        ),
+        "tails": _table(["queries", "", "between packets", "the engine's, median", "farthest"], _tails(rows)),
+        "peers": _table(["true cost", "", *PEERS, "`costof`", "its interval missed it"], _peers(rows)),
+    }
+
+
+def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
+    for disturbed in (False, True):
+        yield from _goals_of_runs([case for case in of_truths if case.disturbed is disturbed])
+        twins = Proportion.among(row.holds for row in rows.effects if row.is_twin and row.disturbed is disturbed)
+        yield ["the same of twins, whose truth is 0", *_told("93 to 97 %", twins, *COVERAGE)]
+    found = speed(rows.effects)
+    if found.today:
+        told = f"{found.share:.2f} of them, median of {len(found.today)} arms"
+        reached = "yes" if found.share <= MOST_OF_EARLIER else "no"
+        yield [f"seconds to a verdict on a true 10 %, against `{EARLIER}`", "half at most", told, reached]
+    off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
+    told = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
+    reached = "yes" if max(map(abs, off)) <= TAIL_TOLERANCE else "no"
+    yield ["p99 against packets, where one query in ten is slow", "within 2 %", told, reached]
+
+
+def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
+    """Of runs alone, or of those beside the neighbour."""
+    where = same[0].place
+    covered = Proportion.among(row.holds for case in same for row in case.rows)
+    yield [f"95 % intervals that hold the truth, {where}", *_told("93 to 97 %", covered, *COVERAGE)]
+    ratios = Proportion.among(row.ratio_holds for case in same for row in case.rows)
+    yield [f"the same of ratios, {where}", *_told("93 to 97 %", ratios, *COVERAGE)]
+    worst = min(same, key=lambda case: case.covered.value)
+    yield [f"the truth that is held least ({worst.truth})", *_told("93 to 97 %", worst.covered, *COVERAGE)]
+    nothing = next(case for case in same if case.added_share == NOTHING.share)
+    false = _told("5 % at most", nothing.said_to_differ, 0, MOST_FALSE)
+    yield [f'identical arms of which one "costs" or "saves", {where}', *false]
+    for cost in DOUBLED:
+        doubled = next(each for each in same if (each.payers, each.added_share) == (cost.payers, cost.share))
+        noticed = _told("90 % at least", doubled.noticed, LEAST_FOUND, 1)
+        yield [f"{doubled.truth}, found or called intermittent, {where}", *noticed]
+
+
+def _told(asked: str, found: Proportion, low: float, high: float) -> list[str]:
+    return [asked, str(found), found.reaches(low, high)]
+
+
+def _speed(rows: Rows) -> dict[str, object]:
+    found = speed(rows.effects)
+    runs = len({row.trial for row in rows.effects if row.trial_kind == "verdict"})
+    return {
+        "earlier": EARLIER,
+        "speed_runs": f"{runs} run{'s' if runs > 1 else ''}",
+        "arms": found.arms,
+        "without_today": found.without_today,
+        "without_earlier": found.without_earlier,
+        "median_today": f"{median(found.today):.1f}" if found.today else "",
+        "median_earlier": f"{median(found.earlier):.1f}" if found.earlier else "",
+    }
+
+
+def _tails(rows: Rows) -> Iterator[list[str]]:
+    for cost, name in ((NOTHING, "all alike"), (SLOW_TAIL, "one in ten is slow")):
+        for percentile in (50.0, 99.0):
+            same = [row for row in rows.tails if (row.percentile, row.added_share) == (percentile, cost.share)]
+            off = tail_errors(same, percentile, cost.share)
+            packets = f"{median(row.captured for row in same):,.0f} µs"
+            yield [
+                name,
+                f"p{percentile:g}",
+                packets,
+                f"{median(off):+.1%}",
+                f"{max(off, key=abs):+.1%}",
+            ]
+
+
+def _peers(rows: Rows) -> Iterator[list[str]]:
+    """How often each tool is wrong, by truth."""
+    for case in cases(row for row in rows.effects if row.service == "http"):
+        same = [
+            row
+            for row in rows.peers
+            if (row.payers, row.added_share, row.disturbed) == (case.payers, case.added_share, case.disturbed)
+        ]
+        of_tools = [_wrong(row for row in same if row.tool == tool) for tool in PEERS]
+        missed = Proportion.among(not row.holds for row in case.rows)
+        yield [*_case(case), *of_tools, _wrong(case.rows), missed.counted]
+
+
+def _coverage(case: Case) -> list[str]:
+    held = [str(case.covered), str(case.ratios_covered)]
+    return [*_case(case), *held, f"±{case.half_width:.1%}", f"{case.error:+.2%}"]
+
+
+def _wrong(rows: Iterable[PeerRow | EffectRow]) -> str:
+    found = errors(rows)
+    wrong = sum(error > TOLERANCE for error in found)
+    return f"{wrong} of {len(found)}, by {median(found):.1%}" if found else ""
+
+
+def _found_from(of_truths: Sequence[Case], disturbed: bool) -> str:
+    least = least_found(of_truths, disturbed)
+    return "none" if least is None else f"{100 * least:g} % and above"
+
+
+def _case(case: Case) -> list[str]:
+    return [case.truth, case.place]
+
+
+def _table(head: Sequence[str], rows: Iterator[list[str]] | Sequence[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rows))

@@ -1,0 +1,48 @@
+"""What people do without `costof`: ab or wrk against one server, then against the other, and the means compared."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+
+from costof.errors import CostofError, Problem
+from truth.design import Trial
+from truth.lab import TruthLab
+from truth.relay import RelayCost
+from truth.rows import PeerRow, Row
+from truth.runs import SERVERS, planned
+
+MS_PER_SECOND = 1000.0
+
+
+def _ab(url: str, seconds: int) -> float:
+    argv = ["ab", "-q", "-k", "-c", "1", "-t", str(seconds), "-n", "10000000", url]
+    return MS_PER_SECOND / _figure(argv, r"Requests per second:\s+([\d.]+)")
+
+
+def _wrk(url: str, seconds: int) -> float:
+    return MS_PER_SECOND / _figure(["wrk", "-t", "1", "-c", "1", "-d", f"{seconds}s", url], r"Requests/sec:\s+([\d.]+)")
+
+
+#: The mean time of a request on one connection, in ms; out of the rate, which is printed with more digits.
+TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
+
+
+def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> PeerRow:
+    """As long as a run of `costof` has, half of it for each."""
+    plan = planned(trial, budget_seconds)
+    seconds = budget_seconds // 2
+    arms = [plan.controls[0], plan.protected[0]]
+    with TruthLab(plan, SERVERS[trial.service], cost) as lab:
+        control, value = (TOOLS[trial.tool](f"http://{lab.entrance(arm)}/", seconds) for arm in arms)
+        truth = lab.paid(arms[1]).mean_ms
+    return PeerRow(**dict(about), truth=truth, control=control, value=value, seconds=2 * seconds)
+
+
+def _figure(argv: list[str], pattern: str) -> float:
+    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    found = re.search(pattern, told)
+    if found is None:
+        raise CostofError(Problem.INSTRUMENT_FAILED, instrument=argv[0], detail=told[-300:])
+    return float(found[1])

@@ -1,0 +1,123 @@
+"""Pictures of the page, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from truth.design import SERVICES
+from truth.figures import COVERAGE, PLACES, Case, Proportion, Speed, cases
+from truth.rows import EffectRow
+
+COLOURS = {False: "#1f6fb2", True: "#d1662b"}
+# Text stays text, and the same data gives the same file.
+mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "truth", "font.size": 9.0, "axes.spines.top": False})
+mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
+
+
+def draw(effects: Sequence[EffectRow], found: Speed, folder: Path) -> None:
+    """All pictures, into a folder that is there."""
+    of_truths = cases(effects)
+    _save(_coverage(of_truths), folder / "coverage.svg")
+    _save(_power(effects), folder / "power.svg")
+    _save(_errors(of_truths), folder / "errors.svg")
+    if found.today:
+        _save(_seconds(found), folder / "seconds.svg")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None})
+
+
+def _coverage(of_truths: Sequence[Case]) -> Figure:
+    figure = Figure(figsize=(7.5, 3.6))
+    axes = figure.subplots()
+    axes.axvspan(*COVERAGE, color="#dddddd", zorder=0, label="asked")
+    names = _labelled(axes, of_truths)
+    for disturbed, colour in COLOURS.items():
+        chosen = [case for case in of_truths if case.disturbed is disturbed]
+        heights = [names.index(case.truth) + (0.15 if disturbed else -0.15) for case in chosen]
+        _dots(axes, [case.covered for case in chosen], heights, colour, PLACES[disturbed])
+    axes.set_xlabel("intervals of 95 % that hold the truth, with their own interval")
+    _legend(axes)
+    return figure
+
+
+def _errors(of_truths: Sequence[Case]) -> Figure:
+    figure = Figure(figsize=(7.5, 3.6))
+    axes = figure.subplots()
+    names = _labelled(axes, of_truths)
+    for disturbed, colour in COLOURS.items():
+        chosen = [case for case in of_truths if case.disturbed is disturbed]
+        errors = [(row.estimate - row.truth) / row.control for case in chosen for row in case.rows]
+        offset = 0.15 if disturbed else -0.15
+        heights = [names.index(case.truth) + offset for case in chosen for _ in case.rows]
+        axes.plot(errors, heights, "|", color=colour, label=PLACES[disturbed])
+    axes.axvline(0, color="#888888", linewidth=0.8, zorder=0)
+    axes.set_xscale("symlog", linthresh=0.01, linscale=1.0)
+    axes.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0, decimals=0))
+    axes.set_xlabel("estimate less truth, in percent of the control (linear within 1 %)")
+    _legend(axes)
+    return figure
+
+
+def _power(effects: Sequence[EffectRow]) -> Figure:
+    """Of constant costs, for each service."""
+    figure = Figure(figsize=(7.5, 2.8))
+    shares = sorted({row.added_share for row in effects if row.payers == "all" and row.trial_kind == "effect"})
+    for axes, service in zip(figure.subplots(1, len(SERVICES), sharey=True), SERVICES, strict=True):
+        chosen = [case for case in cases(row for row in effects if row.service == service) if case.payers == "all"]
+        for disturbed, colour in COLOURS.items():
+            curve = [case for case in chosen if case.disturbed is disturbed]
+            places = [shares.index(case.added_share) + (0.1 if disturbed else -0.1) for case in curve]
+            told = [case.said_to_cost for case in curve]
+            values = [p.value for p in told]
+            label = PLACES[disturbed]
+            axes.errorbar(places, values, _reach(told), color=colour, marker="o", markersize=3, label=label)
+        axes.set_xticks(range(len(shares)), [f"{100 * share:g} %" for share in shares])
+        axes.set_title(service, fontsize=9)
+        axes.set_xlabel("true cost")
+    figure.axes[0].set_ylabel('share of runs that say "costs"')
+    _legend(figure.axes[-1])
+    return figure
+
+
+def _seconds(found: Speed) -> Figure:
+    figure = Figure(figsize=(4.0, 3.6))
+    axes = figure.subplots()
+    most = max(*found.today, *found.earlier)
+    axes.plot([0, most], [0, most], color="#888888", linewidth=0.8)
+    axes.plot([0, most], [0, most / 2], color="#888888", linewidth=0.8, linestyle=":")
+    axes.plot(found.earlier, found.today, "o", markersize=4, color=COLOURS[False])
+    axes.annotate("as soon", (most, most), ha="right", va="top")
+    axes.annotate("twice as soon", (most, most / 2), ha="right", va="top")
+    axes.set_xlabel("seconds to the verdict, earlier analysis")
+    axes.set_ylabel("seconds to the verdict, today's")
+    return figure
+
+
+def _dots(axes: Axes, found: Sequence[Proportion], heights: Sequence[float], colour: str, label: str) -> None:
+    """Proportions with their intervals, sideways."""
+    values = [p.value for p in found]
+    axes.errorbar(values, heights, xerr=_reach(found), fmt="o", markersize=4, color=colour, label=label)
+
+
+def _reach(found: Sequence[Proportion]) -> list[list[float]]:
+    """How far the intervals of proportions go below and above them."""
+    return [[p.value - p.interval[0] for p in found], [p.interval[1] - p.value for p in found]]
+
+
+def _labelled(axes: Axes, of_truths: Sequence[Case]) -> list[str]:
+    """Truths from top to bottom; their names."""
+    names = list(dict.fromkeys(case.truth for case in of_truths))
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    return names
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

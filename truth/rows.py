@@ -1,0 +1,149 @@
+"""What a campaign has found: rows of three tables, appended one by one, and written as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from costof.model import Finite, Model
+from truth.design import Trial
+
+#: Appended to while a campaign lasts.
+ROWS = "rows.jsonl"
+
+
+class Row(Model):
+    """What every table has of a trial. `load` is the machine's when it began; `added_share` what was to be added."""
+
+    trial: str
+    service: str
+    payers: str
+    added_share: Finite
+    disturbed: bool
+    tool: str
+    seed: int
+    started: str
+    commit: str
+    load: Finite
+    cores: int
+
+    @property
+    def trial_kind(self) -> str:
+        return self.trial.partition("/")[0]
+
+
+class EffectRow(Row):
+    """An effect of a run of `costof`, in ms; of the control's twin too, which pays nothing and has no verdict.
+
+    `truth` is what was added in the run's rounds on average, `long_run` what is added in the long run. `truth_ratio` is
+    how many times longer the added made a round's queries, on average on the log scale as effects are.
+    """
+
+    table: Literal["effects"] = "effects"
+    arm: str
+    truth: Finite
+    truth_ratio: Finite
+    long_run: Finite
+    control: Finite
+    estimate: Finite
+    low: Finite
+    high: Finite
+    ratio_low: Finite
+    ratio_high: Finite
+    usual: Finite | None = None
+    verdict: str = ""
+    intermittent: bool = False
+    rounds: int
+    discarded: int
+    seconds: Finite
+    seconds_to_verdict: Finite | None = Field(default=None, description="By the analysis of today; verdict trials.")
+    seconds_earlier: Finite | None = Field(default=None, description="By the analysis of commit 44d93af.")
+
+    @property
+    def holds(self) -> bool:
+        return self.low <= self.truth <= self.high
+
+    @property
+    def ratio_holds(self) -> bool:
+        return self.ratio_low <= self.truth_ratio <= self.ratio_high
+
+    @property
+    def is_twin(self) -> bool:
+        return not self.verdict
+
+
+class PeerRow(Row):
+    """Two runs of another tool, one after the other, in ms."""
+
+    table: Literal["peers"] = "peers"
+    truth: Finite
+    control: Finite
+    value: Finite
+    seconds: Finite
+
+
+class TailRow(Row):
+    """One percentile of one slice, in us: by the engine, and between packets."""
+
+    table: Literal["tails"] = "tails"
+    percentile: Finite
+    operations: int
+    engine: Finite
+    captured: Finite
+
+
+AnyRow = EffectRow | PeerRow | TailRow
+_ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="table")])
+
+
+class Rows:
+    """All rows of a campaign's folder. A trial's are written at once, so that it is there whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / ROWS
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
+        # What was cut off in the middle of a line is measured again.
+        whole = [line for line in lines if line.endswith("\n")]
+        if len(whole) < len(lines):
+            self._file.write_text("".join(whole))
+        self._found = [_ROW.validate_json(line) for line in whole]
+
+    def add(self, rows: Sequence[AnyRow]) -> None:
+        with self._file.open("a") as file:
+            file.write("".join(row.model_dump_json() + "\n" for row in rows))
+        self._found += rows
+
+    def has(self, trial: Trial) -> bool:
+        return any(row.trial == trial.name for row in self._found)
+
+    @property
+    def effects(self) -> list[EffectRow]:
+        return [row for row in self._found if isinstance(row, EffectRow)]
+
+    @property
+    def peers(self) -> list[PeerRow]:
+        return [row for row in self._found if isinstance(row, PeerRow)]
+
+    @property
+    def tails(self) -> list[TailRow]:
+        return [row for row in self._found if isinstance(row, TailRow)]
+
+    def service_ms(self, service: str, disturbed: bool) -> float:
+        """What a request takes through the relay alone. Raises `StatisticsError` where that is not known."""
+        return median(row.control for row in self.effects if (row.service, row.disturbed) == (service, disturbed))
+
+    def write_parquet(self, folder: Path) -> None:
+        """A file for each table that has rows."""
+        import pyarrow
+        from pyarrow import parquet
+
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, rows in (("effects", self.effects), ("peers", self.peers), ("tails", self.tails)):
+            if rows:
+                table = pyarrow.Table.from_pylist([row.model_dump() for row in rows])
+                parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")

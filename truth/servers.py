@@ -1,0 +1,98 @@
+"""The servers behind the relay, all on loopback addresses: nothing lies between the clients and the relay."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import pymongo
+
+from costof.ipc.plan import ServiceSettings
+from costof.lab.program import Counters, Description
+from costof.programs.http import HttpSettings
+from costof.programs.mariadb.sysbench import SysbenchServer
+from costof.programs.mongod.binary import find_mongod, mongod_version
+from costof.programs.mongod.replica_set import answers, read_counters
+from costof.programs.mongod.settings import COLLECTION, MongodbSettings
+from costof.programs.origin import Listener, OriginProcess
+from costof.programs.server import LabServer, Place
+
+MONGOD_PORT = 27017
+
+
+class Mariadb(SysbenchServer):
+    """The server of `mysql-transport`."""
+
+    clients_apart = False
+
+
+class Mongod(LabServer):
+    """A single one without log-ins: members of a set would tell clients a way around the relay."""
+
+    clients_apart = False
+    writes = []
+
+    def __init__(self, place: Place) -> None:
+        self._lab = place.lab
+        self._address = place.new_address()
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place)
+
+    def start(self) -> None:
+        binary = find_mongod()
+        self._version = mongod_version(binary)
+        data = self._lab.folder / "mongod"
+        data.mkdir()
+        options = ["--dbpath", str(data), "--bind_ip", self._address, "--nounixsocket"]
+        quiet = ["--setParameter", "diagnosticDataCollectionEnabled=false"]
+        self._lab.spawn("mongod", "server", [str(binary), *options, *quiet])
+        self._admin: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient(self._address, directConnection=True)
+        self._lab.wait_until("starting mongod", partial(answers, self._admin))
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def client_settings(self) -> MongodbSettings:
+        return MongodbSettings(addresses=[f"{self._address}:{MONGOD_PORT}"], database="ycsb", collection=COLLECTION)
+
+    def counters(self, server: str) -> Counters:
+        return read_counters(self._admin)
+
+    def describe(self) -> Description:
+        return Description(versions={"mongod": self._version}, topology="one server")
+
+
+class Origin(LabServer):
+    """The engine's own HTTP server."""
+
+    clients_apart = False
+    writes = []
+
+    def __init__(self, place: Place) -> None:
+        self._listener = Listener(address=f"{place.new_address()}:8080")
+        self._process = OriginProcess()
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place)
+
+    def start(self) -> None:
+        self._process.__enter__()
+        self._process.begin([self._listener])
+
+    def close(self) -> None:
+        self._process.__exit__(None, None, None)
+
+    def client_settings(self) -> ServiceSettings:
+        return HttpSettings(addresses=[self._listener.address], path="/")
+
+    def counters(self, server: str) -> Counters:
+        return Counters(self._process.counters().listeners[self._listener.address].connections)
+
+    def cpu_seconds(self) -> float:
+        return self._process.cpu_seconds()
+
+    def describe(self) -> Description:
+        return Description(versions={}, topology="one origin")

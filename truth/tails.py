@@ -1,0 +1,47 @@
+"""Percentiles of the engine against those of packets that the kernel stamped, of the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from costof.ipc.plan import Workload
+from costof.run.instruments import load_workload
+from costof.statistics.histogram import merged
+from tests.support.capture import Capture, response_times
+from tests.support.engines import Engines
+from truth.design import Trial
+from truth.lab import TruthLab
+from truth.relay import RelayCost
+from truth.rows import Row, TailRow
+from truth.runs import SERVERS, planned
+
+PERCENTILES = (50.0, 99.0)
+WARM_UP, OPERATIONS = 500, 4_000
+BUDGET_SECONDS = 10
+NS_PER_US = 1e3
+WORKLOADS = (Workload(name="connect", kind="connect"), Workload(name="query", kind="query"), load_workload())
+
+
+def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
+    """One slice on an arm that pays, captured on the client's host. Raises `PermissionError` without root."""
+    plan = planned(trial, BUDGET_SECONDS)
+    arm = plan.protected[0]
+    with TruthLab(plan, SERVERS[trial.service], cost) as lab, Engines(plan, lab, WORKLOADS) as engines:
+        lab.prepare(arm, engines.load)
+        engines.slice(arm, "query", WARM_UP)
+        with Capture(lab.client_host(arm), int(lab.entrance(arm).rpartition(":")[2])) as capture:
+            answer = engines.slice(arm, "query", OPERATIONS)
+            captured = response_times(capture.segments())
+    if len(captured) != answer.operations:
+        raise OSError(f"{len(captured)} of {answer.operations} queries were captured")
+    histogram = merged([answer.phases["operation"].histogram])
+    for percentile in PERCENTILES:
+        yield TailRow(
+            **dict(about),
+            percentile=percentile,
+            operations=answer.operations,
+            engine=histogram.get_value_at_percentile(percentile) / NS_PER_US,
+            captured=float(np.percentile(captured, percentile, method="inverted_cdf")) / NS_PER_US,
+        )
