@@ -223,12 +223,13 @@ def fake_run(
 
 def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:
     found = truth.slice(plan, workload, arm, chance)
+    answer = answer_of(found, workload, arm.name)
     return SliceRecord(
         round=number,
         warm_up=number < 0,
         view=plan.study.workloads[workload].view,
         workload=workload,
-        answer=answer_of(found, workload, arm.name),
+        answer=answer,
         server_connections=None if found.tls is None else int(found.evidence.get("connections", 0)),
         server_tls=found.tls,
         server_cpu_seconds={role: used for role, used in found.cpu_seconds.items() if role != "client"},
@@ -236,6 +237,7 @@ def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedAr
         server_figures=found.figures,
         server_facts=found.facts,
         server_counts=found.server_counts,
+        observed_seconds=answer.elapsed_ns / 1e9,
         steal_seconds=found.steal_seconds,
         mismatch=truth.mismatch(arm, workload, number),
     )

@@ -43,16 +43,16 @@ NO_DISTURBANCES = Disturbances(frozenset(), {})
 def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
     """Of the rounds that were measured."""
     others: dict[int, float] = {}
-    elapsed: dict[int, float] = {}
+    observed: dict[int, float] = {}
     stood_still = set()
     for piece in slices:
         if piece.warm_up:
             continue
         others[piece.round] = others.get(piece.round, 0.0) + piece.foreign_cpu_seconds + piece.steal_seconds
-        elapsed[piece.round] = elapsed.get(piece.round, 0.0) + piece.answer.elapsed_ns / 1e9
+        observed[piece.round] = observed.get(piece.round, 0.0) + piece.observed_seconds
         if abs(piece.clock_jump_seconds) > CLOCK_JUMP_SECONDS:
             stood_still.add(piece.round)
-    shares = {number: others[number] / (elapsed[number] * cores) for number in others if elapsed[number]}
+    shares = {number: others[number] / (observed[number] * cores) for number in others if observed[number]}
     above = far_above([*shares.values()], LEAST_SHARE) if shares else ()
     found = {number for number, is_far in zip(shares, above, strict=True) if is_far} | stood_still
     all_stay = len(shares) < FEWEST_ROUNDS or len(found) > MOST_DISCARDED * len(shares)

@@ -28,7 +28,7 @@ from costof.study.schema import SliceSize
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
 #: Of the form of a plan and its records: changed when ledgers written before can no longer be read.
-LEDGER_VERSION = 4
+LEDGER_VERSION = 5
 
 
 class EnvironmentRecord(Model):
@@ -63,6 +63,7 @@ class SliceRecord(Model):
     server_figures: dict[str, float] = Field(default_factory=dict)
     server_facts: dict[str, str] = Field(default_factory=dict)
     server_counts: dict[str, int] = Field(default_factory=dict)
+    observed_seconds: float = Field(description="Between the readings of servers and machine around the slice.")
     steal_seconds: float = 0.0
     foreign_cpu_seconds: float = Field(default=0.0, description="Of programs that have no part in the run.")
     clock_jump_seconds: float = Field(default=0.0, description="What the time of day moved by beyond what passed.")

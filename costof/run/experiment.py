@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from costof.errors import Caution, CostofError, Problem
-from costof.lab.program import Counters
 from costof.ledger.changes import all_stand, every_change, judged
 from costof.ledger.ledger import (
     CautionRecord,
@@ -22,18 +20,16 @@ from costof.ledger.ledger import (
     LostRecord,
     ProofRecord,
     SizesRecord,
-    SliceRecord,
     now,
 )
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.awake import cores_awake
-from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
-from costof.run.schedule import Looks, enough, precision, reconnects, turns_of_round
+from costof.run.schedule import Looks, enough, precision, turns_of_round
 from costof.run.sizes import Taken, chosen_sizes
-from costof.services import Observation, Service, Stage
-from costof.study.arms import PlannedArm
+from costof.run.turn import take_turn
+from costof.services import Service, Stage
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -205,87 +201,14 @@ def _arm_is_lost(state: _Run, name: str) -> bool:
 
 
 def _take_turn(state: _Run, turn: Turn, number: int) -> Taken:
-    """One slice, with the server's counters and CPU read around it."""
-    began = time.monotonic()
-    arm, instruments = state.plan.arm(turn.arm), state.instruments
-    workload = state.plan.study.workloads[turn.workload]
-    member = instruments.members[workload.view, turn.arm]
-    with _reading_fails_softly(state):
-        state.service.arrange(arm)
-    if workload.view == "wire" and state.service.wants_ticket(arm):
-        # A session to resume: arranging the servers has voided the last one.
-        connect = state.plan.study.wire_connect
-        one_each = {"operations": state.plan.workers(connect, arm)}
-        instruments.slice(0, arm, connect, state.plan.size(connect, arm).model_copy(update=one_each))
-    observed = _observe(state, arm)
-    before, cpu_before = _read_counters(state, member), state.service.cpu_seconds()
-    throttled_before, machine_before = state.service.throttled_seconds(), read_machine()
-    own_before = time.process_time()
+    """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up."""
     state.slices += 1
-    started = time.monotonic()
-    size = state.plan.size(turn.workload, arm)
-    answer = instruments.slice(state.slices, arm, turn.workload, size, reconnects(number))
-    measuring = time.monotonic() - started
-    cpu = _since(cpu_before, state.service.cpu_seconds())
-    machine = read_machine().since(machine_before)
-    known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
-    throttled = _since(throttled_before, state.service.throttled_seconds())
-    moved = _read_counters(state, member).since(before)
-    judgement = state.service.judge(arm, observed, _observe(state, arm), answer)
-    workers = state.plan.workers(turn.workload, arm)
-    wrong = mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch
-    state.ledger.append(
-        SliceRecord(
-            round=number,
-            warm_up=number < 0,
-            view=workload.view,
-            workload=turn.workload,
-            answer=answer,
-            server_connections=moved.connections,
-            server_tls=moved.tls_connections,
-            server_cpu_seconds=cpu,
-            server_throttled_seconds=throttled,
-            server_figures=judgement.figures,
-            server_facts=judgement.facts,
-            server_counts=judgement.counts,
-            steal_seconds=machine.steal,
-            foreign_cpu_seconds=max(0.0, machine.busy - known),
-            clock_jump_seconds=machine.clock,
-            mismatch=wrong,
-        )
-    )
-    if wrong is None and number >= 0:
-        servers = ServersSide(judgement.figures, cpu)
-        add_samples(state.plan, state.before.samples, number, turn, answer, servers)
-    return Taken(turn, answer, time.monotonic() - began - measuring)
-
-
-def _observe(state: _Run, arm: PlannedArm) -> Observation:
-    with _reading_fails_softly(state):
-        return state.service.observe(arm)
-    return None
-
-
-def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
-    return {role: seconds - before.get(role, 0.0) for role, seconds in now.items()}
-
-
-def _read_counters(state: _Run, server: str) -> Counters:
-    with _reading_fails_softly(state):
-        return state.service.counters(server)
-    return Counters()
-
-
-@contextmanager
-def _reading_fails_softly(state: _Run) -> Iterator[None]:
-    """A server that died cannot be asked: the slice still belongs in the ledger, and `lost` tells the reason."""
-    try:
-        yield
-    except CostofError:
-        raise
-    except Exception as error:
-        if state.service.lost() is None:
-            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=str(error)) from error
+    record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
+    state.ledger.append(record)
+    if record.mismatch is None and not record.warm_up:
+        servers = ServersSide(record.server_figures, record.server_cpu_seconds)
+        add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
+    return Taken(turn, record.answer, start_up_seconds)
 
 
 def _caution_if_busy(ledger: Ledger) -> None:

@@ -68,13 +68,9 @@ class Instruments:
     def slice(
         self, number: int, arm: PlannedArm, workload: str, size: SliceSize, reconnect: bool = False
     ) -> SliceAnswer:
-        """Have one slice measured, on new connections where the engine holds standing ones and is to `reconnect`.
-
-        An application's client stays as it is: it opens its connections when it needs them, in measured time.
-        """
+        """Have one slice measured; the engine ends its standing connections before it where it is to `reconnect`."""
         view = self.plan.study.workloads[workload].view
-        name, reconnect = self._name_for_instrument(workload, arm), reconnect and view == "wire"
-        instrument = self._instruments[view, arm.name]
+        name, instrument = self._name_for_instrument(workload, arm), self._instruments[view, arm.name]
         return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect)
 
     def load(self, arm: PlannedArm) -> None:

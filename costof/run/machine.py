@@ -34,15 +34,21 @@ def describe_machine(service: Description) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Reading:
     """What the machine has done since it started, in seconds of CPU time: `busy` for programs and the kernel, `steal`
-    that the hypervisor took. `clock`: how far the time of day is ahead of the time that has passed, seconds."""
+    that the hypervisor took. `seconds` of time have passed; `clock`: how far the time of day is ahead of them."""
 
+    seconds: float
     busy: float
     steal: float
     clock: float
 
     def since(self, earlier: Reading) -> Reading:
         """What each has moved by."""
-        return Reading(self.busy - earlier.busy, self.steal - earlier.steal, self.clock - earlier.clock)
+        return Reading(
+            self.seconds - earlier.seconds,
+            self.busy - earlier.busy,
+            self.steal - earlier.steal,
+            self.clock - earlier.clock,
+        )
 
 
 def read_machine() -> Reading:
@@ -50,7 +56,9 @@ def read_machine() -> Reading:
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     tick = os.sysconf("SC_CLK_TCK")
     user, nice, system, _, _, irq, softirq, steal = (*fields, *[0] * 8)[:8]
-    return Reading((user + nice + system + irq + softirq) / tick, steal / tick, time.time() - time.monotonic())
+    seconds = time.monotonic()
+    busy = user + nice + system + irq + softirq
+    return Reading(seconds, busy / tick, steal / tick, time.time() - seconds)
 
 
 def _read(path: str) -> str:

@@ -20,16 +20,6 @@ LOOKS = (0.3, 0.5)
 #: which only large effects need, and most on the last (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
-#: So many rounds a standing connection lasts. What it is like (where its memory lies, which core serves it) would be an
-#: offset of its arm for the whole run otherwise. One round would be better still, and half of a far run would open
-#: connections.
-ROUNDS_OF_A_CONNECTION = 2
-
-
-def reconnects(number: int) -> bool:
-    """Whether standing connections are opened anew for this round, on all arms alike."""
-    return number % ROUNDS_OF_A_CONNECTION == 0
-
 
 def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
     """One slice of every arm of each workload, in an order that depends on the plan's seed and the round alone.

@@ -46,6 +46,13 @@ def test_what_others_always_have_disturbs_no_round(slices: list[SliceRecord]) ->
     assert found.usual == pytest.approx(0.3)
 
 
+def test_what_others_had_is_a_share_of_the_time_that_was_watched(slices: list[SliceRecord]) -> None:
+    """The readings lie around a slice, which may be short beside what gets it ready."""
+    watched = [piece.model_copy(update={"observed_seconds": 4 * piece.answer.elapsed_ns / 1e9}) for piece in slices]
+    found = disturbances(with_load(watched, set(range(ROUNDS)), foreign_cpu_seconds=2.0), CORES)
+    assert found.usual == pytest.approx(0.25)
+
+
 def test_where_most_rounds_would_go_all_of_them_stay(slices: list[SliceRecord]) -> None:
     many = set(range(int(MOST_DISCARDED * ROUNDS) + 1))
     assert disturbances(with_load(slices, many, foreign_cpu_seconds=1.0), CORES).discarded == frozenset()

@@ -1,0 +1,115 @@
+"""One turn of an arm: its slice, and what servers and machine did around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from costof.errors import CostofError, Problem
+from costof.lab.program import Counters
+from costof.ledger.ledger import SliceRecord
+from costof.ledger.samples import Turn
+from costof.run.evidence import mismatch
+from costof.run.instruments import Instruments
+from costof.run.machine import read_machine
+from costof.services import Observation, Service
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+
+#: Kinds of workload that open their connections in measured time; those of the others stand.
+WITHOUT_STANDING_CONNECTIONS = ("connect", "request")
+
+
+def take_turn(
+    plan: Plan, service: Service, instruments: Instruments, turn: Turn, round_number: int, slice_number: int
+) -> tuple[SliceRecord, float]:
+    """The slice, and the seconds that the turn took beside it. Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` where the
+    service cannot be asked although it is there."""
+    began = time.monotonic()
+    arm, workload = plan.arm(turn.arm), plan.study.workloads[turn.workload]
+    server = instruments.members[workload.view, turn.arm]
+    with _reading_fails_softly(service):
+        service.arrange(arm)
+    _make_ready(plan, service, instruments, arm, turn.workload)
+    observed = _observe(service, arm)
+    before, cpu_before = _read_counters(service, server), service.cpu_seconds()
+    throttled_before, machine_before = service.throttled_seconds(), read_machine()
+    own_before = time.process_time()
+    started = time.monotonic()
+    answer = instruments.slice(slice_number, arm, turn.workload, plan.size(turn.workload, arm))
+    measuring = time.monotonic() - started
+    cpu = _since(cpu_before, service.cpu_seconds())
+    machine = read_machine().since(machine_before)
+    known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
+    throttled = _since(throttled_before, service.throttled_seconds())
+    moved = _read_counters(service, server).since(before)
+    judgement = service.judge(arm, observed, _observe(service, arm), answer)
+    workers = plan.workers(turn.workload, arm)
+    record = SliceRecord(
+        round=round_number,
+        warm_up=round_number < 0,
+        view=workload.view,
+        workload=turn.workload,
+        answer=answer,
+        server_connections=moved.connections,
+        server_tls=moved.tls_connections,
+        server_cpu_seconds=cpu,
+        server_throttled_seconds=throttled,
+        server_figures=judgement.figures,
+        server_facts=judgement.facts,
+        server_counts=judgement.counts,
+        observed_seconds=machine.seconds,
+        steal_seconds=machine.steal,
+        foreign_cpu_seconds=max(0.0, machine.busy - known),
+        clock_jump_seconds=machine.clock,
+        mismatch=mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch,
+    )
+    return record, time.monotonic() - began - measuring
+
+
+def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
+    """What a slice on the wire finds, in no figure: a session to resume where one is wanted, since arranging the
+    servers has voided the last one, and standing connections that are new, since their luck would be an offset of the
+    arm."""
+    workload = plan.study.workloads[name]
+    if workload.view != "wire":
+        return
+    if service.wants_ticket(arm):
+        _one_each(plan, instruments, arm, plan.study.wire_connect)
+    if workload.kind not in WITHOUT_STANDING_CONNECTIONS:
+        _one_each(plan, instruments, arm, name)
+
+
+def _one_each(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
+    """One operation of each worker, on a new connection, unmeasured."""
+    size = plan.size(workload, arm).model_copy(update={"operations": plan.workers(workload, arm)})
+    instruments.slice(0, arm, workload, size, reconnect=True)
+
+
+def _observe(service: Service, arm: PlannedArm) -> Observation:
+    with _reading_fails_softly(service):
+        return service.observe(arm)
+    return None
+
+
+def _read_counters(service: Service, server: str) -> Counters:
+    with _reading_fails_softly(service):
+        return service.counters(server)
+    return Counters()
+
+
+@contextmanager
+def _reading_fails_softly(service: Service) -> Iterator[None]:
+    """A server that died cannot be asked: the slice still belongs in the ledger, and `lost` tells the reason."""
+    try:
+        yield
+    except CostofError:
+        raise
+    except Exception as error:
+        if service.lost() is None:
+            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=str(error)) from error
+
+
+def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    return {role: seconds - before.get(role, 0.0) for role, seconds in now.items()}
