@@ -129,6 +129,7 @@ def contrast_of(plan: Plan, name: str, change: Change, noise: float = 0.0) -> Co
         noise,
         metric.headline,
         metric.better,
+        change.difference if change.logarithmic else None,
     )
 
 

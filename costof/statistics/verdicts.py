@@ -32,6 +32,8 @@ class Contrast:
     """An effect to be judged. `change`: the mean log ratio of arm over control, or their difference where the control
     has nothing of it and no margin is known.
 
+    `difference`: the mean difference, where it is told beside a ratio. While its interval holds 0, nothing costs or
+    saves: the word would contradict the figure.
     `noise`: how much more the larger of the control and its own twin may be, as a share; an effect within it is none.
     """
 
@@ -41,6 +43,7 @@ class Contrast:
     noise: float = 0.0
     headline: bool = True
     better: Literal["lower", "higher"] = "lower"
+    difference: Mean | None = None
 
     @property
     def cost(self) -> float:
@@ -54,15 +57,36 @@ class Contrast:
 
     def p_of_none(self) -> float:
         """That there is no effect: both sides."""
-        return min(1.0, 2 * self._beyond(abs(self.change.value)))
+        return min(1.0, 2 * self._beyond(self.distance_from_none))
+
+    @property
+    def distance_from_none(self) -> float:
+        """In standard errors."""
+        return _in_errors(abs(self.change.value), self.change.error)
+
+    @property
+    def distance_of_difference(self) -> float:
+        """The difference's from 0 in the direction of the change, in standard errors; endless where none is told."""
+        if self.difference is None:
+            return math.inf
+        return _in_errors(math.copysign(1.0, self.change.value) * self.difference.value, self.difference.error)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the interval of the difference holds 0, or lies on its other side."""
+        return self.distance_of_difference <= t_quantile(self.change.freedom, CONFIDENCE)
 
     def p_of_cost_above_margin(self) -> float:
         """That it costs the margin or more."""
-        return 1.0 if self.reach is None else self._beyond(self.reach - self.cost)
+        return self._beyond(self.distance_from_margin(self.cost))
 
     def p_of_difference_above_margin(self) -> float:
         """That it costs, or saves, the margin or more."""
-        return 1.0 if self.reach is None else self._beyond(self.reach - abs(self.cost))
+        return self._beyond(self.distance_from_margin(abs(self.cost)))
+
+    def distance_from_margin(self, cost: float) -> float:
+        """In standard errors; negative beyond it, and where there is none."""
+        return -math.inf if self.reach is None else _in_errors(self.reach - cost, self.change.error)
 
     @property
     def within_noise(self) -> bool:
@@ -72,9 +96,14 @@ class Contrast:
         """The chance that a t lies so far above 0."""
         from scipy.special import stdtr
 
-        if self.change.error == 0:
-            return 0.0 if distance > 0 else 1.0
-        return float(stdtr(self.change.freedom, -distance / self.change.error))
+        return float(stdtr(self.change.freedom, -distance))
+
+
+def _in_errors(distance: float, error: float) -> float:
+    """What is known exactly lies endlessly far from everything but itself."""
+    if error == 0:
+        return math.inf if distance > 0 else -math.inf
+    return distance / error
 
 
 def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> list[Verdict]:
@@ -89,7 +118,7 @@ def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> lis
             found.append(Verdict.UNRESOLVED)
         elif is_within:
             found.append(Verdict.NO_DIFFERENCE)
-        elif is_something and not effect.within_noise:
+        elif is_something and not effect.within_noise and not effect.contradicted:
             found.append(Verdict.COSTS if effect.cost > 0 else Verdict.SAVES)
         else:
             found.append(Verdict.NO_COST if is_below else Verdict.UNRESOLVED)
@@ -117,15 +146,17 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # By the confidence of a two-sided interval: a one-sided test has all of its level at one end.
-    distances = {1 - level: 0.0 if effect.within_noise else abs(effect.change.value)}
-    if effect.reach is not None:
-        distances[1 - 2 * level] = effect.reach - effect.cost
-    spread, lent = effect.change.error * math.sqrt(effect.rounds), effect.change.freedom - (effect.rounds - 1)
+    # Distances by the confidence of a two-sided interval: a one-sided test has all of its level at one end.
+    none = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
+    margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
+    lent = effect.change.freedom - (effect.rounds - 1)
 
     def resolves(rounds: int) -> bool:
-        error, freedom = spread / math.sqrt(rounds), rounds - 1 + lent
-        return any(error * t_quantile(freedom, confidence) <= each for confidence, each in distances.items())
+        freedom, shrunk = rounds - 1 + lent, math.sqrt(effect.rounds / rounds)
+        return any(
+            all(t_quantile(freedom, confidence) * shrunk <= distance for confidence, distance in test)
+            for test in ([margin] if effect.within_noise else [none, margin])
+        )
 
     if not resolves(most):
         return None

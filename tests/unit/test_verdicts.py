@@ -94,6 +94,29 @@ def test_where_the_control_has_nothing_the_difference_is_judged_alone() -> None:
     assert verdicts([Contrast(Mean(0.1, 0.1, 19), 20, None)]) == [Verdict.UNRESOLVED]
 
 
+def test_no_cost_has_a_difference_whose_interval_holds_0() -> None:
+    """Where a round in eight is very long, logarithms say more than differences do."""
+    chance, called, contradicted = np.random.default_rng(9), 0, 0
+    for _ in range(RUNS):
+        control, arm = (mean * np.exp(chance.normal(0.0, 0.5, 8)) for mean in (1.0, 1.8))
+        ratio, difference = mean_of(list(np.log(arm / control))), mean_of(list(arm - control))
+        alone, both = (
+            verdicts([Contrast(ratio, 8, MARGIN)]),
+            verdicts([Contrast(ratio, 8, MARGIN, difference=difference)]),
+        )
+        called += alone == [Verdict.COSTS]
+        contradicted += both != alone
+        assert both == (alone if difference.estimate(8).low > 0 else [Verdict.UNRESOLVED])
+    assert called > RUNS / 2
+    assert contradicted > 0
+
+
+def test_a_difference_of_the_other_sign_is_no_cost() -> None:
+    effect = Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, difference=Mean(-0.3, 0.01, 19))
+    assert verdicts([effect]) == [Verdict.UNRESOLVED]
+    assert rounds_needed(effect, 1, MOST) is None
+
+
 def test_so_few_rounds_say_nothing() -> None:
     assert verdicts([Contrast(Mean(0.5, 0.001, 3), 4, MARGIN)]) == [Verdict.UNRESOLVED]
 
