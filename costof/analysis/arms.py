@@ -21,10 +21,10 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
     if arm.name in run.proofs:
         seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
     if facts := _server_facts(run, arm):
-        seen.append(Evidence(view="server", facts=facts, slices=sum(p.answer.arm == arm.name for p in run.counted)))
+        seen.append(Evidence(view="server", facts=facts, slices=sum(map(run.counts, run.slices_of(arm.name)))))
     error = run.refused(arm) or run.lost_arms.get(arm.name)
     if error is None and not any(evidence.view in ("wire", "app") for evidence in seen) and run.slices:
-        error = next((piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch), None)
+        error = next((piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch), None)
         error = error or "no slice of it succeeded"
     return Arm(
         name=arm.name,
@@ -43,7 +43,7 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
     """How the servers were set up in the arm's slices, the most frequent first; empty where none of them says."""
-    facts = (piece.server_facts for piece in run.counted if piece.answer.arm == arm.name)
+    facts = (piece.server_facts for piece in run.slices_of(arm.name) if run.counts(piece))
     return Counter(found[SET_UP] for found in facts if SET_UP in found)
 
 
@@ -68,13 +68,13 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
     Counts are added up, those of the warm-up among them.
     """
     said: dict[str, dict[str, None]] = {}
-    for piece in run.counted:
-        for name, fact in piece.server_facts.items() if piece.answer.arm == arm.name else ():
+    for piece in filter(run.counts, run.slices_of(arm.name)):
+        for name, fact in piece.server_facts.items():
             said.setdefault(name, {})[fact] = None
     counted: dict[str, int] = {}
     # Standing connections are opened in the warm-up.
-    for piece in (piece for piece in run.slices if piece.mismatch is None):
-        for name, count in piece.server_counts.items() if piece.answer.arm == arm.name else ():
+    for piece in (piece for piece in run.slices_of(arm.name) if piece.mismatch is None):
+        for name, count in piece.server_counts.items():
             counted[name] = counted.get(name, 0) + count
     facts = {name: " | ".join(facts) for name, facts in said.items()}
     return facts | {name: f"{count:,}" for name, count in counted.items()}
@@ -95,7 +95,7 @@ def _where(run: Run, arm: PlannedArm) -> str:
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
     """What this view's slices proved, added up."""
-    mine = [p for p in run.slices if not p.warm_up and p.view == view and p.answer.arm == arm.name]
+    mine = [piece for piece in run.slices_of(arm.name) if not piece.warm_up and piece.view == view]
     good = [p for p in mine if p.mismatch is None and p.answer.operations]
     if not good:
         return None

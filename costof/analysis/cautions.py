@@ -44,7 +44,7 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         texts.append(Caution.NO_CONTROL.text())
     texts += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
     for arm in plan.arms:
-        wrong = [piece.mismatch for piece in run.slices if piece.answer.arm == arm.name and piece.mismatch]
+        wrong = [piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch]
         if wrong:
             texts.append(
                 Caution.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])

@@ -107,14 +107,12 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     count = sum(phase.count for phase in phases)
     highest = max(phase.max_ns for phase in phases)
 
-    # All in one pass over the histogram: asked one by one, each would be a pass of its own.
-    found = merged(phase.histogram for phase in phases).get_percentile_to_value_dict(
-        [*PERCENTILES.values(), *QUANTILES]
-    )
+    asked = [*PERCENTILES.values(), *QUANTILES]
+    found = dict(zip(asked, merged(phase.histogram for phase in phases).at_percentiles(asked), strict=True))
 
     def at(percentile: float) -> float:
         # The histogram rounds to three digits; the largest is known exactly.
-        return in_unit(metric, max(1.0, min(float(found[percentile]), float(highest))), workers)
+        return in_unit(metric, max(1.0, min(found[percentile], float(highest))), workers)
 
     def each(total: int | None) -> float | None:
         return total / count if total is not None else None

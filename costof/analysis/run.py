@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from costof.analysis.disturbance import NO_DISTURBANCES, Disturbances, disturban
 from costof.lab.round_trips import LinkEvidence
 from costof.ledger.changes import Changes, every_change
 from costof.ledger.ledger import (
+    AnyRecord,
     CautionRecord,
     EndRecord,
     EnvironmentRecord,
@@ -50,10 +52,24 @@ class Run:
     disturbances: Disturbances = NO_DISTURBANCES
 
     @cached_property
+    def _slices_of(self) -> dict[str, list[SliceRecord]]:
+        found: dict[str, list[SliceRecord]] = {}
+        for piece in self.slices:
+            found.setdefault(piece.answer.arm, []).append(piece)
+        return found
+
+    def slices_of(self, arm: str) -> list[SliceRecord]:
+        """Every slice of the arm, warm-up and discarded ones too."""
+        return self._slices_of.get(arm, [])
+
+    @cached_property
     def counted(self) -> list[SliceRecord]:
         """Slices that are in the figures."""
-        kept = (piece for piece in self.slices if not piece.warm_up and piece.mismatch is None)
-        return [piece for piece in kept if piece.round not in self.disturbances.discarded]
+        return [piece for piece in self.slices if self.counts(piece)]
+
+    def counts(self, piece: SliceRecord) -> bool:
+        """Whether a slice is in the figures."""
+        return not piece.warm_up and piece.mismatch is None and piece.round not in self.disturbances.discarded
 
     @cached_property
     def _counted_of(self) -> dict[tuple[str, str], list[SliceRecord]]:
@@ -126,7 +142,7 @@ class Run:
 def read_run(ledger: Ledger) -> Run:
     """Everything in a ledger. Raises `NOT_A_RUN`."""
     run = Run(plan=ledger.plan())
-    for record in ledger.records():
+    for record in _all_of(ledger):
         match record:
             case SliceRecord():
                 run.slices.append(record)
@@ -159,6 +175,18 @@ def read_run(ledger: Ledger) -> Run:
         turn = Turn(piece.workload, piece.answer.arm)
         add_samples(run.plan, run.samples, piece.round, turn, piece.answer, servers_side(piece))
     return run
+
+
+def _all_of(ledger: Ledger) -> list[AnyRecord]:
+    """The records, kept from the garbage collector: they hold no cycles, and to search those of a long run for some,
+    again and again, takes a quarter of its analysis."""
+    gc.disable()
+    try:
+        records = [*ledger.records()]
+        gc.freeze()
+    finally:
+        gc.enable()
+    return records
 
 
 def servers_side(piece: SliceRecord) -> ServersSide:

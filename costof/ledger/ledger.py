@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -135,7 +135,7 @@ AnyRecord = (
     | CautionRecord
     | EndRecord
 )
-_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(AnyRecord)
+_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 
 class Ledger:

@@ -91,7 +91,7 @@ def add_samples(
             if figure is not None:
                 samples.add(name, turn.arm, number, figure)
         elif (phase := answer.phases.get(metric.phase)) is not None:
-            workers = plan.workers(turn.workload, plan.arm(turn.arm))
+            workers = plan.workers(turn.workload, plan.arm(turn.arm)) if metric.all_workers else 1
             samples.add(name, turn.arm, number, in_unit(metric, phase.sum_ns / phase.count, workers))
 
 

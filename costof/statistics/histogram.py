@@ -1,21 +1,30 @@
 """Latency histograms with the bounds that every instrument keeps: 1 ns to ten minutes, three significant digits.
 
-One set of bounds, the engine's (`record/recorder.rs`): histograms of the same bounds add up as arrays do, those of
-others value by value, and one that is shorter cannot take the other's longest.
+One set of bounds, the engine's (`record/recorder.rs`), so that histograms add up as arrays do. A run has tens of
+thousands of them, each with a few counts among as many buckets: they are decoded together, and only what is in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
 Numbers = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
+#: Buckets of one width in each doubling of the values: as many as the digits want (HdrHistogram's half sub-buckets).
+HALF = 1024
+#: Of HdrHistogram's V2 encoding: what is around the compressed payload, and the payload's own head.
+ENVELOPE, HEAD = 8, struct.Struct(">IIIIQQd")
 
 
 def new_histogram() -> HdrHistogram:
@@ -31,22 +40,88 @@ def recorded(nanoseconds: Iterable[int]) -> HdrHistogram:
     return histogram
 
 
-def merged(encoded: Iterable[str]) -> HdrHistogram:
+@dataclass(frozen=True)
+class Counts:
+    """What a histogram holds: the buckets that are not empty, rising, and the values in each."""
+
+    buckets: Integers
+    counts: Integers
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def at_ranks(self, ranks: Sequence[int]) -> list[float]:
+        """The values at these places, from 0, of all in order: the most that their buckets stand for, nanoseconds."""
+        places = np.searchsorted(np.cumsum(self.counts), ranks, side="right")
+        return [float(value) for value in highest_of(self.buckets[np.minimum(places, len(self.buckets) - 1)])]
+
+    def at_percentiles(self, percentiles: Sequence[float]) -> list[float]:
+        """The smallest values, nanoseconds, that so many percent of all do not exceed."""
+        total = self.total
+        return self.at_ranks([max(1, int(percentile * total / 100 + 0.5)) - 1 for percentile in percentiles])
+
+
+def merged(encoded: Iterable[str]) -> Counts:
     """The sum of histograms as slice answers carry them."""
-    histogram = new_histogram()
-    for each in encoded:
-        histogram.decode_and_add(each)
-    return histogram
+    _, places, counts = _decoded([*encoded])
+    buckets, inverse = np.unique(places, return_inverse=True)
+    return Counts(buckets, np.bincount(inverse, weights=counts, minlength=len(buckets)).astype(np.int64))
 
 
-def counted(rounds: Iterable[Iterable[str]]) -> tuple[Numbers, Numbers]:
+def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
     """Rounds of histograms as slice answers carry them: the buckets' values, nanoseconds, rising, and
     `counts[round, bucket]` of those that hold anything in any round."""
-    rows = []
-    for encoded in rounds:
-        counts = np.ctypeslib.as_array(merged(encoded).counts)
-        rows.append({int(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts)})
-    buckets = sorted({bucket for row in rows for bucket in row})
-    empty = new_histogram()
-    values = np.array([empty.get_value_from_index(bucket) for bucket in buckets], dtype=float)
-    return values, np.array([[row.get(bucket, 0) for bucket in buckets] for row in rows], dtype=float)
+    of_rounds = [*rounds]
+    numbers = np.repeat(np.arange(len(of_rounds)), [len(each) for each in of_rounds])
+    pieces, places, counts = _decoded([each for of_round in of_rounds for each in of_round])
+    buckets, inverse = np.unique(places, return_inverse=True)
+    table = np.zeros((len(of_rounds), len(buckets)))
+    np.add.at(table, (numbers[pieces], inverse), counts)
+    return lowest_of(buckets).astype(float), table
+
+
+def lowest_of(buckets: Integers) -> Integers:
+    """The least value of each bucket."""
+    doublings = np.maximum(buckets // HALF - 1, 0)
+    least: Integers = (buckets - doublings * HALF) << doublings
+    return least
+
+
+def highest_of(buckets: Integers) -> Integers:
+    """The greatest value of each bucket."""
+    return lowest_of(buckets + 1) - 1
+
+
+def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
+    """Of each bucket that is not empty: which histogram it is of, its place there, and its count.
+
+    HdrHistogram's V2 encoding: words of seven bits a byte, the least first; even ones twice a count, odd ones a run of
+    empty buckets ("ZigZag LEB128").
+    """
+    payloads = [_payload(each) for each in encoded]
+    data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
+    if not len(data):
+        return (np.empty(0, np.int64),) * 3
+    last = np.flatnonzero(data < 0x80)
+    first = np.concatenate([[0], last[:-1] + 1])
+    shifts = 7 * (np.arange(len(data)) - np.repeat(first, last - first + 1))
+    words = np.add.reduceat((data & 0x7F) << shifts, first)
+    counts = (words >> 1) ^ -(words & 1)
+    ends = np.cumsum([len(each) for each in payloads])
+    pieces = np.searchsorted(ends, first, side="right")
+    steps = np.where(counts < 0, -counts, 1)
+    before = np.cumsum(steps) - steps
+    # Every histogram begins at its first bucket.
+    places = before - before[np.searchsorted(pieces, pieces)]
+    held = counts > 0
+    return pieces[held], places[held], counts[held]
+
+
+def _payload(encoded: str) -> bytes:
+    """The words of a histogram. Raises `ValueError` for one with other buckets than ours."""
+    content = zlib.decompress(base64.b64decode(encoded)[ENVELOPE:])
+    _, length, _, digits, lowest, _, _ = HEAD.unpack_from(content)
+    if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):
+        raise ValueError(f"a histogram of {digits} digits from {lowest} on")
+    return content[HEAD.size : HEAD.size + length]

@@ -10,12 +10,11 @@ import math
 import re
 from collections.abc import Sequence
 
-from hdrh.histogram import HdrHistogram
 from pydantic import Field
 
 from costof.ipc.answers import Phase, SliceAnswer
 from costof.model import Finite, Model
-from costof.statistics.histogram import merged
+from costof.statistics.histogram import Counts, merged
 
 #: ab's line of the connection times, and the phase that it is.
 PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
@@ -127,7 +126,7 @@ def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
     variance = max(0.0, squares - complete * mean**2) / max(1, complete - 1)
     highest = max(phase.max_ns for phase in phases)
     middle = complete // 2
-    found = _at_ranks(_histogram(phases), count, [middle - none, middle - none - (complete % 2 == 0)])
+    found = _at_ranks(_histogram(phases), [middle - none, middle - none - (complete % 2 == 0)])
     return AbTimes(
         min=(0 if none > 0 else min(phase.min_ns for phase in phases)) / NS_PER_MS,
         mean=mean / NS_PER_MS,
@@ -141,17 +140,14 @@ def _percentiles(phases: Sequence[Phase], complete: int) -> dict[str, float]:
     """The list ab prints: the time at rank n * p / 100 of the sorted ones, from 0; the last is the longest."""
     ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
     highest = max(phase.max_ns for phase in phases)
-    found = [*(min(each, highest) for each in _at_ranks(_histogram(phases), complete, ranks)), highest]
+    found = [*(min(each, highest) for each in _at_ranks(_histogram(phases), ranks)), highest]
     return {str(percent): value / NS_PER_MS for percent, value in zip(PERCENTILES, found, strict=True)}
 
 
-def _histogram(phases: Sequence[Phase]) -> HdrHistogram:
+def _histogram(phases: Sequence[Phase]) -> Counts:
     return merged(phase.histogram for phase in phases)
 
 
-def _at_ranks(histogram: HdrHistogram, count: int, ranks: Sequence[int]) -> list[float]:
+def _at_ranks(found: Counts, ranks: Sequence[int]) -> list[float]:
     """The values at these ranks (from 0) of the sorted ones; 0 below the first, where requests without it stand."""
-    # The histogram rounds percentile * count to the nearest whole number, so the middle of a rank is safe.
-    wanted = {rank: min(100.0, (rank + 1) / count * 100) for rank in ranks if rank >= 0}
-    found = histogram.get_percentile_to_value_dict(sorted(set(wanted.values()))) if wanted else {}
-    return [float(found[wanted[rank]]) if rank in wanted else 0.0 for rank in ranks]
+    return [0.0 if rank < 0 else value for rank, value in zip(ranks, found.at_ranks(ranks), strict=True)]
