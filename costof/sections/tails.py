@@ -97,7 +97,7 @@ class TailsSection(Section[None, Tails]):
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
         yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
         if data.untold:
-            yield Paragraph(" ".join(_untold(index, each) for each in data.untold), "note", media=FILES)
+            yield Paragraph(" ".join(_untold(data.untold)), "note", media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
 
 
@@ -156,11 +156,16 @@ def _sentence(index: Index, tail: Tail) -> str:
     )
 
 
-def _untold(index: Index, each: Untold) -> str:
-    return (
-        f"{_name(each.percentile)} of {each.metric} on {each.arm} would need {each.needed:,} operations; there are "
-        f"{each.operations:,}."
-    )
+def _untold(untold: list[Untold]) -> Iterator[str]:
+    """A sentence for all arms that lack as much."""
+    arms: dict[tuple[float, str, int, int], list[str]] = {}
+    for each in untold:
+        arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
+    for (percentile, metric, needed, operations), names in arms.items():
+        yield (
+            f"{_name(percentile)} of {metric} on {fmt.listed(names)} would need {needed:,} operations; there are "
+            f"{operations:,}."
+        )
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
