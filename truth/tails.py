@@ -36,12 +36,12 @@ def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
             captured = response_times(capture.segments())
     if len(captured) != answer.operations:
         raise OSError(f"{len(captured)} of {answer.operations} queries were captured")
-    histogram = merged([answer.phases["operation"].histogram])
-    for percentile in PERCENTILES:
+    found = merged([answer.phases["operation"].histogram]).at_percentiles(PERCENTILES)
+    for percentile, nanoseconds in zip(PERCENTILES, found, strict=True):
         yield TailRow(
             **dict(about),
             percentile=percentile,
             operations=answer.operations,
-            engine=histogram.get_value_at_percentile(percentile) / NS_PER_US,
+            engine=nanoseconds / NS_PER_US,
             captured=float(np.percentile(captured, percentile, method="inverted_cdf")) / NS_PER_US,
         )
