@@ -8,7 +8,7 @@ from statistics import median
 
 import jinja2
 
-from truth.design import DOUBLED, NOTHING, PEERS, SLOW_TAIL, SPELL_EVERY_NS, Sizes
+from truth.design import DOUBLED, NOTHING, PEERS, SLOW_TAIL, SPELL_EVERY_NS, Sizes, trials
 from truth.figures import (
     COVERAGE,
     FOUND,
@@ -51,17 +51,19 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
 
 def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, object]:
     every: list[Row] = [*rows.effects, *rows.peers, *rows.tails]
-    trials = {row.trial: row for row in every}
+    done = {row.trial: row for row in every}
     spells = [case for case in of_truths if case.payers == DOUBLED[1].payers]
     return {
         "quick": sizes.quick,
+        "done": len(done),
+        "asked": len(trials(sizes)),
         "runs": len({row.trial for row in rows.effects}),
         "pairs": len(rows.peers),
         "captures": len({row.trial for row in rows.tails}),
-        "commits": ", ".join(dict.fromkeys(f"`{row.commit}`" for row in trials.values())),
+        "commits": ", ".join(dict.fromkeys(f"`{row.commit}`" for row in done.values())),
         "cores": every[0].cores,
-        "busy": busy(trials.values()).counted,
-        "load": f"{median(row.load for row in trials.values()):.1f}",
+        "busy": busy(done.values()).counted,
+        "load": f"{median(row.load for row in done.values()):.1f}",
         "seconds": sizes.budget_seconds,
         "tolerance": f"{TOLERANCE:.0%}",
         "found_share": f"{FOUND:.0%}",
