@@ -152,7 +152,7 @@ def _sentence(index: Index, tail: Tail) -> str:
     value = fmt.with_unit(fmt.number(tail.value), metric.unit)
     return (
         f"The {_name(tail.percentile)} of '{metric.label}' is {value} with {index.label_at(tail.arm)}, "
-        f"{fmt.relative(tail.ratio)} against its control: more than the mean loses."
+        f"{fmt.relative(tail.ratio)} against its control: more than the mean changes."
     )
 
 
