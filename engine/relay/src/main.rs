@@ -8,10 +8,10 @@ mod cost;
 mod plan;
 
 use base::error::{Class, Failure};
-use base::lines::{self, Lines};
+use base::lines::{self, Lines, Question};
 use base::{Random, process};
 use cost::Entrance;
-use plan::{Answer, Command, Plan, Ready};
+use plan::{Answer, Plan, Ready};
 use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,7 +38,9 @@ fn main() -> ExitCode {
         lines::say(&Answer::Ready(Ready { entrances: addresses }));
         for line in lines {
             match lines::parse(&line)? {
-                Command::Counters {} => lines::say(&Answer::Counters(counted.iter().map(|each| each.paid()).collect())),
+                Question::Counters {} => {
+                    lines::say(&Answer::Counters(counted.iter().map(|each| each.paid()).collect()))
+                }
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What goes in and out of the relay, one JSON object a line.
 
 use crate::cost::{Cost, Paid};
+use base::lines;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -21,20 +22,8 @@ pub struct EntrancePlan {
     pub cost: Cost,
 }
 
-/// A later line.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    Counters {},
-}
-
-/// By entrance, in the plan's order.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    Ready(Ready),
-    Counters(Vec<Paid>),
-}
+/// What goes out; counters by entrance, in the plan's order.
+pub type Answer = lines::Answer<Ready, Vec<Paid>>;
 
 #[derive(Debug, Serialize)]
 pub struct Ready {

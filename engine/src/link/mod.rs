@@ -20,10 +20,10 @@ mod shaper;
 mod tun;
 
 use base::error::{Class, Failure, Result};
-use base::lines::{Lines, say};
+use base::lines::{self, Lines, Question, say};
 use base::process;
 use forwarder::Forwarder;
-use plan::{Answer, Command, Plan};
+use plan::{Answer, Plan};
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -45,8 +45,8 @@ fn serve() -> Result<()> {
         forwarder.forward_until_readable(commands.source())?;
         let open = commands.receive()?;
         while let Some(line) = commands.next_line() {
-            match Command::parse(&line)? {
-                Command::Counters {} => say(&Answer::Counters(forwarder.counters())),
+            match lines::parse(&line)? {
+                Question::Counters {} => say(&Answer::Counters(forwarder.counters())),
             }
         }
         if !open {

@@ -1,6 +1,7 @@
 //! What goes in and out of `costof-engine link`.
 
 use base::error::{Class, Failure, Result};
+use base::lines;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -55,19 +56,8 @@ pub struct Address {
     pub prefix: u8,
 }
 
-/// A later line.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    Counters {},
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    Ready(Ready),
-    Counters(AllCounters),
-}
+/// What goes out.
+pub type Answer = lines::Answer<Ready, AllCounters>;
 
 /// All devices are up and packets flow.
 #[derive(Debug, Serialize)]
@@ -129,12 +119,6 @@ impl Plan {
         }
         plan.links.iter().try_for_each(LinkPlan::check)?;
         Ok(plan)
-    }
-}
-
-impl Command {
-    pub fn parse(line: &[u8]) -> Result<Command> {
-        serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))
     }
 }
 

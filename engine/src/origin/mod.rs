@@ -13,10 +13,10 @@ mod response;
 pub use conversation::Site;
 
 use base::error::Result;
-use base::lines::{self, Lines};
+use base::lines::{self, Lines, Question};
 use base::process;
 use net::serve::{Listeners, TlsFiles};
-use plan::{Answer, Command, Plan, Ready};
+use plan::{Answer, Plan, Ready};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub fn run() -> ExitCode {
         lines::say(&Answer::Ready(Ready { listeners: listeners.addresses().to_vec() }));
         for line in lines {
             match lines::parse(&line)? {
-                Command::Counters {} => lines::say(&Answer::Counters(listeners.counters())),
+                Question::Counters {} => lines::say(&Answer::Counters(listeners.counters())),
             }
         }
         Ok(())

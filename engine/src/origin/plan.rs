@@ -25,19 +25,8 @@ pub struct ListenerPlan {
     pub tls: Option<TlsFiles>,
 }
 
-/// A later line.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    Counters {},
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    Ready(Ready),
-    Counters(AllCounters<ListenerCounters>),
-}
+/// What goes out.
+pub type Answer = lines::Answer<Ready, AllCounters<ListenerCounters>>;
 
 /// Connections are being taken on all of these, in the plan's order, with the ports that were free.
 #[derive(Debug, Serialize)]

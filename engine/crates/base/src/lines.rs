@@ -6,8 +6,8 @@ use crate::error::{Class, Failure, Result};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::io::{Stdin, Write, stdin};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -124,6 +124,24 @@ pub fn say(answer: &impl Serialize) {
         // Nobody reads any more: the parent is gone, and so is the reason to measure.
         std::process::exit(0);
     }
+}
+
+/// What a program that counts is asked, on each line after its plan.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// What it has counted since it started.
+    Counters {},
+}
+
+/// What such a program says: once that it is ready, and what it has counted whenever it is asked.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer<R, C> {
+    /// The plan is followed.
+    Ready(R),
+    /// So far.
+    Counters(C),
 }
 
 /// The last line, after which the process ends.
