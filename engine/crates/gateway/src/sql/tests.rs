@@ -72,36 +72,12 @@ fn names_are_written_out() {
             "SET STATEMENT max_statement_time = 5, sql_select_limit = 2 FOR SELECT `notes`.`t` FROM `d`.`notes` AS `notes`",
         ),
         (
-            "SHOW FULL TABLES WHERE table_type = 'VIEW' OR Table_type LIKE 'B%'",
-            "SHOW FULL TABLES FROM `d` WHERE ((`Table_type` = 'VIEW') OR (`Table_type` LIKE 'B%'))",
-        ),
-        ("SHOW CREATE VIEW names_v", "SHOW CREATE VIEW `d`.`names_v`"),
-        (
             "SELECT GET_LOCK('x', 1), @@read_only",
             "SELECT GET_LOCK('x', 1) AS `GET_LOCK('x', 1)`, @@read_only AS `@@read_only`",
         ),
         (
             "UPDATE notes SET t = JSON_SET(t, '$.a', 1)",
             "UPDATE `d`.`notes` AS `notes` SET `notes`.`t` = JSON_SET(`notes`.`t`, '$.a', 1)",
-        ),
-        ("SHOW full columns from notes like 'a%'", "SHOW FULL COLUMNS FROM `d`.`notes` LIKE 'a%'"),
-        (
-            "SHOW KEYS IN notes FROM d",
-            "SELECT table_name AS `Table`, non_unique AS `Non_unique`, index_name AS `Key_name`, seq_in_index AS `Seq_in_index`, column_name AS `Column_name`, collation AS `Collation`, CAST(NULL AS SIGNED) AS `Cardinality`, sub_part AS `Sub_part`, packed AS `Packed`, nullable AS `Null`, index_type AS `Index_type`, comment AS `Comment`, index_comment AS `Index_comment` FROM information_schema.statistics WHERE table_schema = 'd' AND table_name = 'notes'",
-        ),
-        ("set names utf8mb4, AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
-        ("SET character_set_results = NULL", "DO 0"),
-        (
-            "set sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'),NAMES utf8mb4",
-            "SET @@session.sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
-        ),
-        (
-            "SET NAMES utf8mb4, @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), @@SESSION.sql_auto_is_null = 0, @@SESSION.wait_timeout = 2147483",
-            "SET @@session.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), @@session.wait_timeout = 2147483",
-        ),
-        (
-            "SET sql_mode = REPLACE(REPLACE(@@SESSION.sql_mode, 'strict_trans_tables', ''), 'TRADITIONAL', '')",
-            "SET @@session.sql_mode = REPLACE(REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', ''), 'TRADITIONAL', '')",
         ),
         (
             "SELECT SQL_CALC_FOUND_ROWS id FROM notes LIMIT 1",
@@ -122,6 +98,38 @@ fn names_are_written_out() {
         (
             "SELECT row_number() OVER (PARTITION BY t ORDER BY id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS r FROM notes",
             "SELECT ROW_NUMBER() OVER ( PARTITION BY `notes`.`t` ORDER BY `notes`.`id` DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS `r` FROM `d`.`notes` AS `notes`",
+        ),
+    ] {
+        assert_eq!(printed(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn what_is_shown_and_set_is_written_out() {
+    for (sql, expected) in [
+        (
+            "SHOW FULL TABLES WHERE table_type = 'VIEW' OR Table_type LIKE 'B%'",
+            "SHOW FULL TABLES FROM `d` WHERE ((`Table_type` = 'VIEW') OR (`Table_type` LIKE 'B%'))",
+        ),
+        ("SHOW CREATE VIEW names_v", "SHOW CREATE VIEW `d`.`names_v`"),
+        ("SHOW full columns from notes like 'a%'", "SHOW FULL COLUMNS FROM `d`.`notes` LIKE 'a%'"),
+        (
+            "SHOW KEYS IN notes FROM d",
+            "SELECT table_name AS `Table`, non_unique AS `Non_unique`, index_name AS `Key_name`, seq_in_index AS `Seq_in_index`, column_name AS `Column_name`, collation AS `Collation`, CAST(NULL AS SIGNED) AS `Cardinality`, sub_part AS `Sub_part`, packed AS `Packed`, nullable AS `Null`, index_type AS `Index_type`, comment AS `Comment`, index_comment AS `Index_comment` FROM information_schema.statistics WHERE table_schema = 'd' AND table_name = 'notes'",
+        ),
+        ("set names utf8mb4, AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
+        ("SET character_set_results = NULL", "DO 0"),
+        (
+            "set sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'),NAMES utf8mb4",
+            "SET @@session.sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
+        ),
+        (
+            "SET NAMES utf8mb4, @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), @@SESSION.sql_auto_is_null = 0, @@SESSION.wait_timeout = 2147483",
+            "SET @@session.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), @@session.wait_timeout = 2147483",
+        ),
+        (
+            "SET sql_mode = REPLACE(REPLACE(@@SESSION.sql_mode, 'strict_trans_tables', ''), 'TRADITIONAL', '')",
+            "SET @@session.sql_mode = REPLACE(REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', ''), 'TRADITIONAL', '')",
         ),
     ] {
         assert_eq!(printed(sql), expected, "{sql}");

@@ -1,7 +1,7 @@
 //! Values and conditions: what is protected in them.
 
 use super::scope::Scope;
-use super::{Naming, Resolver};
+use super::{Named, Naming, Resolver};
 use crate::sql::Refusal;
 use crate::sql::policy::{Check, Class, Taint, Value};
 use crate::sql::tree::{Argument, ArgumentValue, Binary, Call, Expr, Order, Over, Query, Truth, Unary};
@@ -245,10 +245,8 @@ impl<'a> Resolver<'a> {
                 self.computed_both(operand, list)
             }
             Expr::InQuery { operand, query, .. } | Expr::Quantified { operand, query, .. } => {
-                let mut all = Taint::Clean;
-                for found in self.query(query, Some(scope), Naming::Within)? {
-                    all = self.computed_both(all, found.value.taint)?.taint;
-                }
+                let outputs = self.query(query, Some(scope), Naming::Within)?;
+                let all = self.computed_all(&outputs)?;
                 let operand = self.value(operand, scope)?.taint;
                 self.computed_both(all, operand)
             }
@@ -271,13 +269,7 @@ impl<'a> Resolver<'a> {
                 let outputs = self.query(query, Some(scope), Naming::Within)?;
                 match &outputs[..] {
                     [only] => Ok(only.value),
-                    _ => {
-                        let mut all = Taint::Clean;
-                        for output in &outputs {
-                            all = self.computed_both(all, output.value.taint)?.taint;
-                        }
-                        self.computed(all)
-                    }
+                    outputs => self.computed_all(outputs).and_then(|all| self.computed(all)),
                 }
             }
             // Which rows there are was decided in it.
@@ -302,6 +294,10 @@ impl<'a> Resolver<'a> {
                 self.computed(other)
             }
         }
+    }
+
+    fn computed_all(&mut self, outputs: &[Named<'a>]) -> Result<Taint, Refusal> {
+        outputs.iter().try_fold(Taint::Clean, |all, output| Ok(self.computed_both(all, output.value.taint)?.taint))
     }
 
     fn computed_of<'e>(
