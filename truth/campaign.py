@@ -13,9 +13,9 @@ from pathlib import Path
 from costof.ledger.ledger import now
 from costof.study.plan import Plan
 from truth import peers, speed, tails
-from truth.design import NOTHING, NS_PER_MS, SELDOM, Sizes, Trial, trials
+from truth.design import NOTHING, SELDOM, Sizes, Trial, trials
 from truth.neighbour import neighbour
-from truth.relay import FREE, RelayCost
+from truth.relay import FREE, NS_PER_MS, RelayCost
 from truth.rows import AnyRow, EffectRow, Row, Rows
 from truth.runs import finished, planned, rows_of
 

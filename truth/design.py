@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from truth.relay import All, RelayCost, Share, Some, Spell, Spells
+from truth.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
 
 #: Of the requests that pay a cost that comes and goes, and of the time in which such a cost is there.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
-NS_PER_MS = 1e6
 
 Kind = Literal["effect", "verdict", "peer", "tail"]
 

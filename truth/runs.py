@@ -20,9 +20,9 @@ from costof.run.experiment import run
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
-from truth.design import NS_PER_MS, Trial
+from truth.design import Trial
 from truth.lab import TruthLab
-from truth.relay import RelayCost
+from truth.relay import NS_PER_MS, RelayCost
 from truth.rows import EffectRow, Row
 from truth.servers import Mariadb, Mongod, Origin
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from costof.analysis.index import Index
 from costof.analysis.models import Core, Effect
 from costof.errors import CostofError, Problem
 from costof.statistics.estimate import Estimate, Verdict
@@ -35,16 +36,16 @@ def compare_runs(first: Core, second: Core) -> list[Change]:
     if first.study != second.study:
         detail = f"it asked {second.study}, and {first.run} asked {first.study}"
         raise CostofError(Problem.NOT_A_RUN, path=second.run, detail=detail)
-    of_second = {(effect.metric, effect.arm): effect for effect in second.effects}
-    both = [(a, b) for a in first.effects if (b := of_second.get((a.metric, a.arm))) and a.ratio and b.ratio]
-    contrasts = [_contrast(first, second, a, b) for a, b in both]
+    before, after = Index(first), Index(second)
+    both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]
+    contrasts = [_contrast(before, after, a, b) for a, b in both]
     found = verdicts(contrasts)
     return [_change(a, b, contrast, verdict) for (a, b), contrast, verdict in zip(both, contrasts, found, strict=True)]
 
 
-def _contrast(first: Core, second: Core, a: Effect, b: Effect) -> Contrast:
-    metric = next(metric for metric in first.metrics if metric.name == a.metric)
-    noise = math.hypot(_noise(first, a), _noise(second, b))
+def _contrast(before: Index, after: Index, a: Effect, b: Effect) -> Contrast:
+    metric = before.metrics[a.metric]
+    noise = math.hypot(_noise(before, a), _noise(after, b))
     rounds = min(a.rounds, b.rounds)
     return Contrast(_mean(a, b), rounds, metric.margin, noise, metric.headline, metric.better)
 
@@ -62,11 +63,11 @@ def _logarithm(ratio: Estimate) -> Mean:
     return Mean(math.log(ratio.value), error, freedom)
 
 
-def _noise(core: Core, effect: Effect) -> float:
+def _noise(index: Index, effect: Effect) -> float:
     """What the control's twin may differ from it by in the metric, in the effect's own setting."""
-    context = next(arm.context for arm in core.arms if arm.name == effect.arm)
-    floors = (floor for floor in core.noise_floor if (floor.metric, floor.context) == (effect.metric, context))
-    return max((floor.relative for floor in floors), default=0.0)
+    arm = index.arm(effect.arm)
+    floor = index.noise(effect.metric, arm.context) if arm else None
+    return floor.relative if floor else 0.0
 
 
 def _change(a: Effect, b: Effect, contrast: Contrast, verdict: Verdict) -> Change:

@@ -71,13 +71,12 @@ class FailuresSection(Section[None, Failures]):
         return Failures(found=found) if found else None
 
     def answer(self, index: Index, data: Failures) -> list[Sentence]:
-        twins = {arm.name for arm in index.core.arms if arm.twin}
-        worth = [each for each in data.found if each.arm not in twins and _is_worth_a_word(each)]
+        worth = [each for each in data.found if each.arm not in index.twins and _is_worth_a_word(each)]
         return sentences("caution", [_sentence(index, each) for each in worth])
 
     def blocks(self, index: Index, data: Failures) -> Iterator[Block]:
-        twins = {arm.name for arm in index.core.arms if arm.twin}
-        yield Table.of(HEAD, [_row(each) for each in data.found if each.arm not in twins], title=TITLE, texts=(0, 1))
+        rows = [_row(each) for each in data.found if each.arm not in index.twins]
+        yield Table.of(HEAD, rows, title=TITLE, texts=(0, 1))
         yield Paragraph(METHOD, "note", media=FILES)
 
 

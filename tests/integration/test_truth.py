@@ -6,8 +6,8 @@ import pytest
 
 from truth import relay
 from truth.campaign import about
-from truth.design import NOTHING, NS_PER_MS, SERVICES, Trial
-from truth.relay import FREE, All, RelayCost
+from truth.design import NOTHING, SERVICES, Trial
+from truth.relay import FREE, NS_PER_MS, All, RelayCost
 from truth.runs import Clock, finished, planned, rows_of
 
 pytestmark = pytest.mark.servers
