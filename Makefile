@@ -51,10 +51,11 @@ bench: setup
 	@$(BIN)/python benches/run.py
 
 # The campaign of docs/truth.md: three hours, on a machine that does nothing else. Goes on where it was ended. QUICK=1: ten
-# minutes, into runs/truth-quick. PAGE=1: measures nothing and writes the page of what is there.
+# minutes, into runs/truth-quick. AGAIN=1: measures nothing and judges the ledgers that are kept by the analysis of today.
+# PAGE=1: measures nothing and writes the page of what is there.
 truth: setup
 	@scripts/system-packages bench
-	@$(BIN)/python -m truth $(if $(QUICK),--quick) $(if $(PAGE),--page)
+	@$(BIN)/python -m truth $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(PAGE),--page)
 
 clean:
 	rm -rf $(VENV) engine/target

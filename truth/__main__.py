@@ -7,8 +7,9 @@ import sys
 import click
 
 from truth import page, relay
-from truth.campaign import ROOT, carry_out
+from truth.campaign import ROOT, carry_out, judge_again
 from truth.design import FULL, QUICK
+from truth.ledgers import Ledgers
 from truth.rows import Rows
 
 #: What is committed of a full campaign.
@@ -17,16 +18,19 @@ DOCS = ROOT / "docs"
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Ten minutes, into runs/truth-quick.")
+@click.option("--again", is_flag=True, help="Measure nothing: judge the ledgers that are kept by today's analysis.")
 @click.option("--page", "page_alone", is_flag=True, help="Measure nothing: write the page of what is there.")
-def main(quick: bool, page_alone: bool) -> None:
+def main(quick: bool, again: bool, page_alone: bool) -> None:
     """Trials that are there already are not repeated."""
     sizes = QUICK if quick else FULL
     folder = ROOT / "runs" / ("truth-quick" if quick else "truth")
-    rows, failed = Rows(folder), 0
+    rows, ledgers, failed = Rows(folder), Ledgers(folder), 0
     try:
-        if not page_alone:
+        if again:
+            failed = judge_again(rows, ledgers)
+        elif not page_alone:
             relay.build()
-            failed = carry_out(sizes, rows)
+            failed = carry_out(sizes, rows, ledgers)
     except KeyboardInterrupt:
         click.echo("ended; the next start goes on from here")
     page.write(rows, folder if quick else DOCS, sizes)

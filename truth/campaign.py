@@ -1,28 +1,31 @@
-"""Carries trials out, those that are not there yet: rows are appended as each one ends."""
+"""Carries trials out, those that are not there yet: rows are appended as each one ends, and its ledger is kept."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from costof.ledger.ledger import now
+from costof.ledger.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails
 from truth.design import NOTHING, SELDOM, Sizes, Trial, trials
+from truth.judged import Judged, rows_of
+from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
 from truth.relay import FREE, NS_PER_MS, RelayCost
 from truth.rows import AnyRow, EffectRow, Row, Rows
-from truth.runs import finished, planned, rows_of
+from truth.runs import measured, planned
 
 ROOT = Path(__file__).parents[1]
 
 
-def carry_out(sizes: Sizes, rows: Rows) -> int:
+def carry_out(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     """All trials, in the design's order; a Ctrl-C loses the one that is under way. Returns how many have failed.
 
     One that fails, for whatever reason, is told and left out: nobody watches, and the next start tries it again.
@@ -33,7 +36,7 @@ def carry_out(sizes: Sizes, rows: Rows) -> int:
     started, failed = time.monotonic(), 0
     for number, trial in enumerate(left, 1):
         try:
-            rows.add(_carried_out(trial, sizes, rows))
+            rows.add(_carried_out(trial, sizes, rows, ledgers))
         except Exception:
             traceback.print_exc()
             failed += 1
@@ -42,32 +45,51 @@ def carry_out(sizes: Sizes, rows: Rows) -> int:
     return failed
 
 
-def _carried_out(trial: Trial, sizes: Sizes, rows: Rows) -> Sequence[AnyRow]:
+def judge_again(rows: Rows, ledgers: Ledgers) -> int:
+    """The effects of each run whose ledger is kept, by the analysis of today, in place of their rows. Returns how many
+    runs could not be judged: their rows stay.
+    """
+    failed = 0
+    for trial, before in rows.by_trial().items():
+        if ledgers.has(trial):
+            print(trial, flush=True)
+            try:
+                with ledgers.opened(trial) as ledger:
+                    found = _judged(ledger, before[0].about, before[0].long_run)
+                rows.replace([row.model_copy(update={"judged_anew": _commit()}) for row in found])
+            except Exception:
+                traceback.print_exc()
+                failed += 1
+    return failed
+
+
+def _carried_out(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
     told, budget = about(trial), sizes.budget_seconds
     cost = FREE if trial.cost == NOTHING else trial.cost.at(rows.service_ms(trial.service, trial.disturbed))
     with neighbour(trial.seed) if trial.disturbed else nullcontext():
         match trial.kind:
             case "effect":
-                return _effects(trial, planned(trial, budget), cost, told)
+                return _effects(trial, planned(trial, budget), cost, told, ledgers)
             case "verdict":
-                return _verdicts(trial, planned(trial, 2 * budget), cost, told)
+                return _effects(trial, planned(trial, 2 * budget), cost, told, ledgers)
             case "peer":
                 return [peers.measure(trial, budget, cost, told)]
             case "tail":
                 return [*tails.measure(trial, cost, told)]
 
 
-def _effects(trial: Trial, plan: Plan, cost: RelayCost, told: Row) -> list[EffectRow]:
+def _effects(trial: Trial, plan: Plan, cost: RelayCost, told: Row, ledgers: Ledgers) -> list[EffectRow]:
     share_paying = SELDOM if trial.cost.intermittent else 1.0
-    with finished(plan, trial.service, cost) as done:
-        return rows_of(done, told, cost.added_ns * share_paying / NS_PER_MS)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = measured(plan, trial.service, cost, Path(folder) / "run")
+        ledgers.keep(trial.name, ledger)
+        return _judged(ledger, told, cost.added_ns * share_paying / NS_PER_MS)
 
 
-def _verdicts(trial: Trial, plan: Plan, cost: RelayCost, told: Row) -> list[EffectRow]:
-    with finished(plan, trial.service, cost) as done:
-        times = {"seconds_to_verdict": speed.today(done), "seconds_earlier": speed.earlier(done)}
-        rows = rows_of(done, told, cost.added_ns / NS_PER_MS)
-    return [row.model_copy(update={name: by_arm.get(row.arm) for name, by_arm in times.items()}) for row in rows]
+def _judged(ledger: Ledger, told: Row, long_run_ms: float) -> list[EffectRow]:
+    done = Judged(ledger)
+    rows = rows_of(done, told, long_run_ms)
+    return speed.timed(done, rows) if told.trial_kind == "verdict" else rows
 
 
 def about(trial: Trial) -> Row:

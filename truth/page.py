@@ -60,7 +60,9 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "runs": len({row.trial for row in rows.effects}),
         "pairs": len(rows.peers),
         "captures": len({row.trial for row in rows.tails}),
-        "commits": ", ".join(dict.fromkeys(f"`{row.commit}`" for row in done.values())),
+        "judged_anew": len({row.trial for row in rows.effects if row.judged_anew}),
+        "judges": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
+        "commits": _listed(row.commit for row in done.values()),
         "cores": every[0].cores,
         "busy": busy(done.values()).counted,
         "load": f"{median(row.load for row in done.values()):.1f}",
@@ -72,6 +74,10 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "spells_seen": f"{sizes.budget_seconds * NS_PER_SECOND / SPELL_EVERY_NS:.0f}",
         "long_run": "; ".join(f"{case.place} {case.covered_in_the_long_run}" for case in spells),
     }
+
+
+def _listed(commits: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(f"`{each}`" for each in commits))
 
 
 def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:

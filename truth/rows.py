@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from costof.files import write_whole
 from costof.model import Finite, Model
 from truth.design import Trial
 
@@ -30,6 +31,11 @@ class Row(Model):
     commit: str
     load: Finite
     cores: int
+
+    @property
+    def about(self) -> Row:
+        """What every table has of it."""
+        return Row(**self.model_dump(include=set(Row.model_fields)))
 
     @property
     def trial_kind(self) -> str:
@@ -62,6 +68,7 @@ class EffectRow(Row):
     seconds: Finite
     seconds_to_verdict: Finite | None = Field(default=None, description="By the analysis of today; verdict trials.")
     seconds_earlier: Finite | None = Field(default=None, description="By the analysis of commit 44d93af.")
+    judged_anew: str = Field(default="", description="Commit whose analysis judged the run later than `commit`'s.")
 
     @property
     def holds(self) -> bool:
@@ -118,12 +125,25 @@ class Rows:
             file.write("".join(row.model_dump_json() + "\n" for row in rows))
         self._found += rows
 
+    def replace(self, rows: Sequence[EffectRow]) -> None:
+        """In place of all other rows of their trial."""
+        trials = {row.trial for row in rows}
+        self._found = [row for row in self._found if row.trial not in trials] + list(rows)
+        write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._found))
+
     def has(self, trial: Trial) -> bool:
         return any(row.trial == trial.name for row in self._found)
 
     @property
     def effects(self) -> list[EffectRow]:
         return [row for row in self._found if isinstance(row, EffectRow)]
+
+    def by_trial(self) -> dict[str, list[EffectRow]]:
+        """Effects, those of an arm that pays first."""
+        found: dict[str, list[EffectRow]] = {}
+        for row in self.effects:
+            found.setdefault(row.trial, []).append(row)
+        return found
 
     @property
     def peers(self) -> list[PeerRow]:

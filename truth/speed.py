@@ -15,21 +15,28 @@ from pathlib import Path
 from costof.ledger.ledger import Ledger, LookRecord, SliceRecord
 from costof.report import analyse
 from costof.statistics.estimate import Verdict
-from truth.runs import QUERY, Finished, mean_ms, slices_of
+from truth.judged import QUERY, Judged, mean_ms, slices_of
+from truth.rows import EffectRow
 
 ROOT = Path(__file__).parents[1]
 #: The last commit before the estimator was made anew.
 EARLIER = "44d93af"
 
 
-def today(done: Finished) -> dict[str, float | None]:
+def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
+    """The rows of a run, with the times to their verdicts."""
+    times = {"seconds_to_verdict": today(done), "seconds_earlier": earlier(done)}
+    return [row.model_copy(update={name: by_arm.get(row.arm) for name, by_arm in times.items()}) for row in rows]
+
+
+def today(done: Judged) -> dict[str, float | None]:
     """By arm; None where the run ended without the verdict. A verdict counts from when it stands to the run's end."""
     told = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(told))
     return {arm.name: _since_when(done, every, [arm.name in each for each in told]) for arm in done.plan.protected}
 
 
-def earlier(done: Finished) -> dict[str, float | None]:
+def earlier(done: Judged) -> dict[str, float | None]:
     """The same by the analysis of `EARLIER`, which runs in a process of its own."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
@@ -76,9 +83,9 @@ def _costing(ledger: Ledger) -> set[str]:
     return {each.arm for each in analyse(ledger).effects if each.metric == QUERY and each.verdict is Verdict.COSTS}
 
 
-def _since_when(done: Finished, rounds: Sequence[int], stands: Sequence[bool]) -> float | None:
+def _since_when(done: Judged, rounds: Sequence[int], stands: Sequence[bool]) -> float | None:
     """Seconds of the run after which something stood, by whether it did after each of these rounds."""
     if not stands[-1]:
         return None
     last_without = max((place for place, each in enumerate(stands) if not each), default=-1)
-    return done.clock.seconds[rounds[last_without + 1]]
+    return done.seconds[rounds[last_without + 1]]

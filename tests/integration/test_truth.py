@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from truth import relay
 from truth.campaign import about
 from truth.design import NOTHING, SERVICES, Trial
+from truth.judged import Judged, rows_of
 from truth.relay import FREE, NS_PER_MS, All, RelayCost
-from truth.runs import Clock, finished, planned, rows_of
+from truth.runs import Unwatched, measured, planned
 
 pytestmark = pytest.mark.servers
 
@@ -21,24 +24,24 @@ def built() -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str) -> None:
+def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str, tmp_path: Path) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
-    with finished(planned(trial, rounds=3), service, cost) as done:
-        paying, twin = rows_of(done, about(trial), ADDED_MS)
-        assert (done.result.partial, done.result.errors) == (None, [])
-        assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
+    done = Judged(measured(planned(trial, rounds=3), service, cost, tmp_path / "run"))
+    paying, twin = rows_of(done, about(trial), ADDED_MS)
+    assert (done.result.partial, done.result.errors) == (None, [])
+    assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
     assert (paying.rounds, paying.discarded, twin.truth) == (3, 0, 0.0)
     assert paying.truth >= ADDED_MS
     assert paying.truth_ratio > 1
     assert paying.control + paying.estimate >= ADDED_MS
 
 
-def test_a_run_that_a_ctrl_c_has_ended_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_a_ctrl_c_has_ended_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Clock, "round", pressed)
+    monkeypatch.setattr(Unwatched, "round", pressed)
     trial = Trial("effect", "mariadb", NOTHING, False, 0)
-    with pytest.raises(KeyboardInterrupt), finished(planned(trial, rounds=9), "mariadb", FREE):
-        pytest.fail("a part of it was taken for the whole")
+    with pytest.raises(KeyboardInterrupt):
+        measured(planned(trial, rounds=9), "mariadb", FREE, tmp_path / "run")

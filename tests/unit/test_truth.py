@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from costof.ledger.ledger import Ledger
 from costof.statistics.estimate import Verdict
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, Truth, fake_run
+from tests.noise import Chance
 from truth import page
-from truth.campaign import about
+from truth.campaign import about, judge_again
 from truth.design import COSTS, DISTURBED, FULL, NOTHING, QUICK, SERVICES, SLOW_TAIL, TENTH, Cost, Trial, trials
 from truth.figures import COVERAGE, Proportion, cases, errors, least_found, speed, tail_errors
+from truth.ledgers import Ledgers
 from truth.rows import ROWS, EffectRow, PeerRow, Rows, TailRow
+from truth.runs import planned
 
 CONTROL_MS = 0.1
+ADDED_MS = 0.2
 
 
 def effect(
@@ -104,6 +113,43 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert (again.has(done), again.has(cut)) == (True, False)
     again.add([effect(cut)])
     assert Rows(tmp_path).has(cut)
+
+
+class Paying(Truth):
+    """An arm pays `ADDED_MS`, as the relay says."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        found = super().slice(plan, workload, arm, chance)
+        return replace(found, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
+
+
+def test_a_run_whose_ledger_is_kept_is_judged_anew(tmp_path: Path) -> None:
+    kept, lost = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
+    plan = planned(kept, rounds=8)
+    (arm,) = plan.protected
+    ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
+    ledgers.keep(kept.name, fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS})))
+    before = [effect(kept), effect(kept, "twin"), effect(lost)]
+    rows.add(before)
+    assert judge_again(rows, ledgers) == 0
+    again = Rows(tmp_path).by_trial()
+    paying, twin = again[kept.name]
+    assert (again[lost.name], [lost.name, kept.name]) == (before[2:], [*again])
+    assert (paying.about, paying.long_run, twin.arm) == (before[0].about, before[0].long_run, "twin")
+    assert (paying.truth, paying.verdict, paying.rounds) == (pytest.approx(ADDED_MS), Verdict.COSTS.value, 8)
+    assert paying.low <= ADDED_MS <= paying.high
+    assert paying.judged_anew
+
+
+def test_a_ledger_that_cannot_be_read_leaves_its_rows(tmp_path: Path) -> None:
+    trial = Trial("effect", "mariadb", NOTHING, False, 0)
+    ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
+    (tmp_path / "run").mkdir()
+    ledgers.keep(trial.name, Ledger(tmp_path / "run"))
+    before = [effect(trial)]
+    rows.add(before)
+    assert judge_again(rows, ledgers) == 1
+    assert Rows(tmp_path).effects == before
 
 
 def test_coverage_and_verdicts_are_counted_by_truth_without_twins() -> None:

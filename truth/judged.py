@@ -1,0 +1,126 @@
+"""Runs whose truth is known, as the analysis of today judges them: from a ledger to its rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from costof.analysis.models import Effect
+from costof.errors import CostofError, Problem
+from costof.ledger.ledger import Ledger, SliceRecord
+from costof.report import analyse
+from costof.report.result import Result
+from costof.study.plan import Plan
+from truth.relay import NS_PER_MS
+from truth.rows import EffectRow, Row
+
+QUERY, ADDED = "wire.query", "server.added"
+NS_PER_SECOND = 1e9
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A whole run."""
+
+    ledger: Ledger
+
+    @cached_property
+    def plan(self) -> Plan:
+        return self.ledger.plan()
+
+    @cached_property
+    def result(self) -> Result:
+        return analyse(self.ledger)
+
+    @cached_property
+    def seconds(self) -> list[float]:
+        """From the start of the first round's first slice to the end of each round's last."""
+        measured = [each for each in self.ledger.records() if isinstance(each, SliceRecord) and not each.warm_up]
+        began = measured[0].answer.started_unix_ns
+        ends = {each.round: each.answer.started_unix_ns + each.answer.elapsed_ns for each in measured}
+        return [(end - began) / NS_PER_SECOND for end in ends.values()]
+
+    def effect(self, metric: str, arm: str) -> Effect:
+        """Raises `NOTHING_MEASURED`."""
+        for each in self.result.effects:
+            if (each.metric, each.arm) == (metric, arm):
+                return each
+        raise CostofError(Problem.NOTHING_MEASURED, detail=f"there is no {metric} of {arm}")
+
+
+def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
+    """One for each arm that pays, and one for the control's twin."""
+    paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
+    return [*paying, _twin(done, about)]
+
+
+def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
+    found = done.effect(QUERY, arm)
+    told = done.result.sections.intermittent
+    assert found.ratio is not None, "every query takes its time"
+    return EffectRow(
+        **_common(done, about, found.rounds),
+        arm=arm,
+        truth=done.effect(ADDED, arm).difference.value,
+        truth_ratio=_truth_ratio(done, arm),
+        long_run=long_run_ms,
+        control=found.control_value,
+        estimate=found.difference.value,
+        low=found.difference.low,
+        high=found.difference.high,
+        ratio_low=found.ratio.low,
+        ratio_high=found.ratio.high,
+        usual=found.usual.value,
+        verdict=found.verdict.value,
+        intermittent=bool(told) and any(each.arm == arm for each in told.found),
+    )
+
+
+def _truth_ratio(done: Judged, arm: str) -> float:
+    """Of an arm's rounds: what they took over what they would have taken without the added, as a geometric mean."""
+    logs = []
+    for record in slices_of(done.ledger, arm):
+        taken = mean_ms(done.plan, record)
+        logs.append(math.log(taken / (taken - record.server_figures["added"])))
+    return math.exp(fmean(logs))
+
+
+def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
+    """Of queries, without the warm-up and those that a busy machine let nothing succeed in."""
+    slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
+    return [each for each in slices if (each.workload, each.answer.arm) == ("query", arm) and each.answer.operations]
+
+
+def mean_ms(plan: Plan, record: SliceRecord) -> float:
+    """Of a slice's queries."""
+    phase = record.answer.phases[plan.study.metrics[QUERY].phase]
+    return phase.sum_ns / phase.count / NS_PER_MS
+
+
+def _twin(done: Judged, about: Row) -> EffectRow:
+    found = next(each for each in done.result.noise_floor if each.metric == QUERY)
+    control = done.effect(QUERY, done.plan.protected[0].name).control_value
+    return EffectRow(
+        **_common(done, about, found.difference.rounds),
+        arm="twin",
+        truth=0.0,
+        truth_ratio=1.0,
+        long_run=0.0,
+        control=control,
+        estimate=found.difference.value,
+        low=found.difference.low,
+        high=found.difference.high,
+        ratio_low=found.ratio.low,
+        ratio_high=found.ratio.high,
+    )
+
+
+def _common(done: Judged, about: Row, rounds: int) -> dict[str, object]:
+    return {
+        **dict(about),
+        "rounds": rounds,
+        "discarded": done.result.rounds - rounds,
+        "seconds": done.seconds[-1],
+    }
