@@ -14,13 +14,13 @@ from pathlib import Path
 from costof.ledger.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails
-from truth.design import NOTHING, SELDOM, Sizes, Trial, trials
+from truth.design import EARLIER, NOTHING, SELDOM, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
 from truth.relay import FREE, NS_PER_MS, RelayCost
 from truth.rows import AnyRow, EffectRow, Row, Rows
-from truth.runs import measured, planned
+from truth.runs import measured, planned, planned_as_earlier
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,7 +71,8 @@ def _carried_out(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Se
             case "effect":
                 return _effects(trial, planned(trial, budget), cost, told, ledgers)
             case "verdict":
-                return _effects(trial, planned(trial, 2 * budget), cost, told, ledgers)
+                plan = planned_as_earlier(trial) if trial.tool == EARLIER else planned(trial, 2 * budget)
+                return _effects(trial, plan, cost, told, ledgers)
             case "peer":
                 return [peers.measure(trial, budget, cost, told)]
             case "tail":

@@ -53,9 +53,13 @@ TENTH = Cost("all", 0.1)
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
+#: Whose queries are those of which it is asked how soon a cost is told.
+QUERIED = ("mariadb", "mongod")
 #: Whether a neighbour burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
+#: The last commit before the estimator was made anew; as a tool, its way to divide a run's time.
+EARLIER = "44d93af"
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,13 @@ class Sizes:
     effects: int
     nothing: int
     verdicts: int
+    earlier_verdicts: int
     peers: int
     tails: int
 
 
-FULL = Sizes(quick=False, budget_seconds=10, effects=10, nothing=15, verdicts=12, peers=4, tails=10)
-QUICK = Sizes(quick=True, budget_seconds=4, effects=1, nothing=1, verdicts=1, peers=1, tails=2)
+FULL = Sizes(quick=False, budget_seconds=10, effects=10, nothing=15, verdicts=12, earlier_verdicts=6, peers=4, tails=10)
+QUICK = Sizes(quick=True, budget_seconds=4, effects=1, nothing=1, verdicts=1, earlier_verdicts=1, peers=1, tails=2)
 
 
 def trials(sizes: Sizes) -> list[Trial]:
@@ -112,8 +117,9 @@ def _every(sizes: Sizes) -> Iterator[Trial]:
     for service, cost, disturbed in product(SERVICES, COSTS, DISTURBED):
         for number in range(sizes.nothing if cost == NOTHING else sizes.effects):
             yield Trial("effect", service, cost, disturbed, number)
-    for number in range(sizes.verdicts):
-        yield Trial("verdict", "mariadb", TENTH, False, number, arms=6)
+    for service, (tool, count) in product(QUERIED, (("costof", sizes.verdicts), (EARLIER, sizes.earlier_verdicts))):
+        for number in range(count):
+            yield Trial("verdict", service, TENTH, False, number, tool=tool, arms=6)
     for tool, cost, disturbed, number in product(PEERS, COSTS, DISTURBED, range(sizes.peers)):
         yield Trial("peer", "http", cost, disturbed, number, tool=tool)
     for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from costof.statistics.estimate import Verdict
+from truth.design import EARLIER
 from truth.rows import EffectRow, PeerRow, Row, TailRow
 
 #: What is asked.
@@ -141,31 +143,50 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds to a verdict, of those of all `arms` for which both analyses reached one; how many had none."""
+    """How soon costs are told of one service, in runs that divide their time in one way; a row for each arm that pays.
 
-    arms: int
-    today: Sequence[float]
-    earlier: Sequence[float]
-    without_today: int
-    without_earlier: int
+    Times are seconds, endless where there was no verdict.
+    """
+
+    service: str
+    tool: str
+    rows: Sequence[EffectRow]
 
     @property
-    def share(self) -> float:
-        """The median of today's over the earlier's, arm by arm."""
-        return median(new / old for new, old in zip(self.today, self.earlier, strict=True))
+    def way(self) -> str:
+        """Whose way it is."""
+        return EARLIER if self.tool == EARLIER else "today"
+
+    @property
+    def query_ms(self) -> float:
+        return median(row.control for row in self.rows)
+
+    @property
+    def round_seconds(self) -> float:
+        return median(row.seconds / (row.rounds + row.discarded) for row in self.rows)
+
+    @property
+    def today(self) -> list[float]:
+        """By today's analysis."""
+        return [_or_endless(row.seconds_to_verdict) for row in self.rows]
+
+    @property
+    def earlier(self) -> list[float]:
+        """By that of `EARLIER`."""
+        return [_or_endless(row.seconds_earlier) for row in self.rows]
 
 
-def speed(effects: Iterable[EffectRow]) -> Speed:
-    rows = [row for row in effects if row.trial_kind == "verdict" and not row.is_twin]
-    both = [(row.seconds_to_verdict, row.seconds_earlier) for row in rows]
-    pairs = [(new, old) for new, old in both if new is not None and old is not None]
-    return Speed(
-        len(rows),
-        [new for new, _ in pairs],
-        [old for _, old in pairs],
-        sum(new is None for new, _ in both),
-        sum(old is None for _, old in both),
-    )
+def _or_endless(seconds: float | None) -> float:
+    return math.inf if seconds is None else seconds
+
+
+def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
+    """By service; today's way to divide the time first."""
+    groups: dict[tuple[str, str], list[EffectRow]] = {}
+    for row in effects:
+        if row.trial_kind == "verdict" and not row.is_twin:
+            groups.setdefault((row.service, row.tool), []).append(row)
+    return [Speed(*key, groups[key]) for key in sorted(groups, key=lambda key: (key[0], key[1] == EARLIER))]
 
 
 def least_found(of_truths: Iterable[Case], disturbed: bool) -> float | None:

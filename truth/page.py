@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 import jinja2
 
-from truth.design import DOUBLED, NOTHING, PEERS, SLOW_TAIL, SPELL_EVERY_NS, Sizes, trials
+from costof.statistics.intervals import FEWEST_ROUNDS
+from truth.design import DOUBLED, EARLIER, NOTHING, PEERS, QUERIED, SLOW_TAIL, SPELL_EVERY_NS, Sizes, trials
 from truth.figures import (
     COVERAGE,
     FOUND,
@@ -19,16 +21,16 @@ from truth.figures import (
     TOLERANCE,
     Case,
     Proportion,
+    Speed,
     busy,
     cases,
     errors,
     least_found,
-    speed,
+    speeds,
     tail_errors,
 )
 from truth.pictures import draw
 from truth.rows import EffectRow, PeerRow, Row, Rows
-from truth.speed import EARLIER
 
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
 PAGE, FOLDER = "truth.md", "truth"
@@ -41,12 +43,10 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
     if rows.effects and rows.peers and rows.tails:
-        draw(rows.effects, speed(rows.effects), folder / FOLDER)
+        draw(rows.effects, speeds(rows.effects), folder / FOLDER)
         template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
         of_truths = cases(rows.effects)
-        (folder / PAGE).write_text(
-            template.render(_about(rows, of_truths, sizes), **_tables(rows, of_truths), **_speed(rows))
-        )
+        (folder / PAGE).write_text(template.render(_about(rows, of_truths, sizes), **_tables(rows, of_truths)))
 
 
 def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, object]:
@@ -66,6 +66,8 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "cores": every[0].cores,
         "busy": busy(done.values()).counted,
         "load": f"{median(row.load for row in done.values()):.1f}",
+        "earlier": EARLIER,
+        "fewest_rounds": FEWEST_ROUNDS,
         "seconds": sizes.budget_seconds,
         "tolerance": f"{TOLERANCE:.0%}",
         "found_share": f"{FOUND:.0%}",
@@ -91,6 +93,7 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
             ["true cost", "", '"costs"', '"costs", or called intermittent', "none above the margin"],
             [[*_case(each), *map(str, (each.said_to_cost, each.noticed, each.said_to_be_none))] for each in of_truths],
         ),
+        "speeds": _speeds(speeds(rows.effects)),
         "tails": _table(["queries", "", "between packets", "the engine's, median", "farthest"], _tails(rows)),
         "peers": _table(["true cost", "", *PEERS, "`costof`", "its interval missed it"], _peers(rows)),
     }
@@ -101,15 +104,23 @@ def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
         yield from _goals_of_runs([case for case in of_truths if case.disturbed is disturbed])
         twins = Proportion.among(row.holds for row in rows.effects if row.is_twin and row.disturbed is disturbed)
         yield ["the same of twins, whose truth is 0", *_told("93 to 97 %", twins, *COVERAGE)]
-    found = speed(rows.effects)
-    if found.today:
-        told = f"{found.share:.2f} of them, median of {len(found.today)} arms"
-        reached = "yes" if found.share <= MOST_OF_EARLIER else "no"
-        yield [f"seconds to a verdict on a true 10 %, against `{EARLIER}`", "half at most", told, reached]
+    yield from _goals_of_speed(speeds(rows.effects))
     off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
     told = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
     reached = "yes" if max(map(abs, off)) <= TAIL_TOLERANCE else "no"
     yield ["p99 against packets, where one query in ten is slow", "within 2 %", told, reached]
+
+
+def _goals_of_speed(found: Sequence[Speed]) -> Iterator[list[str]]:
+    """Of each service of which both ways are measured, as wholes."""
+    by_way = {(each.service, each.tool): each for each in found}
+    for service in QUERIED:
+        today, earlier = by_way.get((service, "costof")), by_way.get((service, EARLIER))
+        if today and earlier:
+            figure = f"seconds to a verdict on a true 10 % of {today.query_ms:.3f} ms, against all of `{EARLIER}`"
+            new, old = median(today.today), median(earlier.earlier)
+            reached = "yes" if math.isfinite(new) and new <= MOST_OF_EARLIER * old else "no"
+            yield [figure, "half at most", f"{_seconds(new)} against {_seconds(old)}", reached]
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
@@ -134,18 +145,30 @@ def _told(asked: str, found: Proportion, low: float, high: float) -> list[str]:
     return [asked, str(found), found.reaches(low, high)]
 
 
-def _speed(rows: Rows) -> dict[str, object]:
-    found = speed(rows.effects)
-    runs = len({row.trial for row in rows.effects if row.trial_kind == "verdict"})
-    return {
-        "earlier": EARLIER,
-        "speed_runs": f"{runs} run{'s' if runs > 1 else ''}",
-        "arms": found.arms,
-        "without_today": found.without_today,
-        "without_earlier": found.without_earlier,
-        "median_today": f"{median(found.today):.1f}" if found.today else "",
-        "median_earlier": f"{median(found.earlier):.1f}" if found.earlier else "",
-    }
+def _speeds(found: Sequence[Speed]) -> str:
+    """A table; '' of nothing."""
+    head = ["server", "a query takes", "time is divided", "a round takes", "today's analysis", f"that of `{EARLIER}`"]
+    lines = [
+        [
+            each.service,
+            f"{each.query_ms:.3f} ms",
+            f"as {each.way}",
+            f"{each.round_seconds:.2f} s",
+            _median_of(each.today),
+            _median_of(each.earlier),
+        ]
+        for each in found
+    ]
+    return _table(head, lines) if lines else ""
+
+
+def _median_of(times: Sequence[float]) -> str:
+    """With how many of them have an end."""
+    return f"{_seconds(median(times))} ({sum(map(math.isfinite, times))} of {len(times)} arms)"
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.1f} s" if math.isfinite(time) else "none"
 
 
 def _tails(rows: Rows) -> Iterator[list[str]]:

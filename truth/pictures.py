@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from truth.design import SERVICES
+from truth.design import EARLIER, SERVICES
 from truth.figures import COVERAGE, PLACES, Case, Proportion, Speed, cases
 from truth.rows import EffectRow
 
@@ -19,13 +20,13 @@ mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "truth", "font.size
 mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
 
 
-def draw(effects: Sequence[EffectRow], found: Speed, folder: Path) -> None:
+def draw(effects: Sequence[EffectRow], found: Sequence[Speed], folder: Path) -> None:
     """All pictures, into a folder that is there."""
     of_truths = cases(effects)
     _save(_coverage(of_truths), folder / "coverage.svg")
     _save(_power(effects), folder / "power.svg")
     _save(_errors(of_truths), folder / "errors.svg")
-    if found.today:
+    if found:
         _save(_seconds(found), folder / "seconds.svg")
 
 
@@ -86,18 +87,24 @@ def _power(effects: Sequence[EffectRow]) -> Figure:
     return figure
 
 
-def _seconds(found: Speed) -> Figure:
-    figure = Figure(figsize=(4.0, 3.6))
+def _seconds(found: Sequence[Speed]) -> Figure:
+    """Of the arms that have a verdict."""
+    figure = Figure(figsize=(6.0, 0.6 + 0.6 * len(found)))
     axes = figure.subplots()
-    most = max(*found.today, *found.earlier)
-    axes.plot([0, most], [0, most], color="#888888", linewidth=0.8)
-    axes.plot([0, most], [0, most / 2], color="#888888", linewidth=0.8, linestyle=":")
-    axes.plot(found.earlier, found.today, "o", markersize=4, color=COLOURS[False])
-    axes.annotate("as soon", (most, most), ha="right", va="top")
-    axes.annotate("twice as soon", (most, most / 2), ha="right", va="top")
-    axes.set_xlabel("seconds to the verdict, earlier analysis")
-    axes.set_ylabel("seconds to the verdict, today's")
+    axes.set_yticks(range(len(found)), [f"{each.service}, time divided as {each.way}" for each in found])
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    _marks(axes, [each.today for each in found], -0.15, COLOURS[False], "today's analysis")
+    _marks(axes, [each.earlier for each in found], 0.15, COLOURS[True], f"that of {EARLIER}")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("seconds to the verdict")
+    _legend(axes)
     return figure
+
+
+def _marks(axes: Axes, times: Sequence[Sequence[float]], offset: float, colour: str, label: str) -> None:
+    """Rows of times, those that have an end."""
+    marks = [(time, place + offset) for place, row in enumerate(times) for time in row if math.isfinite(time)]
+    axes.plot([time for time, _ in marks], [height for _, height in marks], "|", color=colour, label=label)
 
 
 def _dots(axes: Axes, found: Sequence[Proportion], heights: Sequence[float], colour: str, label: str) -> None:

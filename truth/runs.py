@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from costof.errors import CostofError, Problem
@@ -34,13 +35,24 @@ class Unwatched:
 def planned(trial: Trial, budget_seconds: int | None = None, rounds: int | None = None) -> Plan:
     """It measures for so long, or exactly so many rounds."""
     study = load_study(STUDY)
-    levels = ",".join(list(study.factors["cost"].levels)[: trial.arms + 1])
     budget = f"{budget_seconds}s" if budget_seconds else None
     exactly = str(rounds) if rounds else None
-    plan = resolve(study, Options(settings=[f"cost={levels}"], budget=budget, rounds=exactly, seed=trial.seed))
+    plan = resolve(study, replace(_options(trial, study), budget=budget, rounds=exactly))
     if trial.service != "http":
         return plan
     return plan.model_copy(update={"study": _of_requests(study), "records": 0})
+
+
+def planned_as_earlier(trial: Trial) -> Plan:
+    """It measures as `EARLIER` did: slices are not shortened, and the run does not end once its verdicts stand."""
+    study = load_study(STUDY)
+    plan = resolve(study, replace(_options(trial, study), profile="earlier"))
+    return plan.model_copy(update={"precision": None, "ends_when_resolved": False})
+
+
+def _options(trial: Trial, study: Study) -> Options:
+    levels = ",".join(list(study.factors["cost"].levels)[: trial.arms + 1])
+    return Options(settings=[f"cost={levels}"], seed=trial.seed)
 
 
 def _of_requests(study: Study) -> Study:

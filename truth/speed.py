@@ -15,12 +15,11 @@ from pathlib import Path
 from costof.ledger.ledger import Ledger, LookRecord, SliceRecord
 from costof.report import analyse
 from costof.statistics.estimate import Verdict
+from truth.design import EARLIER
 from truth.judged import QUERY, Judged, mean_ms, slices_of
 from truth.rows import EffectRow
 
 ROOT = Path(__file__).parents[1]
-#: The last commit before the estimator was made anew.
-EARLIER = "44d93af"
 
 
 def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:

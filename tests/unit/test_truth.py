@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -17,8 +18,21 @@ from tests.fake_run import Slice, Truth, fake_run
 from tests.noise import Chance
 from truth import page
 from truth.campaign import about, judge_again
-from truth.design import COSTS, DISTURBED, FULL, NOTHING, QUICK, SERVICES, SLOW_TAIL, TENTH, Cost, Trial, trials
-from truth.figures import COVERAGE, Proportion, cases, errors, least_found, speed, tail_errors
+from truth.design import (
+    COSTS,
+    DISTURBED,
+    EARLIER,
+    FULL,
+    NOTHING,
+    QUICK,
+    SERVICES,
+    SLOW_TAIL,
+    TENTH,
+    Cost,
+    Trial,
+    trials,
+)
+from truth.figures import COVERAGE, Proportion, cases, errors, least_found, speeds, tail_errors
 from truth.ledgers import Ledgers
 from truth.rows import ROWS, EffectRow, PeerRow, Rows, TailRow
 from truth.runs import planned
@@ -28,7 +42,7 @@ ADDED_MS = 0.2
 
 
 def effect(
-    trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: float
+    trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: float | None
 ) -> EffectRow:
     """Of a run whose estimate is off by `error`, with an interval of 1 % of the control to both sides."""
     truth = 0.0 if arm == "twin" else trial.cost.share * CONTROL_MS
@@ -178,11 +192,30 @@ def test_the_least_cost_that_is_found_is_one_above_which_all_are() -> None:
     assert least_found(cases(rows[:2]), disturbed=False) is None
 
 
-def test_analyses_are_compared_where_both_have_a_verdict() -> None:
-    trial = Trial("verdict", "mariadb", TENTH, False, 0, arms=3)
-    times = [{"seconds_to_verdict": 1.0, "seconds_earlier": 4.0}, {"seconds_earlier": 2.0}, {"seconds_to_verdict": 3.0}]
-    found = speed([effect(trial, str(arm), **each) for arm, each in enumerate(times)])
-    assert (found.arms, found.without_today, found.without_earlier, found.share) == (3, 1, 1, 0.25)
+def test_seconds_to_a_verdict_are_told_by_service_and_way_and_have_no_end_without_one() -> None:
+    ways = {tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")}
+    rows = [effect(trial, arm) for trial in ways.values() for arm in ("1", "twin")]
+    rows.append(effect(ways["costof"], "2", seconds_to_verdict=1.0, seconds_earlier=4.0))
+    today, earlier = speeds(rows)
+    assert (today.way, today.today, today.earlier) == ("today", [math.inf, 1.0], [math.inf, 4.0])
+    assert (earlier.way, earlier.earlier) == (EARLIER, [math.inf])
+    assert (today.query_ms, today.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
+
+
+@pytest.mark.parametrize(
+    ("today", "earlier", "reached"),
+    [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
+)
+def test_a_verdict_is_asked_for_in_half_the_time_of_the_earlier_version_as_a_whole(
+    tmp_path: Path, today: float | None, earlier: float | None, reached: str
+) -> None:
+    rows = campaign(tmp_path)
+    times = {"costof": {"seconds_to_verdict": today}, EARLIER: {"seconds_earlier": earlier}}
+    for tool, each in times.items():
+        rows.add([effect(Trial("verdict", "mongod", TENTH, False, 0, tool=tool, arms=6), **each)])
+    page.write(rows, tmp_path, QUICK)
+    (line,) = [line for line in (tmp_path / page.PAGE).read_text().splitlines() if line.startswith("| seconds to")]
+    assert line.endswith(f"| {reached} |")
 
 
 def test_a_percentile_is_compared_with_the_packets_of_its_own_slice() -> None:
@@ -190,16 +223,25 @@ def test_a_percentile_is_compared_with_the_packets_of_its_own_slice() -> None:
     assert tail_errors([tail(trial, 101.0), tail(trial, 97.0)], 99.0, SLOW_TAIL.share) == pytest.approx([0.01, -0.03])
 
 
-def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
-    rows = Rows(tmp_path / "rows")
+def campaign(folder: Path) -> Rows:
+    """A quick one, but for its verdicts."""
+    rows = Rows(folder / "rows")
     for trial in trials(QUICK):
-        if trial.kind == "peer":
-            rows.add([peer(trial, 0.0)])
-        elif trial.kind == "tail":
-            rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
-        else:
-            times = {"seconds_to_verdict": 1.0, "seconds_earlier": 2.0} if trial.kind == "verdict" else {}
-            rows.add([effect(trial, **times), effect(trial, "twin")])
+        match trial.kind:
+            case "peer":
+                rows.add([peer(trial, 0.0)])
+            case "tail":
+                rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
+            case "effect":
+                rows.add([effect(trial), effect(trial, "twin")])
+    return rows
+
+
+def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
+    rows = campaign(tmp_path)
+    for trial in trials(QUICK):
+        if trial.kind == "verdict":
+            rows.add([effect(trial, seconds_to_verdict=1.0, seconds_earlier=2.0), effect(trial, "twin")])
     page.write(rows, tmp_path, QUICK)
     text = (tmp_path / page.PAGE).read_text()
     assert all((tmp_path / link).is_file() for link in page_links(text))
