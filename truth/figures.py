@@ -67,6 +67,8 @@ class Proportion:
         return f"{self.count} of {self.of}"
 
     def __str__(self) -> str:
+        if not self.of:
+            return ""
         low, high = self.interval
         return f"{self.value:.1%} [{low:.1%}, {high:.1%}] of {self.of}"
 
@@ -120,6 +122,14 @@ class Case:
     def noticed(self) -> Proportion:
         """Said to cost, or to come and go."""
         return Proportion.among(row.verdict == Verdict.COSTS or row.intermittent for row in self.rows)
+
+    @property
+    def noticed_at_all(self) -> Proportion:
+        """Said to cost, to come and go, or to have another tail than the control."""
+        asked = [row for row in self.rows if row.tail_told is not None]
+        return Proportion.among(
+            row.verdict == Verdict.COSTS or row.intermittent or bool(row.tail_told) for row in asked
+        )
 
     @property
     def half_width(self) -> float:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
+from costof.analysis.index import Index
 from costof.analysis.models import Effect
 from costof.errors import CostofError, Problem
 from costof.ledger.ledger import Ledger, SliceRecord
 from costof.report import analyse
 from costof.report.result import Result
+from costof.sections.tails import worse_than_the_mean
 from costof.study.plan import Plan
 from truth.relay import NS_PER_MS
 from truth.rows import EffectRow, Row
@@ -58,7 +60,7 @@ def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
 
 def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
     found = done.effect(QUERY, arm)
-    told = done.result.sections.intermittent
+    comes_and_goes, tails = done.result.sections.intermittent, done.result.sections.tails
     assert found.ratio is not None, "every query takes its time"
     return EffectRow(
         **_common(done, about, found.rounds),
@@ -74,7 +76,8 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         ratio_high=found.ratio.high,
         usual=found.usual.value,
         verdict=found.verdict.value,
-        intermittent=bool(told) and any(each.arm == arm for each in told.found),
+        intermittent=bool(comes_and_goes) and any(each.arm == arm for each in comes_and_goes.found),
+        tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
     )
 
 

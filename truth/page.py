@@ -35,6 +35,7 @@ from truth.rows import EffectRow, PeerRow, Row, Rows
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
 PAGE, FOLDER = "truth.md", "truth"
 NS_PER_SECOND = 1e9
+POWER = ["true cost", "", '"costs"', "or called intermittent", "or its tail told", "none above the margin"]
 
 
 def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
@@ -89,10 +90,7 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
             ["true cost", "", "intervals that hold it", "those of ratios", "half-width", "median error"],
             [_coverage(each) for each in of_truths],
         ),
-        "power": _table(
-            ["true cost", "", '"costs"', '"costs", or called intermittent', "none above the margin"],
-            [[*_case(each), *map(str, (each.said_to_cost, each.noticed, each.said_to_be_none))] for each in of_truths],
-        ),
+        "power": _table(POWER, [_power(each) for each in of_truths]),
         "speeds": _speeds(speeds(rows.effects)),
         "tails": _table(["queries", "", "between packets", "the engine's, median", "farthest"], _tails(rows)),
         "peers": _table(["true cost", "", *PEERS, "`costof`", "its interval missed it"], _peers(rows)),
@@ -197,6 +195,11 @@ def _peers(rows: Rows) -> Iterator[list[str]]:
         of_tools = [_wrong(row for row in same if row.tool == tool) for tool in PEERS]
         missed = Proportion.among(not row.holds for row in case.rows)
         yield [*_case(case), *of_tools, _wrong(case.rows), missed.counted]
+
+
+def _power(case: Case) -> list[str]:
+    found = (case.said_to_cost, case.noticed, case.noticed_at_all, case.said_to_be_none)
+    return [*_case(case), *map(str, found)]
 
 
 def _coverage(case: Case) -> list[str]:

@@ -63,6 +63,7 @@ class EffectRow(Row):
     usual: Finite | None = None
     verdict: str = ""
     intermittent: bool = False
+    tail_told: bool | None = Field(default=None, description="That it changes more than the mean; None: not asked yet.")
     rounds: int
     discarded: int
     seconds: Finite

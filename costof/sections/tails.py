@@ -90,9 +90,7 @@ class TailsSection(Section[None, Tails]):
         return Tails(found=tails, untold=untold) if tails else None
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
-        farthest = {(each.metric, each.arm): each for each in data.found}
-        worse = [each for each in farthest.values() if _is_worse_than_the_mean(index, each)]
-        return sentences("detail", [_sentence(index, each) for each in worse])
+        return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
         yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
@@ -140,8 +138,13 @@ def _measured(run: Run, metric: Metric, arm: PlannedArm, rounds: list[int], draw
     return Measured(int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES))
 
 
-def _is_worse_than_the_mean(index: Index, tail: Tail) -> bool:
-    """A tail that loses more than the mean does is a finding of its own."""
+def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
+    """Of the farthest tails, those that lose more than the mean does: each is a finding of its own."""
+    farthest = {(each.metric, each.arm): each for each in tails.found}
+    return [each for each in farthest.values() if _loses_more(index, each)]
+
+
+def _loses_more(index: Index, tail: Tail) -> bool:
     effect = index.effect(tail.metric, tail.arm)
     mean = effect.ratio if effect else None
     return tail.percentile > PERCENTILES[0] and mean is not None and tail.ratio.low > max(mean.high, 1.0)

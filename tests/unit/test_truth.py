@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,9 +42,7 @@ CONTROL_MS = 0.1
 ADDED_MS = 0.2
 
 
-def effect(
-    trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: float | None
-) -> EffectRow:
+def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: Any) -> EffectRow:
     """Of a run whose estimate is off by `error`, with an interval of 1 % of the control to both sides."""
     truth = 0.0 if arm == "twin" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
@@ -175,6 +174,17 @@ def test_coverage_and_verdicts_are_counted_by_truth_without_twins() -> None:
     assert case.ratios_covered == Proportion(1, 2)
     assert case.half_width == pytest.approx(0.01)
     assert case.error == pytest.approx(0.01)
+
+
+def test_what_the_answer_tells_is_counted_where_it_was_asked() -> None:
+    cost = COSTS[1]
+    told = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
+    asked = [{"tail_told": False, **each} for each in told[:-1]] + told[-1:]
+    (case,) = cases(
+        effect(Trial("effect", "mariadb", cost, False, number), **each) for number, each in enumerate(asked)
+    )
+    counts = (case.said_to_cost, case.noticed, case.noticed_at_all)
+    assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
 
 
 def test_errors_of_all_tools_are_shares_of_the_control() -> None:
