@@ -76,7 +76,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         ratio_high=found.ratio.high,
         usual=found.usual.value,
         verdict=found.verdict.value,
-        intermittent=bool(comes_and_goes) and any(each.arm == arm for each in comes_and_goes.found),
+        intermittent=bool(comes_and_goes) and arm in comes_and_goes.arms,
         tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
     )
 

@@ -81,6 +81,15 @@ class Run:
     def of(self, workload: str, arm: str) -> list[SliceRecord]:
         return self._counted_of.get((workload, arm), [])
 
+    def histograms(self, metric: str, arm: str) -> dict[int, list[str]]:
+        """Of the metric's phase on an arm, as slices carry them, by round."""
+        asked = self.plan.study.metrics[metric]
+        found: dict[int, list[str]] = {}
+        for piece in self.of(asked.workload, arm):
+            if (phase := piece.answer.phases.get(asked.phase)) is not None:
+                found.setdefault(piece.round, []).append(phase.histogram)
+        return found
+
     def refused(self, arm: PlannedArm) -> str | None:
         """Why the engine could not run the arm at all."""
         for record in self.ready:

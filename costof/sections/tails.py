@@ -104,7 +104,7 @@ def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
     if len(rounds) < FEWEST_ROUNDS:
         return
     drawn = resamples(len(rounds), run.plan.seed)
-    measured = {arm.name: _measured(run, metric, arm, rounds, drawn) for arm in run.plan.arms}
+    measured = {arm.name: _measured(run, name, arm, rounds, drawn) for arm in run.plan.arms}
     for arm in run.plan.protected:
         of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")
         if of_arm is not None and of_control is not None:
@@ -126,15 +126,12 @@ def _of_arm(
         yield Tail(metric=name, arm=arm, percentile=percentile, control_value=before, value=after, ratio=ratio)
 
 
-def _measured(run: Run, metric: Metric, arm: PlannedArm, rounds: list[int], drawn: np.ndarray) -> Measured | None:
+def _measured(run: Run, name: str, arm: PlannedArm, rounds: list[int], drawn: np.ndarray) -> Measured | None:
     """None where nothing of the arm was measured."""
-    of_round: dict[int, list[str]] = {number: [] for number in rounds}
-    for piece in run.of(metric.workload, arm.name):
-        if (phase := piece.answer.phases.get(metric.phase)) is not None:
-            of_round[piece.round].append(phase.histogram)
-    if not any(of_round.values()):
+    found = run.histograms(name, arm.name)
+    if not found:
         return None
-    values, counts = counted(of_round.values())
+    values, counts = counted(found.get(number, []) for number in rounds)
     return Measured(int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES))
 
 

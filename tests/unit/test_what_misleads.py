@@ -97,3 +97,16 @@ def test_a_tail_is_told_beside_a_mean_that_knows_nothing_of_it(tmp_path: Path) -
     assert [each.percentile for each in tails.untold if each.metric == QUERY] == [99.9]
     words = " ".join(sentence.text for sentence in result.answer if sentence.kind == "detail")
     assert "The p99 of 'reused query'" in words
+
+
+def test_what_few_operations_pay_is_named_with_how_many_they_are(tmp_path: Path) -> None:
+    result = result_of(tmp_path, LongTail(), rounds=30)
+    found = result.sections.intermittent  # type: ignore[attr-defined]
+    assert isinstance(found, Intermittent)
+    assert found.found == []
+    (slow,) = found.slow
+    assert (slow.metric, slow.arm) == (QUERY, "tls")
+    assert slow.share == pytest.approx(0.24, abs=0.01), "six of the 21 steps in which times are recorded"
+    assert slow.usual < 0.05
+    assert "Few operations pay for TLS" in cautions(result)
+    assert "What few operations pay" in render_markdown(result)
