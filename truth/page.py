@@ -110,15 +110,18 @@ def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
 
 
 def _goals_of_speed(found: Sequence[Speed]) -> Iterator[list[str]]:
-    """Of each service of which both ways are measured, as wholes."""
+    """Of each service: today's `costof` and that of `EARLIER` as wholes."""
     by_way = {(each.service, each.tool): each for each in found}
     for service in QUERIED:
         today, earlier = by_way.get((service, "costof")), by_way.get((service, EARLIER))
-        if today and earlier:
-            figure = f"seconds to a verdict on a true 10 % of {today.query_ms:.3f} ms, against all of `{EARLIER}`"
-            new, old = median(today.today), median(earlier.earlier)
-            reached = "yes" if math.isfinite(new) and new <= MOST_OF_EARLIER * old else "no"
-            yield [figure, "half at most", f"{_seconds(new)} against {_seconds(old)}", reached]
+        figure = f"seconds to a verdict on a true 10 % of a query of {service}, against all of `{EARLIER}`"
+        if today is None or earlier is None:
+            yield [figure, "half at most", "not measured yet", ""]
+            continue
+        new, old = median(today.today), median(earlier.earlier)
+        reached = "yes" if math.isfinite(new) and new <= MOST_OF_EARLIER * old else "no"
+        told = f"{_seconds(new)} against {_seconds(old)}, of {today.query_ms:.3f} ms"
+        yield [figure, "half at most", told, reached]
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
