@@ -39,7 +39,7 @@ def known_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def reading(master_keys: dict[str, str], must_be_encrypted: Iterable[str] = ()) -> encrypted.Connection:
     connection = encrypted.Connection(
-        master_keys=master_keys, must_be_encrypted=must_be_encrypted, user="u", defer_connect=True
+        master_keys=master_keys, must_be_encrypted=must_be_encrypted, user="u", ssl_disabled=True, defer_connect=True
     )
     connection.connect(ScriptedMysql(script).client)
     return connection
@@ -58,7 +58,7 @@ def connection() -> Iterator[encrypted.Connection]:
 
 @pytest.fixture
 def plain() -> Iterator[Any]:
-    with pymysql.Connection(user="u", defer_connect=True) as opened:
+    with pymysql.Connection(user="u", ssl_disabled=True, defer_connect=True) as opened:
         opened.connect(ScriptedMysql(script).client)
         yield opened
 
@@ -119,7 +119,7 @@ def test_keys_are_bytes_too() -> None:
 
 def test_a_client_says_that_it_decrypts() -> None:
     server = ScriptedMysql(script)
-    connection = encrypted.Connection(master_keys={}, user="u", defer_connect=True)
+    connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)
     connection.connect(server.client)
     connection.close()
     assert b"\x10costof_encrypted\x011\x0ccostof_nonce\x40" + VECTORS["nonce"].encode() in server.said_hello
@@ -128,7 +128,7 @@ def test_a_client_says_that_it_decrypts() -> None:
 def test_each_connection_has_a_nonce_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     said = []
-    connection = encrypted.Connection(master_keys={}, user="u", defer_connect=True)
+    connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)
     for _ in range(2):
         server = ScriptedMysql(script)
         connection.connect(server.client)
@@ -154,7 +154,7 @@ def test_rows_that_nobody_fetched_leave_a_gap_alone() -> None:
     definitions, rows = packets(case["definitions"]), packets(case["rows"])
     answers = {"first": rows[:4], "second": rows[4:], "again": rows[1:2]}
     server = ScriptedMysql(lambda said: ResultSet(definitions, answers[said]) if said in answers else None)
-    connection = encrypted.Connection(master_keys=MASTER_KEYS, user="u", defer_connect=True)
+    connection = encrypted.Connection(master_keys=MASTER_KEYS, user="u", ssl_disabled=True, defer_connect=True)
     connection.connect(server.client)
     cursor = connection.cursor(SSCursor)
     cursor.execute("first")
@@ -202,7 +202,7 @@ def test_a_demand_is_met_by_ciphertext_that_can_be_read() -> None:
         assert everything(connection.cursor(), "sent aes-128-gcm, text")
     opaque = ResultSet([opaque_definition()], [b"\x03\x01\xff\x00"])
     connection = encrypted.Connection(
-        master_keys={}, must_be_encrypted=["tpcc.customer.text"], user="u", defer_connect=True
+        master_keys={}, must_be_encrypted=["tpcc.customer.text"], user="u", ssl_disabled=True, defer_connect=True
     )
     connection.connect(ScriptedMysql(lambda said: opaque if said == "q" else None).client)
     with pytest.raises(encrypted.EncryptionError, match=r"^column tpcc\.customer\.text: it must be encrypted"):
@@ -224,7 +224,7 @@ def test_what_nobody_here_can_decrypt_is_bytes() -> None:
     """PyMySQL takes a BLOB as it is, and so do we."""
     opaque = opaque_definition()
     result = ResultSet([opaque], [b"\x03\x01\xff\x00"])
-    connection = encrypted.Connection(master_keys={}, user="u", defer_connect=True)
+    connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)
     connection.connect(ScriptedMysql(lambda statement: result if statement == "q" else None).client)
     with connection, connection.cursor() as cursor:
         cursor.execute("q")
