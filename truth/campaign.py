@@ -14,7 +14,7 @@ from pathlib import Path
 from costof.ledger.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails
-from truth.design import EARLIER, NOTHING, SELDOM, Sizes, Trial, trials
+from truth.design import EARLIER, NOTHING, QUERIED_MS, SELDOM, Cost, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
@@ -72,17 +72,21 @@ def _carried_out(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Se
                 return _effects(trial, planned(trial, budget), cost, told, ledgers)
             case "verdict":
                 plan = planned_as_earlier(trial) if trial.tool == EARLIER else planned(trial, 2 * budget)
-                return _effects(trial, plan, cost, told, ledgers)
+                taken = rows.service_ms(trial.service, trial.disturbed)
+                common = Cost("all", max(0.0, QUERIED_MS / taken - 1)).at(taken)
+                return _effects(trial, plan, trial.cost.at(QUERIED_MS), told, ledgers, common)
             case "peer":
                 return [peers.measure(trial, budget, cost, told)]
             case "tail":
                 return [*tails.measure(trial, cost, told)]
 
 
-def _effects(trial: Trial, plan: Plan, cost: RelayCost, told: Row, ledgers: Ledgers) -> list[EffectRow]:
+def _effects(
+    trial: Trial, plan: Plan, cost: RelayCost, told: Row, ledgers: Ledgers, common: RelayCost = FREE
+) -> list[EffectRow]:
     share_paying = SELDOM if trial.cost.intermittent else 1.0
     with tempfile.TemporaryDirectory() as folder:
-        ledger = measured(plan, trial.service, cost, Path(folder) / "run")
+        ledger = measured(plan, trial.service, cost, Path(folder) / "run", common)
         ledgers.keep(trial.name, ledger)
         return _judged(ledger, told, cost.added_ns * share_paying / NS_PER_MS)
 

@@ -53,8 +53,8 @@ TENTH = Cost("all", 0.1)
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: Whose queries are those of which it is asked how soon a cost is told.
-QUERIED = ("mariadb", "mongod")
+#: Whose queries are those of which it is asked how soon a cost is told, and how long each of them takes.
+QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Whether a neighbour burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
@@ -117,9 +117,9 @@ def _every(sizes: Sizes) -> Iterator[Trial]:
     for service, cost, disturbed in product(SERVICES, COSTS, DISTURBED):
         for number in range(sizes.nothing if cost == NOTHING else sizes.effects):
             yield Trial("effect", service, cost, disturbed, number)
-    for service, (tool, count) in product(QUERIED, (("costof", sizes.verdicts), (EARLIER, sizes.earlier_verdicts))):
+    for tool, count in (("costof", sizes.verdicts), (EARLIER, sizes.earlier_verdicts)):
         for number in range(count):
-            yield Trial("verdict", service, TENTH, False, number, tool=tool, arms=6)
+            yield Trial("verdict", QUERIED, TENTH, False, number, tool=tool, arms=6)
     for tool, cost, disturbed, number in product(PEERS, COSTS, DISTURBED, range(sizes.peers)):
         yield Trial("peer", "http", cost, disturbed, number, tool=tool)
     for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):

@@ -153,12 +153,11 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 @dataclass(frozen=True)
 class Speed:
-    """How soon costs are told of one service, in runs that divide their time in one way; a row for each arm that pays.
+    """How soon costs are told in runs that divide their time in one way; a row for each arm that pays.
 
     Times are seconds, endless where there was no verdict.
     """
 
-    service: str
     tool: str
     rows: Sequence[EffectRow]
 
@@ -191,12 +190,12 @@ def _or_endless(seconds: float | None) -> float:
 
 
 def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
-    """By service; today's way to divide the time first."""
-    groups: dict[tuple[str, str], list[EffectRow]] = {}
+    """Today's way to divide the time first."""
+    groups: dict[str, list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "verdict" and not row.is_twin:
-            groups.setdefault((row.service, row.tool), []).append(row)
-    return [Speed(*key, groups[key]) for key in sorted(groups, key=lambda key: (key[0], key[1] == EARLIER))]
+            groups.setdefault(row.tool, []).append(row)
+    return [Speed(tool, groups[tool]) for tool in sorted(groups, key=lambda tool: tool == EARLIER)]
 
 
 def least_found(of_truths: Iterable[Case], disturbed: bool) -> float | None:

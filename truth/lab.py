@@ -12,17 +12,21 @@ from costof.services import Judgement, Observation
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from truth.relay import FREE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
+from truth.relay import FREE, NS_PER_MS, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
 from truth.servers import Origin
 
 
 class TruthLab(ServerLab):
-    """`cost` is what the plan's protected arms pay. What a slice has paid is the figure `server.added` of it, in ms."""
+    """`cost` is what the plan's protected arms pay, and `common` what all the others do, which the protected pay too.
 
-    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
+    What a slice has paid beyond `common` is the figure `server.added` of it, in ms.
+    """
+
+    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost, common: RelayCost = FREE) -> None:
         super().__init__(plan, program)
-        self._seed = plan.seed
-        self._costs = {arm.name: cost if arm in plan.protected else FREE for arm in plan.arms}
+        self._seed, self._common = plan.seed, common
+        both = cost.model_copy(update={"added_ns": cost.added_ns + common.added_ns})
+        self._costs = {arm.name: both if arm in plan.protected else common for arm in plan.arms}
 
     def _open(self, stack: ExitStack) -> None:
         super()._open(stack)
@@ -54,7 +58,7 @@ class TruthLab(ServerLab):
         return self.paid(arm)
 
     def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
-        return Judgement(figures={"added": after.since(before).mean_ms})
+        return Judgement(figures={"added": after.since(before).mean_ms - self._common.added_ns / NS_PER_MS})
 
     def cpu_seconds(self) -> dict[str, float]:
         own = {"relay": self._relay.cpu_seconds()}

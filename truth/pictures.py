@@ -91,7 +91,7 @@ def _seconds(found: Sequence[Speed]) -> Figure:
     """Of the arms that have a verdict."""
     figure = Figure(figsize=(6.0, 0.6 + 0.6 * len(found)))
     axes = figure.subplots()
-    axes.set_yticks(range(len(found)), [f"{each.service}, time divided as {each.way}" for each in found])
+    axes.set_yticks(range(len(found)), [f"time divided as {each.way}" for each in found])
     axes.set_ylim(len(found) - 0.5, -0.5)
     _marks(axes, [each.today for each in found], -0.15, COLOURS[False], "today's analysis")
     _marks(axes, [each.earlier for each in found], 0.15, COLOURS[True], f"that of {EARLIER}")

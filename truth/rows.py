@@ -156,7 +156,8 @@ class Rows:
 
     def service_ms(self, service: str, disturbed: bool) -> float:
         """What a request takes through the relay alone. Raises `StatisticsError` where that is not known."""
-        return median(row.control for row in self.effects if (row.service, row.disturbed) == (service, disturbed))
+        alike = (row for row in self.effects if row.trial_kind == "effect")
+        return median(row.control for row in alike if (row.service, row.disturbed) == (service, disturbed))
 
     def write_parquet(self, folder: Path) -> None:
         """A file for each table that has rows."""

@@ -15,7 +15,7 @@ from costof.study.schema import Study
 from truth.design import Trial
 from truth.judged import QUERY
 from truth.lab import TruthLab
-from truth.relay import RelayCost
+from truth.relay import FREE, RelayCost
 from truth.servers import Mariadb, Mongod, Origin
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
@@ -63,10 +63,10 @@ def _of_requests(study: Study) -> Study:
     return study.model_copy(update=changed)
 
 
-def measured(plan: Plan, service: str, cost: RelayCost, folder: Path) -> Ledger:
+def measured(plan: Plan, service: str, cost: RelayCost, folder: Path, common: RelayCost = FREE) -> Ledger:
     """Carry a plan out in a lab of its own. Raises what a run raises, and for one in part `NOTHING_MEASURED`."""
     ledger = Ledger.create(plan, folder)
-    run(plan, TruthLab(plan, SERVERS[service], cost), ledger, Unwatched())
+    run(plan, TruthLab(plan, SERVERS[service], cost, common), ledger, Unwatched())
     _check_end(ledger)
     return ledger
 
