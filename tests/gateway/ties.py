@@ -38,8 +38,15 @@ INSERT INTO ties.secrets VALUES ('{NAME}'), ('{OTHER}');
 CREATE TABLE ties.keyed (id INT PRIMARY KEY, tied VARCHAR(30), open VARCHAR(30), g VARCHAR(70) AS (CONCAT(tied, open)),
   FOREIGN KEY (tied) REFERENCES ties.secrets (hidden));
 INSERT INTO ties.keyed (id, tied, open) VALUES (1, '{NAME}', 'a'), (2, '{OTHER}', 'b');
-CREATE TABLE ties.bits (id INT PRIMARY KEY, p_bits BIT(64));
-INSERT INTO ties.bits VALUES (1, {SALARIES[0]})
+CREATE TABLE ties.bits (id INT PRIMARY KEY, p_bits BIT(64), p_padded BIGINT(19) ZEROFILL, p_year YEAR);
+INSERT INTO ties.bits VALUES (1, {SALARIES[0]}, {SALARIES[0]}, 0);
+CREATE TABLE ties.moments (id INT PRIMARY KEY, note INT, p_at TIMESTAMP NULL, p_day DATETIME,
+  hour INT AS (HOUR(p_at)) VIRTUAL, CHECK (p_at > '2024-03-05 12:00:00'));
+INSERT INTO ties.moments (id, note, p_at, p_day) VALUES (1, 0, '2024-03-05 14:23:00', '2024-03-05 15:00:00');
+CREATE TABLE ties.numbered (p_id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(30) UNIQUE, copy INT);
+INSERT INTO ties.numbered VALUES (1, '{NAME}', 0);
+CREATE SEQUENCE ties.numbers;
+CREATE TABLE ties.sequenced (id INT PRIMARY KEY, p_number BIGINT DEFAULT NEXTVAL(ties.numbers))
 """
 
 

@@ -79,6 +79,7 @@ def test_names_that_differ_in_case_are_two_tables(site: Site, settings: str) -> 
         "UPDATE chains SET bonus = 5",
         "UPDATE grades SET grade = 5",
         "UPDATE clocks SET note = 5",
+        "UPDATE moments SET note = 5",
     ],
 )
 def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, statement: str) -> None:
@@ -93,6 +94,7 @@ def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, stat
         "UPDATE sums SET p_salary = 5",
         "UPDATE chains SET bonus = 5, p_salary = 7",
         "UPDATE clocks SET p_until = '2100-01-01', note = 5",
+        "UPDATE moments SET p_at = '2100-01-01', note = 5",
         "INSERT INTO clocks (id, p_until) VALUES (2, '2100-01-01')",
         "INSERT INTO checks VALUES (2, 5, 5, 'x', 'xyz')",
         "REPLACE INTO checks (id, bonus) VALUES (1, 5)",
@@ -110,6 +112,17 @@ def test_what_measures_nothing_is_written(site: Site, settings: str, statement: 
         "SELECT id FROM keyed WHERE g > 'c'",
         "SELECT id FROM keyed WHERE tied = 'k'",
         "SELECT p_bits FROM bits UNION ALL SELECT EXP(1)",
+        "SELECT p_padded FROM bits UNION ALL SELECT NULL",
+        "SELECT p_year FROM bits UNION ALL SELECT 1",
+        "SELECT (SELECT p_bits FROM bits)",
+        "SELECT (SELECT p_padded FROM bits)",
+        "SELECT (SELECT p_year FROM bits)",
+        "SELECT hour FROM moments",
+        "SELECT id FROM moments WHERE hour IS NULL",
+        "SELECT id FROM moments WHERE p_at = p_day",
+        "INSERT INTO numbered (name) VALUES ('x') ON DUPLICATE KEY UPDATE copy = VALUES(p_id)",
+        "SELECT NEXTVAL(numbers)",
+        "SELECT next_not_cached_value FROM numbers",
         "SELECT p_float FROM floats UNION ALL SELECT 1e0",
         "SELECT @@warning_count",
         "SET max_join_size = 20",
@@ -122,6 +135,17 @@ def test_what_is_tied_is_as_strict_as_the_strictest(site: Site, settings: str, s
 def test_whether_a_date_is_all_zeros_is_a_comparison(site: Site) -> None:
     assert_refused(site, "strict", "SELECT id FROM clocks WHERE p_until IS NULL")
     assert ask(site, "", "SELECT id FROM clocks WHERE p_until IS NULL").error is None
+
+
+def test_a_moment_has_one_length_in_every_time_zone(site: Site, settings: str) -> None:
+    """In one it is midnight, of which a binary row leaves the time out."""
+    lengths = set()
+    for zone in (b"+00:00", b"+09:37", b"-02:00"):
+        with site.client(settings, database=b"ties") as client:
+            assert client.query(b"SET time_zone = '%s'" % zone).error is None
+            row = client.prepared(b"SELECT p_at, p_day FROM moments").rows[0]
+            lengths.add(tuple(len(value or b"") for value in row))
+    assert len(lengths) == 1
 
 
 def test_an_index_is_told_without_its_count_of_values(site: Site, settings: str) -> None:

@@ -15,7 +15,8 @@ const TIMEOUT_NS: u64 = 30_000_000_000;
 const SERVER: &str = "SELECT @@lower_case_table_names, VERSION()";
 /// By bytes: to these tables' collation names are alike that differ in case, and are those of two tables where tables are told
 /// apart by it. MySQL marks defaults that are expressions, and gives others unquoted; MariaDB quotes them.
-const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, t.table_type, c.data_type, c.collation_name, \
+const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, t.table_type, \
+    CONCAT(c.data_type, IF(c.column_type LIKE '% zerofill', ' zerofill', '')), c.collation_name, \
     c.extra, c.generation_expression, \
     IF(VERSION() LIKE '%MariaDB%' OR c.extra LIKE '%DEFAULT_GENERATED%', c.column_default, NULL) \
     FROM information_schema.columns c JOIN information_schema.tables t \

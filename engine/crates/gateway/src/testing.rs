@@ -13,7 +13,7 @@ pub fn rules(text: &str, facts: &Facts) -> Rules {
 }
 
 /// `[database.]table.column [type [extra [expression]]]`, of database `d` where none is named. The expression is the column's
-/// default where `extra` is `DEFAULT`; else what it is generated from. A hyphen in `extra` is a blank.
+/// default where `extra` is `DEFAULT`; else what it is generated from. A hyphen in `type` or `extra` is a blank.
 pub fn columns(list: &[&str], table_type: &str) -> Vec<ColumnFacts> {
     let column = |text: &&str| {
         let mut words = text.splitn(4, ' ');
@@ -24,7 +24,7 @@ pub fn columns(list: &[&str], table_type: &str) -> Vec<ColumnFacts> {
             names: names.unwrap(),
             table_type: table_type.into(),
             collation: if data_type == "varchar" { "utf8mb4_general_ci".into() } else { String::new() },
-            data_type,
+            data_type: data_type.replace('-', " "),
             extra: words.next().unwrap_or_default().replace('-', " "),
             ..ColumnFacts::default()
         };

@@ -2,6 +2,7 @@
 //! those that hold the same values or are made of them.
 
 use super::ties::{Names, Sources, Tie, Told, spread};
+use super::weighing::Weighing;
 use super::{ColumnFacts, Facts, Predicates, Rules};
 use crate::sql::{self, Class, Taint, Value};
 use encryption::Algorithm;
@@ -21,7 +22,7 @@ pub struct Catalogue {
     names_have_case: bool,
     /// Of the facts that it was made of.
     pub fingerprint: u64,
-    protections: Vec<Protection>,
+    pub(super) protections: Vec<Protection>,
     /// What an operator should know.
     pub warnings: Vec<String>,
     /// A protected column is given its values by the server, which tells the last of them.
@@ -37,6 +38,8 @@ pub struct Protection {
     pub predicates: Predicates,
     /// Whose it is, for an error to name it.
     pub name: String,
+    /// It is computed when it is read, of a moment as the session's time zone has it.
+    pub is_by_clock: bool,
 }
 
 /// A table or a view.
@@ -52,32 +55,11 @@ pub struct Table {
     pub is_view: bool,
     /// The server gives a protected column its values.
     pub hides_ids: bool,
-    /// Of a view that could not be read.
+    /// Of a view that could not be read, and of a sequence that gives a protected column its values.
     pub refused: bool,
     /// By their names in lower case: whether a protected column is in it.
     indexes: HashMap<String, bool>,
-    weighings: Vec<Weighing>,
-}
-
-/// Several columns of a row that the server looks at together when one of them is written: a CHECK's, a partitioning's, or
-/// those that a column is generated from. By an error, a NULL or a length the client learns the outcome.
-#[derive(Debug)]
-struct Weighing {
-    /// The table's columns; to write another table's row, where the change of a key cascades to it.
-    written: Vec<String>,
-    /// The protected ones of the row.
-    protected: Vec<(Names, Taint)>,
-    /// Of a column's default it is looked at where that is asked for.
-    default_of: Option<String>,
-}
-
-/// A column that a statement changes in rows that there are.
-#[derive(Debug, Clone, Copy)]
-pub struct Changed<'c> {
-    /// Its name.
-    pub column: &'c str,
-    /// It is given its default.
-    pub to_default: bool,
+    pub(super) weighings: Vec<Weighing>,
 }
 
 /// A column of a table or of a view.
@@ -89,10 +71,10 @@ pub struct Column {
     pub value: Value,
     /// `*` means it too.
     pub is_visible: bool,
-    /// The server numbers new rows by it.
+    /// The server numbers new rows by it: AUTO_INCREMENT, or a sequence.
     gives_ids: bool,
     /// The server sets it to the present time, by the session's clock, when its row is changed.
-    is_renewed: bool,
+    pub(super) is_renewed: bool,
 }
 
 impl Table {
@@ -101,23 +83,9 @@ impl Table {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
     }
 
-    /// The stored values that the server weighs what is changed against.
-    pub fn weighed_against(&self, changed: &[Changed<'_>]) -> impl Iterator<Item = Taint> {
-        let has_changes = !changed.is_empty();
-        let is_renewed = move |name: &String| has_changes && self.column(name).is_some_and(|column| column.is_renewed);
-        let is_set = |name: &String| changed.iter().any(|changed| changed.column == name);
-        let is_to_default = |name: &String| changed.iter().any(|changed| changed.column == name && changed.to_default);
-        let is_changed = move |name: &String| is_set(name) || is_renewed(name);
-        let is_looked_at = move |weighing: &&Weighing| match &weighing.default_of {
-            Some(column) => is_to_default(column),
-            None => weighing.written.iter().any(is_changed),
-        };
-        let is_new = move |[database, table, name]: &Names| {
-            (database, table) == (&self.database, &self.name) && is_changed(name) && !is_to_default(name)
-        };
-        let weighings = self.weighings.iter().filter(is_looked_at);
-        let protected = weighings.flat_map(|weighing| &weighing.protected);
-        protected.filter(move |(names, _)| !is_new(names)).map(|(_, taint)| *taint)
+    /// Whether the server gives this column a value of its own where a new row names none.
+    pub fn gives(&self, column: &str) -> bool {
+        self.column(column).is_some_and(|column| column.gives_ids)
     }
 
     fn names_of(&self, column: &Column) -> Names {
@@ -139,6 +107,7 @@ impl Catalogue {
             catalogue.add(column, rules);
         }
         catalogue.protect_what_is_tied(facts);
+        catalogue.close_sequences(facts);
         catalogue.note_indexes(facts);
         catalogue.read_views(facts, rules);
         catalogue.warnings = catalogue.doubts(facts);
@@ -172,8 +141,8 @@ impl Catalogue {
         let triggered = triggers.filter(has_protected).map(|table| {
             format!("{}.{} has protected columns and triggers, which may copy them", table.database, table.name)
         });
-        let refused = self.databases.values().flat_map(HashMap::values).filter(|table| table.refused);
-        let unread = refused.map(|view| {
+        let tables = self.databases.values().flat_map(HashMap::values);
+        let unread = tables.filter(|table| table.refused && table.is_view).map(|view| {
             format!("view {}.{} is refused: the gateway cannot follow its definition", view.database, view.name)
         });
         let mut warnings: Vec<_> = triggered.chain(unread).collect();
@@ -209,10 +178,12 @@ impl Catalogue {
             weighings: Vec::new(),
         });
         let has = |word: &str| facts.extra.to_ascii_uppercase().contains(word);
-        let (is_visible, gives_ids, is_renewed) = (!has("INVISIBLE"), has("AUTO_INCREMENT"), has("ON UPDATE"));
+        let gives_ids = has("AUTO_INCREMENT") || sequence_of(facts).is_some();
+        let (is_visible, is_renewed) = (!has("INVISIBLE"), has("ON UPDATE"));
         made.columns.push(Column { name: name.clone(), value, is_visible, gives_ids, is_renewed });
         let Some((algorithm, predicates)) = rules.rule_for(database, table, name) else { return };
-        self.protect(&facts.names, Protection { algorithm, predicates, name: facts.names.join(".") });
+        let name = facts.names.join(".");
+        self.protect(&facts.names, Protection { algorithm, predicates, name, is_by_clock: false });
     }
 
     /// One that is protected already takes over where it may stand alone.
@@ -231,7 +202,7 @@ impl Catalogue {
         self.protections.push(how);
     }
 
-    fn table_mut(&mut self, database: &str, table: &str) -> Option<&mut Table> {
+    pub(super) fn table_mut(&mut self, database: &str, table: &str) -> Option<&mut Table> {
         let (in_database, in_table) = (self.place(database, database), self.place(table, database));
         self.databases.get_mut(&in_database)?.get_mut(&in_table)
     }
@@ -261,7 +232,9 @@ impl Catalogue {
                 self.protect(&names, how);
             }
         }
-        self.note_weighings(&ties);
+        let sources = Sources::of(&ties);
+        self.note_clocks(facts, &sources);
+        self.note_weighings(&ties, &sources);
     }
 
     fn tighten(&mut self, by_rule: u32, read: Taint) {
@@ -272,45 +245,6 @@ impl Catalogue {
         };
         let protection = &mut self.protections[by_rule as usize];
         protection.predicates = protection.predicates.min(least);
-    }
-
-    fn note_weighings(&mut self, ties: &[Tie]) {
-        let sources = Sources::of(ties);
-        for tie in ties {
-            let (columns, default_of) = match tie {
-                Tie::Expression(columns) => (columns, None),
-                Tie::Made { column, from, is_default } => (from, is_default.then_some(&column[2])),
-                Tie::Key(_) => continue,
-            };
-            let written = sources.written(columns);
-            if written.len() < 2 {
-                continue;
-            }
-            let cascading: Vec<_> = written.iter().map(|column| (*column, sources.cascading(column))).collect();
-            for key in cascading.iter().flat_map(|(_, keys)| keys).filter(|_| default_of.is_none()) {
-                let kept = cascading.iter().filter(|(_, keys)| !keys.contains(key)).map(|(column, _)| *column);
-                self.note_weighing(&[*key], kept, None);
-            }
-            let written: Vec<_> = written.into_iter().collect();
-            self.note_weighing(&written, written.iter().copied(), default_of);
-        }
-    }
-
-    /// Columns of one table that are written, and those of a row that are looked at with them.
-    fn note_weighing<'n>(
-        &mut self,
-        written: &[&Names],
-        looked_at: impl Iterator<Item = &'n Names>,
-        default_of: Option<&String>,
-    ) {
-        let taint = |[database, table, column]: &Names| Some(self.table(database, table)?.column(column)?.value.taint);
-        let tainted = looked_at.filter_map(|names| Some((names.clone(), taint(names)?)));
-        let protected: Vec<_> = tainted.filter(|(_, taint)| *taint != Taint::Clean).collect();
-        let Some([database, table, _]) = written.first().filter(|_| !protected.is_empty()) else { return };
-        let written = written.iter().map(|names| names[2].clone()).collect();
-        if let Some(table) = self.table_mut(database, table) {
-            table.weighings.push(Weighing { written, protected, default_of: default_of.cloned() });
-        }
     }
 
     fn ties(&self, facts: &Facts) -> Vec<Tie> {
@@ -343,6 +277,19 @@ impl Catalogue {
             names.as_ref().is_none_or(|names| names.iter().any(|name| is_one_column(name, &column.name)))
         };
         known.columns.iter().filter(is_named).map(|column| known.names_of(column)).collect()
+    }
+
+    /// They would tell the last of a protected column's values, as its AUTO_INCREMENT would.
+    fn close_sequences(&mut self, facts: &Facts) {
+        for column in &facts.columns {
+            let [database, table, name] = &column.names;
+            let Some([of, sequence]) = sequence_of(column) else { continue };
+            if self.protected(database, table, name).is_some()
+                && let Some(sequence) = self.table_mut(&of, &sequence)
+            {
+                sequence.refused = true;
+            }
+        }
     }
 
     fn note_indexes(&mut self, facts: &Facts) {
@@ -383,6 +330,13 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// Database and name of the sequence by which a column's default numbers new rows.
+fn sequence_of(column: &ColumnFacts) -> Option<[String; 2]> {
+    let mut names = sql::names_in(&column.default)?.into_iter();
+    names.find(|name| name.eq_ignore_ascii_case("nextval"))?;
+    Some([names.next()?, names.next()?])
 }
 
 /// Of one table: servers tell columns apart by no case, beyond ASCII neither.

@@ -6,11 +6,13 @@ mod file;
 mod pattern;
 mod reading;
 mod ties;
+mod weighing;
 
-pub use catalogue::{Catalogue, Changed, Column, Protection, Table};
+pub use catalogue::{Catalogue, Column, Protection, Table};
 pub use facts::{ColumnFacts, Facts};
 pub use file::{Check, Expressions, Predicates, UnknownClients};
 pub use pattern::Pattern;
+pub use weighing::Changed;
 
 use base::error::Result;
 use encryption::{Algorithm, MasterKey};

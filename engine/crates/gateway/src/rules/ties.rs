@@ -48,7 +48,7 @@ impl Told {
         let strictest = self.whole.iter().chain(&self.parts).map(of).min_by_key(|rule| rule.predicates)?;
         let tells_a_part = self.parts.difference(&self.whole).any(|number| of(number).predicates != Predicates::Allow);
         let predicates = if tells_a_part { Predicates::Refuse } else { strictest.predicates };
-        Some(Protection { predicates, name, algorithm: strictest.algorithm })
+        Some(Protection { predicates, name, algorithm: strictest.algorithm, is_by_clock: false })
     }
 }
 

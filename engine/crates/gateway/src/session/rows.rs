@@ -11,6 +11,9 @@ use mysql::row::{BINARY_ROW, Nulls, begin_binary};
 use mysql::{BinaryForm, RowFormat};
 use std::rc::Rc;
 
+/// Of a binary row's dates and times: TIME's.
+const LONGEST_TEMPORAL: usize = 12;
+
 /// Append a row whose columns are these, some of them encrypted; where that fails, nothing.
 ///
 /// # Errors
@@ -100,12 +103,14 @@ impl Writer<'_> {
     fn value(&mut self, column: &Column, form: BinaryForm) -> Result<()> {
         let mut whole = self.reader;
         let content = form.read(&mut self.reader)?;
-        let Column::Sealed { algorithm, associated, .. } = column else {
+        let Column::Sealed { kind, algorithm, associated, .. } = column else {
             let whole = whole.rest();
             let left = self.reader.clone().rest().len();
             self.out.extend_from_slice(&whole[..whole.len() - left]);
             return Ok(());
         };
+        let mut place = [0; LONGEST_TEMPORAL];
+        let content = if form == BinaryForm::Short { filled(*kind, content, &mut place) } else { content };
         let sealed = algorithm.sealed_length(content.len());
         append_length(self.out, sealed as u64);
         self.sealing.seal(*algorithm, associated, content, self.out)?;
@@ -114,6 +119,24 @@ impl Writer<'_> {
         self.tally.ciphertext_bytes += sealed as u64;
         Ok(())
     }
+}
+
+/// A date or a time with all its parts: servers leave out those at its end that are zero, and a client chooses the time zone in
+/// which a moment's are.
+fn filled<'v>(kind: u8, content: &'v [u8], place: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
+    let length = match kind {
+        // DATE
+        0x0A => 4,
+        // TIME
+        0x0B => LONGEST_TEMPORAL,
+        // TIMESTAMP, DATETIME
+        _ => 11,
+    };
+    match place.get_mut(..content.len()) {
+        Some(start) if content.len() <= length => start.copy_from_slice(content),
+        _ => return content,
+    }
+    &place[..length]
 }
 
 /// How a value of this column lies in a binary row.

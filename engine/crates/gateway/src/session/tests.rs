@@ -225,6 +225,7 @@ fn whoever_has_the_key_reads_what_was_encrypted() {
     assert_eq!((tally.rows, tally.values_encrypted, tally.plaintext_bytes), (3, 2, 5));
 }
 
+/// That of dates and times is one, whatever their parts are.
 #[test]
 fn every_binary_type_is_encrypted_by_its_own_length() {
     for (kind, value, content) in [
@@ -233,8 +234,10 @@ fn every_binary_type_is_encrypted_by_its_own_length() {
         (0x03, b"\x01\x02\x03\x04", b"\x01\x02\x03\x04"),
         (0x08, b"12345678", b"12345678"),
         (0x05, b"12345678", b"12345678"),
-        (0x0C, b"\x04\xe8\x07\x01\x02", b"\xe8\x07\x01\x02"),
-        (0x0B, b"\x00", b""),
+        (0x0A, b"\x00", b"\0\0\0\0"),
+        (0x0C, b"\x04\xe8\x07\x01\x02", b"\xe8\x07\x01\x02\0\0\0\0\0\0\0"),
+        (0x07, b"\x07\xe8\x07\x01\x02\x03\x04\x05", b"\xe8\x07\x01\x02\x03\x04\x05\0\0\0\0"),
+        (0x0B, b"\x00", b"\0\0\0\0\0\0\0\0\0\0\0\0"),
         (0xF6, b"\x0412.5", b"12.5"),
         (0xFC, b"\xfc\x05\x00bytes", b"bytes"),
     ] {

@@ -38,12 +38,16 @@ pub enum Class {
     Decimal,
     /// Approximate numbers.
     Float,
+    /// Numbers that are sent in one length, whatever their value: BIT, YEAR, ZEROFILL.
+    Padded,
     /// By a hash of its collation.
     Text(u32),
     /// Bytes.
     Binary,
     /// Dates and times.
     Temporal,
+    /// Moments: in another time zone of the session they are other dates and times.
+    Timestamp,
     /// A literal NULL.
     Null,
     /// What is compared with nothing.
@@ -132,7 +136,9 @@ impl Class {
     /// Of a column, by its type and collation as the server tells them.
     pub fn of(data_type: &str, collation: &str) -> Self {
         match &data_type.to_ascii_lowercase()[..] {
-            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" => Class::Integer,
+            "bit" | "year" => Class::Padded,
+            padded if padded.ends_with(" zerofill") => Class::Padded,
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => Class::Integer,
             "decimal" => Class::Decimal,
             "float" | "double" => Class::Float,
             "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" => {
@@ -141,7 +147,8 @@ impl Class {
                 Class::Text(collation.bytes().fold(0x811C_9DC5, mix))
             }
             "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Class::Binary,
-            "date" | "datetime" | "timestamp" | "time" => Class::Temporal,
+            "date" | "datetime" | "time" => Class::Temporal,
+            "timestamp" => Class::Timestamp,
             _ => Class::Other,
         }
     }
@@ -164,19 +171,19 @@ impl Class {
     }
 
     fn may_be_number(self) -> bool {
-        matches!(self, Class::Integer | Class::Decimal | Class::Float | Class::Other)
+        matches!(self, Class::Integer | Class::Decimal | Class::Float | Class::Padded | Class::Other)
     }
 
     /// Whether a column of this class is compared with such a literal as it is.
     fn takes(self, literal: Class) -> bool {
         match (self, literal) {
             (_, Class::Null) => true,
-            (Class::Integer, literal) => literal == Class::Integer,
+            (Class::Integer | Class::Padded, literal) => literal == Class::Integer,
             (Class::Decimal, literal) => matches!(literal, Class::Integer | Class::Decimal),
             (Class::Float, literal) => matches!(literal, Class::Integer | Class::Decimal | Class::Float),
             (Class::Text(_), literal) => matches!(literal, Class::Text(_)),
             (Class::Binary, literal) => matches!(literal, Class::Text(_) | Class::Binary),
-            (Class::Temporal, literal) => matches!(literal, Class::Text(_) | Class::Temporal),
+            (Class::Temporal | Class::Timestamp, literal) => matches!(literal, Class::Text(_) | Class::Temporal),
             (Class::Null | Class::Other, _) => false,
         }
     }
@@ -189,12 +196,12 @@ impl Class {
         let is_text = matches!(kind, 0x0F | 0xFD | 0xFE);
         let is_null = kind == 0x06;
         let takes = match self {
-            Class::Integer => is_integer,
+            Class::Integer | Class::Padded => is_integer,
             Class::Decimal => is_integer || is_decimal,
             Class::Float => is_integer || is_decimal || matches!(kind, 0x04 | 0x05),
             Class::Text(_) => is_text,
             Class::Binary => is_text || matches!(kind, 0xF9..=0xFC),
-            Class::Temporal => is_text || matches!(kind, 0x07 | 0x0A..=0x0C),
+            Class::Temporal | Class::Timestamp => is_text || matches!(kind, 0x07 | 0x0A..=0x0C),
             Class::Null | Class::Other => false,
         };
         is_null || takes || !Check::ComparedClass.is_on()
@@ -281,6 +288,30 @@ impl<'c> Policy<'c> {
         self.may_use(Check::Comparison, protected, "comparison with what is no value of the same kind")
     }
 
+    /// A column that is read.
+    ///
+    /// # Errors
+    /// Where it is computed anew for the session's time zone: its length, or a NULL, would tell the time of a protected moment.
+    pub fn may_read(&self, column: Value) -> Result<(), Refusal> {
+        match column.taint {
+            Taint::Bare(number) if self.catalogue.protection(number).is_by_clock => {
+                self.may_use(Check::Weighing, column.taint, "computing for the session's time zone")
+            }
+            Taint::Bare(_) | Taint::Clean | Taint::Mixed { .. } => Ok(()),
+        }
+    }
+
+    /// The value of a scalar subquery.
+    ///
+    /// # Errors
+    /// Where that has lost its leading zeros: how long it is then depends on its value.
+    pub fn may_be_subquery(&self, value: Value) -> Result<(), Refusal> {
+        match value.class {
+            Class::Padded => self.may_use(Check::Union, value.taint, "scalar subquery without the leading zeros"),
+            _ => Ok(()),
+        }
+    }
+
     /// A value that is put into a column.
     ///
     /// # Errors
@@ -302,9 +333,10 @@ impl<'c> Policy<'c> {
         if !Check::Union.is_on() {
             return Ok(left);
         }
-        // FLOAT becomes DOUBLE, with more digits; of what has no class of its own one may be bits.
+        // FLOAT becomes DOUBLE, with more digits, and what is padded is so no longer, even beside NULL.
         let is_one_type = left.class == right.class && !matches!(left.class, Class::Float | Class::Other);
-        let is_alike = is_one_type || [left.class, right.class].contains(&Class::Null);
+        let has = |class| [left.class, right.class].contains(&class);
+        let is_alike = !has(Class::Padded) && (is_one_type || has(Class::Null));
         for value in [left, right] {
             if value.class.may_be_number() && !is_alike {
                 self.may_use(Check::Union, value.taint, "union with another type")?;

@@ -381,12 +381,20 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
                 "times.id",
                 "times.salary datetime",
                 "times.at datetime on-update",
+                "moments.id",
+                "moments.salary timestamp",
+                "moments.day int DEFAULT dayofmonth(`salary`)",
             ],
             "BASE TABLE",
         ),
-        ties: [["pay", "`bonus` <= `salary`"], ["pay", "`half` <= `double`"], ["times", "`at` <= `salary`"]]
-            .map(|[table, check]| ["d", table, check].map(str::to_owned))
-            .into(),
+        ties: [
+            ["pay", "`bonus` <= `salary`"],
+            ["pay", "`half` <= `double`"],
+            ["times", "`at` <= `salary`"],
+            ["moments", "`salary` > '2024-01-01'"],
+        ]
+        .map(|[table, check]| ["d", table, check].map(str::to_owned))
+        .into(),
         references: [["pay", "grade", "grades", "grade"], ["grades", "grade", "scales", "scale"]]
             .map(|[a, b, c, d]| ["d", a, b, "d", c, d].map(str::to_owned))
             .into(),
@@ -413,6 +421,9 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
         ("UPDATE times SET salary = '2024-01-01'", true),
         ("INSERT INTO times (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5", false),
         ("INSERT INTO times (id) VALUES (1)", true),
+        ("UPDATE moments SET id = 5", false),
+        ("UPDATE moments SET id = 5, day = DEFAULT", false),
+        ("UPDATE moments SET id = 5, salary = '2024-01-01', day = DEFAULT", true),
         ("UPDATE pay SET extra = 5", false),
         ("UPDATE pay SET id = 5", true),
         ("UPDATE pay SET id = 5, odd = DEFAULT", false),
@@ -434,6 +445,77 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
                 read.err().map(|refusal| refusal.to_string())
             );
         }
+    }
+}
+
+/// In another time zone of the session, or as another type, a value is sent in another length.
+#[test]
+fn no_length_depends_on_what_a_client_chooses() {
+    let tables = testing::tables(&[
+        "t.id",
+        "t.at timestamp",
+        "t.day datetime",
+        "t.bits bit",
+        "t.year year",
+        "t.padded int-zerofill",
+        "t.hour int VIRTUAL-GENERATED hour(`at`)",
+        "t.stored int STORED-GENERATED hour(`at`)",
+    ]);
+    let rule = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 't'\ncolumn = '{name}'\n");
+    let columns: String = ["at", "day", "bits", "year", "padded"].map(rule).concat();
+    for (sql, passes) in [
+        (
+            "SELECT at, day, bits, year, padded, stored FROM t WHERE year = 2024 AND padded = 5 AND at = '2024-01-01'",
+            true,
+        ),
+        ("SELECT * FROM t", false),
+        ("SELECT hour FROM t", false),
+        ("SELECT id FROM t WHERE hour IS NULL", false),
+        ("SELECT id FROM t WHERE at = day", false),
+        ("SELECT (SELECT at FROM t LIMIT 1), (SELECT id FROM t LIMIT 1)", true),
+        ("SELECT (SELECT bits FROM t LIMIT 1)", false),
+        ("SELECT (SELECT year FROM t LIMIT 1)", false),
+        ("SELECT padded FROM t UNION ALL SELECT NULL", false),
+        ("SELECT year FROM t UNION ALL SELECT year FROM t", false),
+        ("SELECT year FROM t UNION ALL SELECT 1", false),
+    ] {
+        for (predicates, expected) in [("refuse", passes && !sql.contains('=')), ("equality", passes), ("allow", true)]
+        {
+            let rules = testing::rules(&format!("predicates = '{predicates}'\n{}{columns}", testing::CHECK), &tables);
+            let read = read_in(&rules, Some("d"), sql.as_bytes(), false);
+            assert_eq!(read.is_ok(), expected, "{predicates}: {sql}: {read:?}");
+        }
+    }
+}
+
+/// Of what the server gives a new row a client learns nothing, neither by a row that was not added nor from where it comes.
+#[test]
+fn what_the_server_gives_a_protected_column_is_not_told() {
+    let mut facts = testing::tables(&[
+        "t.id int auto_increment",
+        "t.name varchar",
+        "t.city varchar",
+        "u.id int DEFAULT nextval(`d`.`numbers`)",
+        "u.n",
+    ]);
+    facts.columns.extend(testing::columns(&["numbers.next bigint", "others.next bigint"], "SEQUENCE"));
+    let rule = |name| format!("[[columns]]\ndatabase = 'd'\ntable = '*'\ncolumn = '{name}'\n");
+    let rules = testing::rules(&[testing::CHECK, &rule("id"), &rule("name")].concat(), &facts);
+    let upsert = "INSERT INTO t (name) VALUES ('x') ON DUPLICATE KEY UPDATE ";
+    for (sql, passes) in [
+        (&*format!("{upsert}name = VALUES(name), city = VALUES(city), id = VALUES(id)"), true),
+        (&*format!("{upsert}city = VALUES(name)"), true),
+        (&*format!("{upsert}city = VALUES(id)"), false),
+        (&*format!("{upsert}city = VALUES(id) + 1"), false),
+        ("INSERT INTO u (n) VALUES (1) ON DUPLICATE KEY UPDATE n = VALUES(id)", false),
+        ("SELECT NEXTVAL(numbers)", false),
+        ("SELECT next FROM numbers", false),
+        ("SELECT NEXTVAL(others), next FROM others", false),
+        ("SELECT NEXTVAL(others)", true),
+        ("SELECT next FROM others", true),
+    ] {
+        let read = read_in(&rules, Some("d"), sql.as_bytes(), false);
+        assert_eq!(read.is_ok(), passes, "{sql}: {read:?}");
     }
 }
 

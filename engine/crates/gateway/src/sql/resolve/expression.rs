@@ -198,14 +198,18 @@ impl<'a> Resolver<'a> {
             Expr::Column(column) => {
                 self.compare(scope.width())?;
                 let value = scope.resolve(column)?;
+                self.policy.may_read(value)?;
                 let is_own = self.assigned.is_some_and(|assigned| value.taint == Taint::Bare(assigned));
                 Ok(if is_own { Value { taint: Taint::Clean, ..value } } else { value })
             }
             // A subquery would take the bare name for a column of its own tables.
-            Expr::Inserted(column) if self.takes_inserted && !scope.qualifies => {
-                scope.resolve(column).map(|_| Value::CLEAN)
+            Expr::Inserted(column) => {
+                let table = self.inserted.filter(|_| !scope.qualifies);
+                let table = table.ok_or(Refusal::of("VALUES() but behind ON DUPLICATE KEY UPDATE"))?;
+                let value = scope.resolve(column)?;
+                // The client gives it, unless the server does.
+                Ok(if table.gives(&column.name) { value } else { Value::CLEAN })
             }
-            Expr::Inserted(_) => Err(Refusal::of("VALUES() but behind ON DUPLICATE KEY UPDATE")),
             Expr::Default => Err(Refusal::of("DEFAULT but as a stored value")),
             Expr::Place(_) => Err(Refusal::of("place of an output as a value")),
             // How often it is asked for would tell how many rows a server has looked at.
@@ -218,7 +222,7 @@ impl<'a> Resolver<'a> {
                 let value = self.value(operand, scope)?;
                 match value.taint {
                     // Servers take a date of zeros for NULL here.
-                    Taint::Bare(_) if value.class == Class::Temporal => {
+                    Taint::Bare(_) if matches!(value.class, Class::Temporal | Class::Timestamp) => {
                         self.policy.may_equal_literal(value, &Expr::Null).map(|_| Value::CLEAN)
                     }
                     // Whether a value is NULL is seen in each row that is sent.
@@ -268,7 +272,7 @@ impl<'a> Resolver<'a> {
             Expr::Query(query) => {
                 let outputs = self.query(query, Some(scope), Naming::Within)?;
                 match &outputs[..] {
-                    [only] => Ok(only.value),
+                    [only] => self.policy.may_be_subquery(only.value).map(|()| only.value),
                     outputs => self.computed_all(outputs).and_then(|all| self.computed(all)),
                 }
             }

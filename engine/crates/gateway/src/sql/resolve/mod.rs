@@ -17,7 +17,7 @@ use super::Refusal;
 use super::names::{is_same, made};
 use super::policy::{Check, Class, Policy, Taint, Value};
 use super::tree::{Body, Column, Expr, Name, Order, Query, Select, SetOperator, Statement, Window};
-use crate::rules::Catalogue;
+use crate::rules::{self, Catalogue};
 use scope::{Named, Scope};
 use std::rc::Rc;
 
@@ -96,8 +96,8 @@ struct Resolver<'a> {
     written_out: usize,
     /// The column that is being assigned to, by its number: it may be made of itself where it may stand anywhere.
     assigned: Option<u32>,
-    /// `VALUES(column)` is what the client gives.
-    takes_inserted: bool,
+    /// `VALUES(column)` is what would have become a row of this table.
+    inserted: Option<&'a rules::Table>,
 }
 
 impl<'a> Resolver<'a> {
@@ -113,7 +113,7 @@ impl<'a> Resolver<'a> {
             compared: 0,
             written_out: 0,
             assigned: None,
-            takes_inserted: false,
+            inserted: None,
         }
     }
 

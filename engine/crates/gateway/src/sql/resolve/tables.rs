@@ -168,7 +168,8 @@ impl<'a> Resolver<'a> {
         let found = self.catalogue.table(database, &table.name);
         let found = found.ok_or_else(|| Refusal::unknown_table(database, &table.name))?;
         if found.refused {
-            return Err(Refusal::name("view that it cannot read", &found.name));
+            let what = if found.is_view { "view that it cannot read" } else { "sequence of a protected column" };
+            return Err(Refusal::name(what, &found.name));
         }
         for hint in &table.hints {
             for index in &hint.indexes {
