@@ -249,7 +249,10 @@ impl Catalogue {
 
     fn ties(&self, facts: &Facts) -> Vec<Tie> {
         let key = |[a, b, c, d, e, f]: &[String; 6]| Some(Tie::Key([self.names(a, b, c)?, self.names(d, e, f)?]));
-        let expression = |[database, table, text]: &[String; 3]| Tie::Expression(self.named_in(database, table, text));
+        let expression = |[database, table, text]: &[String; 3]| Tie::Expression {
+            columns: self.named_in(database, table, text),
+            asks_clock: sql::asks_clock(text),
+        };
         let made = facts.columns.iter().flat_map(|column| {
             let [database, table, _] = &column.names;
             let texts = [(&column.generation, false), (&column.default, true)];
@@ -257,6 +260,7 @@ impl Catalogue {
                 column: column.names.clone(),
                 from: self.named_in(database, table, text),
                 is_default,
+                asks_clock: sql::asks_clock(text),
             })
         });
         facts.references.iter().filter_map(key).chain(facts.ties.iter().map(expression)).chain(made).collect()

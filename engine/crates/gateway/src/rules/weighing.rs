@@ -64,33 +64,38 @@ impl Catalogue {
         Some(self.table(database, table)?.column(column)?.value)
     }
 
-    fn has_moment(&self, columns: &BTreeSet<&Names>) -> bool {
-        columns.iter().any(|names| self.value(names).is_some_and(|value| value.class == Class::Timestamp))
+    /// Whether what is made of these columns is another value in another time zone of the session.
+    fn follow_clock<'t>(&self, columns: &'t [Names], sources: &Sources<'t>) -> bool {
+        let is_moment = |names: &&Names| self.value(names).is_some_and(|value| value.class == Class::Timestamp);
+        sources.ask_clock(columns) || sources.met(columns).iter().any(is_moment)
     }
 
-    fn has_protected(&self, columns: &BTreeSet<&Names>) -> bool {
+    fn have_protected(&self, columns: &BTreeSet<&Names>) -> bool {
         columns.iter().any(|names| self.value(names).is_some_and(|value| value.taint != Taint::Clean))
     }
 
-    /// Generated columns that are not stored, and are made of moments.
+    /// Generated columns that are not stored, and follow the session's time zone.
     pub(super) fn note_clocks<'f>(&mut self, facts: &'f Facts, sources: &Sources<'f>) {
         for column in facts.columns.iter().filter(|column| column.extra.to_ascii_uppercase().contains("VIRTUAL")) {
             let Some(Taint::Bare(number)) = self.value(&column.names).map(|value| value.taint) else { continue };
-            let from = sources.written(std::slice::from_ref(&column.names));
-            self.protections[number as usize].is_by_clock = self.has_moment(&from) && self.has_protected(&from);
+            let own = std::slice::from_ref(&column.names);
+            let is_by_clock = self.follow_clock(own, sources) && self.have_protected(&sources.written(own));
+            self.protections[number as usize].is_by_clock = is_by_clock;
         }
     }
 
     pub(super) fn note_weighings<'t>(&mut self, ties: &'t [Tie], sources: &Sources<'t>) {
         for tie in ties {
-            let (columns, default_of) = match tie {
-                Tie::Expression(columns) => (columns, None),
-                Tie::Made { column, from, is_default } => (from, is_default.then(|| column[2].clone())),
+            let (columns, default_of, asks_clock) = match tie {
+                Tie::Expression { columns, asks_clock } => (columns, None, asks_clock),
+                Tie::Made { column, from, is_default, asks_clock } => {
+                    (from, is_default.then(|| column[2].clone()), asks_clock)
+                }
                 Tie::Key(_) => continue,
             };
             let written = sources.written(columns);
-            let has_moment = self.has_moment(&written);
-            if written.len() < 2 && !has_moment {
+            let is_by_clock = *asks_clock || self.follow_clock(columns, sources);
+            if written.len() < 2 && !is_by_clock {
                 continue;
             }
             let cascading: Vec<_> = written.iter().map(|column| (*column, sources.cascading(column))).collect();
@@ -100,7 +105,7 @@ impl Catalogue {
             }
             let when = match default_of {
                 Some(column) => When::DefaultOf(column),
-                None if has_moment => When::Changed,
+                None if is_by_clock => When::Changed,
                 None => When::Written,
             };
             let written: Vec<_> = written.into_iter().collect();

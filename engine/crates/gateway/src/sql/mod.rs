@@ -305,6 +305,28 @@ pub fn names_in(expression: &str) -> Option<Vec<String>> {
     }
 }
 
+/// Whether an expression of the server's own asks what time it is, or how a moment is written, in the session's time zone; or
+/// cannot be read.
+pub fn asks_clock(expression: &str) -> bool {
+    let asks = |name: &String| CLOCK.iter().any(|known| known.eq_ignore_ascii_case(name));
+    names_in(expression).is_none_or(|names| names.iter().any(asks))
+}
+
+/// As servers name them in the expressions that they keep.
+const CLOCK: [&str; 11] = [
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "curdate",
+    "curtime",
+    "from_unixtime",
+    "localtime",
+    "localtimestamp",
+    "now",
+    "sysdate",
+    "unix_timestamp",
+];
+
 /// What a view's columns hold; None, where the gateway cannot read it or it does what no statement may.
 pub fn view_values(definition: &str, database: &str, catalogue: &Catalogue, rules: &Rules) -> Option<Vec<Value>> {
     let mut query = parser::parse_view(definition).ok()?;

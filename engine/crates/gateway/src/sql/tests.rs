@@ -326,6 +326,8 @@ fn what_takes_long_has_an_end() {
     let (columns, last) = (columns.join(","), "a3999,".repeat(20_000));
     planned(&format!("SELECT {last} 1 FROM (SELECT {columns}) t")).unwrap_err();
     planned(&format!("SELECT {columns} ORDER BY {last} 1")).unwrap_err();
+    let salaries = "salary,".repeat(1_200);
+    planned(&format!("SELECT id FROM people WHERE 5 IN ({salaries} 1)")).unwrap_err();
     planned(&format!("SELECT {} 1 FROM people p", "p.*,".repeat(20_000))).unwrap_err();
 }
 
@@ -384,6 +386,8 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
                 "moments.id",
                 "moments.salary timestamp",
                 "moments.day int DEFAULT dayofmonth(`salary`)",
+                "terms.id",
+                "terms.salary datetime",
             ],
             "BASE TABLE",
         ),
@@ -392,6 +396,7 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
             ["pay", "`half` <= `double`"],
             ["times", "`at` <= `salary`"],
             ["moments", "`salary` > '2024-01-01'"],
+            ["terms", "`salary` > current_timestamp()"],
         ]
         .map(|[table, check]| ["d", table, check].map(str::to_owned))
         .into(),
@@ -422,6 +427,7 @@ fn what_is_weighed_against_a_protected_value_is_written_with_it() {
         ("INSERT INTO times (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5", false),
         ("INSERT INTO times (id) VALUES (1)", true),
         ("UPDATE moments SET id = 5", false),
+        ("UPDATE terms SET id = 5", false),
         ("UPDATE moments SET id = 5, day = DEFAULT", false),
         ("UPDATE moments SET id = 5, salary = '2024-01-01', day = DEFAULT", true),
         ("UPDATE pay SET extra = 5", false),
@@ -460,9 +466,13 @@ fn no_length_depends_on_what_a_client_chooses() {
         "t.padded int-zerofill",
         "t.hour int VIRTUAL-GENERATED hour(`at`)",
         "t.stored int STORED-GENERATED hour(`at`)",
+        "t.epoch",
+        "t.shown int VIRTUAL-GENERATED hour(from_unixtime(`epoch`))",
+        "t.deep int VIRTUAL-GENERATED (`shown`+1)",
+        "t.local int VIRTUAL-GENERATED weekday(`day`)",
     ]);
     let rule = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 't'\ncolumn = '{name}'\n");
-    let columns: String = ["at", "day", "bits", "year", "padded"].map(rule).concat();
+    let columns: String = ["at", "day", "bits", "year", "padded", "epoch"].map(rule).concat();
     for (sql, passes) in [
         (
             "SELECT at, day, bits, year, padded, stored FROM t WHERE year = 2024 AND padded = 5 AND at = '2024-01-01'",
@@ -470,6 +480,9 @@ fn no_length_depends_on_what_a_client_chooses() {
         ),
         ("SELECT * FROM t", false),
         ("SELECT hour FROM t", false),
+        ("SELECT shown FROM t", false),
+        ("SELECT deep FROM t", false),
+        ("SELECT local FROM t", true),
         ("SELECT id FROM t WHERE hour IS NULL", false),
         ("SELECT id FROM t WHERE at = day", false),
         ("SELECT (SELECT at FROM t LIMIT 1), (SELECT id FROM t LIMIT 1)", true),

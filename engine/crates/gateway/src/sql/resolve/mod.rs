@@ -67,8 +67,9 @@ pub fn view_values<'a>(
     Ok(outputs.into_iter().map(|output| output.value).collect())
 }
 
-/// Names that may be compared: a statement of thousands of names that each could mean thousands takes too long.
-const MOST_COMPARED: usize = 20_000_000;
+/// Names that may be compared, in some tens of milliseconds: a statement of thousands of names that each could mean thousands takes
+/// too long.
+const MOST_COMPARED: usize = 5_000_000;
 
 /// By which names a query's tables and outputs are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
