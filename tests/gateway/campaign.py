@@ -36,6 +36,8 @@ PROTECTED = (
     ("odd", "number"),
     ("odd", "prénom"),
     ("odd", "hidden"),
+    ("moments", "at"),
+    ("moments", "bits"),
 )
 
 # What both servers must do alike: plans follow counts, which are not renewed. Nothing waits for the disk.

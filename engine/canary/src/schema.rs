@@ -129,6 +129,18 @@ pub const TABLES: &[Table] = &[
         ],
         insertable: &["id", "number", "prénom", "copy", "bonus", "extra", "city"],
     },
+    Table {
+        name: "moments",
+        is_view: false,
+        columns: &[
+            ("id", Int, Clean),
+            ("note", Int, Clean),
+            ("at", DateTime, Protected),
+            ("bits", Int, Protected),
+            ("hour", Int, Protected),
+        ],
+        insertable: &["id", "note", "at", "bits"],
+    },
     Table { name: "names_v", is_view: true, columns: &[("x", Text, Protected)], insertable: &[] },
     Table { name: "deep_v", is_view: true, columns: &[("y", Text, Protected)], insertable: &[] },
     Table { name: "cities_v", is_view: true, columns: &[("id", Int, Clean), ("city", Text, Clean)], insertable: &[] },

@@ -116,7 +116,7 @@ impl Data {
     /// Both servers plan by the same counts, which they do not renew.
     fn count_once(&mut self) -> Result<(), String> {
         let database = &self.database;
-        let tables = ["people", "owners", "orders", "badges", "guesses", "notes", "odd"];
+        let tables = ["people", "owners", "orders", "badges", "guesses", "notes", "odd", "moments"];
         let analyze: Vec<_> = tables.iter().map(|table| format!("{database}.{table}")).collect();
         self.sides.iter_mut().try_for_each(|side| side.run(&format!("ANALYZE TABLE {}", analyze.join(", "))))
     }

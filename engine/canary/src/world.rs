@@ -8,6 +8,7 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 const PEOPLE: usize = 8;
 const OWNERS: usize = 4;
 const ODD: usize = 5;
+const MOMENTS: usize = 4;
 /// Sums of up to 2,400 of such numbers have as many digits on both sides.
 const LEAST_NUMBER: i64 = 4_000_000_000_000_000_000;
 const NUMBERS: u64 = 1_000_000_000_000_000;
@@ -33,6 +34,9 @@ pub struct World {
     numbers: Vec<i64>,
     first_names: Vec<[u8; LENGTH]>,
     hidden: Vec<[u8; LENGTH]>,
+    /// Hours of moments, and numbers of other lengths.
+    hours: Vec<usize>,
+    bits: Vec<u64>,
 }
 
 impl World {
@@ -51,6 +55,10 @@ impl World {
             numbers: numbers(&mut rng, ODD),
             first_names: texts(&mut rng, ODD),
             hidden: texts(&mut rng, ODD),
+            hours: (0..MOMENTS).map(|id| if side == 0 { 13 + id } else { 22 - id }).collect(),
+            bits: (0..MOMENTS as u32)
+                .map(|id| if side == 0 { 4 * 10_u64.pow(id) } else { 4 * 10_u64.pow(8 - id) })
+                .collect(),
         };
         // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find. So
         // the order of these is the same on both sides, also among what statements add.
@@ -125,6 +133,9 @@ impl World {
             .map(|(id, word)| format!("({id}, {}, {})", quoted(word.as_bytes()), id * 7))
             .collect();
         insert(database, "guesses (id, word, n)", &guesses, &mut fill);
+        let moments = self.hours.iter().zip(&self.bits).enumerate();
+        let moments = moments.map(|(id, (hour, bits))| format!("({id}, 0, '2024-03-05 {hour}:00:00', {bits:010})"));
+        insert(database, "moments (id, note, at, bits)", &moments.collect::<Vec<_>>(), &mut fill);
         let notes: Vec<_> = (1..=5).map(|id| format!("({id}, 'note {id}', {})", id * 3)).collect();
         insert(database, "notes (id, t, n)", &notes, &mut fill);
         fill.push("COMMIT".into());
@@ -148,9 +159,9 @@ fn text(rng: &mut Rng) -> [u8; LENGTH] {
     std::array::from_fn(|_| *rng.pick(LETTERS))
 }
 
-const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes", "odd"];
+const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes", "odd", "moments"];
 
-/// Statements that make a database. `initial`, `hushed`: generated; `person_name`: by a foreign key; `badge`, `bonus`: by a
+/// Statements that make a database. `initial`, `hushed`, `hour`: generated; `person_name`: by a foreign key; `badge`, `bonus`: by a
 /// CHECK; `extra`: weighed by a CHECK of what is generated from it; `copy`: by its default. There is no index on a protected column but those of keys.
 pub fn schema(database: &str) -> Vec<String> {
     let d = database;
@@ -179,6 +190,10 @@ pub fn schema(database: &str) -> Vec<String> {
             "CREATE TABLE {d}.odd (number BIGINT PRIMARY KEY, id INT NOT NULL UNIQUE, prénom VARCHAR(64), hidden VARCHAR(64) INVISIBLE, \
              copy VARCHAR(64) DEFAULT (prénom), bonus BIGINT, extra BIGINT, city VARCHAR(64), \
              lifted BIGINT AS (extra) INVISIBLE, CHECK (bonus <= number), CHECK (lifted <= number))"
+        ),
+        format!(
+            "CREATE TABLE {d}.moments (id INT PRIMARY KEY, note INT, at TIMESTAMP NULL, bits BIT(64), \
+             hour INT AS (HOUR(at)), CHECK (at > '2024-03-05 07:00:00'))"
         ),
         // Of which one is a view, where names have case.
         format!("CREATE TABLE {d}.Cased_v (id INT PRIMARY KEY)"),

@@ -420,6 +420,7 @@ impl Generator {
         }
         match column.kind {
             Kind::Int => (*self.rng.pick(&["5000", "7000", "1"])).into(),
+            Kind::DateTime => (*self.rng.pick(&["'2024-06-01 10:30:00'", "'2024-06-02 11:30:00'"])).into(),
             _ => (*self.rng.pick(&["'guess'", "'Alice'", "'nobody'", "'Zoë'", "'O''Hara'"])).into(),
         }
     }

@@ -82,6 +82,10 @@ impl Generator {
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             "SET @@session.group_concat_max_len = 2048",
             "SET time_zone = '+00:00'",
+            // Of each half of the hours one becomes midnight.
+            "SET time_zone = '+09:00'",
+            "SET time_zone = '+10:00'",
+            "SET time_zone = '-11:00'",
             "SET SESSION sql_select_limit = DEFAULT",
             "SET character_set_results = utf8mb4",
             "SET sql_mode = 'ONLY_FULL_GROUP_BY'",
