@@ -41,7 +41,8 @@ INSERT INTO ties.keyed (id, tied, open) VALUES (1, '{NAME}', 'a'), (2, '{OTHER}'
 CREATE TABLE ties.bits (id INT PRIMARY KEY, p_bits BIT(64), p_padded BIGINT(19) ZEROFILL, p_year YEAR);
 INSERT INTO ties.bits VALUES (1, {SALARIES[0]}, {SALARIES[0]}, 0);
 CREATE TABLE ties.moments (id INT PRIMARY KEY, note INT, p_at TIMESTAMP NULL, p_day DATETIME,
-  hour INT AS (HOUR(p_at)) VIRTUAL, p_epoch INT, shown INT AS (HOUR(FROM_UNIXTIME(p_epoch))) VIRTUAL, CHECK (p_at > '2024-03-05 12:00:00'));
+  hour INT AS (HOUR(p_at)) VIRTUAL, p_epoch INT, shown INT AS (HOUR(FROM_UNIXTIME(p_epoch))) VIRTUAL,
+  CHECK (p_at > '2024-03-05 12:00:00'));
 INSERT INTO ties.moments (id, note, p_at, p_day) VALUES (1, 0, '2024-03-05 14:23:00', '2024-03-05 15:00:00');
 CREATE TABLE ties.numbered (p_id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(30) UNIQUE, copy INT);
 INSERT INTO ties.numbered VALUES (1, '{NAME}', 0);

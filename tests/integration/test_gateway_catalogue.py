@@ -94,7 +94,7 @@ def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, stat
         "UPDATE sums SET p_salary = 5",
         "UPDATE chains SET bonus = 5, p_salary = 7",
         "UPDATE clocks SET p_until = '2100-01-01', note = 5",
-        "UPDATE moments SET p_at = '2030-01-01', note = 5",
+        "UPDATE moments SET p_at = '2030-01-01', p_epoch = 0, note = 5",
         "INSERT INTO clocks (id, p_until) VALUES (2, '2100-01-01')",
         "INSERT INTO checks VALUES (2, 5, 5, 'x', 'xyz')",
         "REPLACE INTO checks (id, bonus) VALUES (1, 5)",
