@@ -113,6 +113,7 @@ def test_ab_refuses_a_login_unquoted(password: str) -> None:
         ("mongodb://shop:S3cret@h:port/", "not host:port"),
         ("mongodb://shop:S3cret@h:99999/", "not host:port"),
         ("mongodb://shop:S3cret@/", "names no host"),
+        ("mongodb://shop:S3cret@%2Ftmp%2Fmongodb-27017.sock/", "Unix socket"),
         ("mongodb://:S3cret@h/", "names no user"),
         ("mongodb://shop:S3cret@h/?replicaSet=a&S3cret=1", "option 2 after"),
         ("mongodb://shop:S3cret@h/?tls=S3cret", "option 1 after"),

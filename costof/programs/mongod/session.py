@@ -40,7 +40,7 @@ class MongodbSession:
         """Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
         if self._url.username is not None and not self._url.password:
             raise CostofError(Problem.PASSWORD_MISSING, target=self._url.shown)
-        look = FirstLook()
+        look = FirstLook(addresses=len(set(self._url.addresses)))
         client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[look])
         try:
             with pymongo.timeout(None if look.finds_a_server() else AT_ONCE_SECONDS):
@@ -92,28 +92,34 @@ class MongodbSession:
         return pymongo.MongoClient(addresses, **options)
 
 
-class FirstLook(monitoring.TopologyListener):
-    """Whether anybody answers at the addresses. pymongo alone asks for all of `REACH_MS` where each has refused."""
+class FirstLook(monitoring.ServerHeartbeatListener):
+    """Whether anybody answers at the addresses. pymongo alone asks for all of `REACH_MS` where each has refused.
 
-    def __init__(self) -> None:
-        self._is_over = threading.Event()
+    What it tells of a topology instead would come up to a second and a half late: those events stand in a queue first.
+    """
+
+    def __init__(self, addresses: int) -> None:
+        self._addresses = addresses
+        self._failed: set[tuple[str, int | None]] = set()
         self._found = True
+        self._is_over = threading.Event()
 
     def finds_a_server(self) -> bool:
         """False once every address has failed; True if one answers, or none has told within `REACH_MS`."""
         self._is_over.wait(REACH_MS / 1000)
         return self._found
 
-    def opened(self, event: monitoring.TopologyOpenedEvent) -> None: ...
+    def started(self, event: monitoring.ServerHeartbeatStartedEvent) -> None: ...
 
-    def closed(self, event: monitoring.TopologyClosedEvent) -> None: ...
+    def succeeded(self, event: monitoring.ServerHeartbeatSucceededEvent) -> None:
+        self._is_over.set()
 
-    def description_changed(self, event: monitoring.TopologyDescriptionChangedEvent) -> None:
+    def failed(self, event: monitoring.ServerHeartbeatFailedEvent) -> None:
         if self._is_over.is_set():
             return
-        servers = event.new_description.server_descriptions().values()
-        self._found = not all(server.error for server in servers)
-        if not self._found or any(server.is_server_type_known for server in servers):
+        self._failed.add(event.connection_id)
+        if len(self._failed) == self._addresses:
+            self._found = False
             self._is_over.set()
 
 

@@ -82,6 +82,8 @@ def parsed_by_pymongo(parts: UrlParts) -> dict[str, Any]:
         raise UrlError(f"a file that it names cannot be read: {error.strerror}") from None
     except (PyMongoError, ValueError):
         raise UrlError(_what_is_wrong(parts)) from None
+    if any(port is None for _, port in parsed["nodelist"]):
+        raise UrlError("it names a Unix socket, and clients come by host and port")
     return parsed
 
 
