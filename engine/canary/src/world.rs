@@ -9,6 +9,8 @@ const PEOPLE: usize = 8;
 const OWNERS: usize = 4;
 const ODD: usize = 5;
 const MOMENTS: usize = 4;
+/// Equal to no number of a statement: which rows that finds may be told.
+const NO_LITERAL: u64 = 61_007;
 /// Sums of up to 2,400 of such numbers have as many digits on both sides.
 const LEAST_NUMBER: i64 = 4_000_000_000_000_000_000;
 const NUMBERS: u64 = 1_000_000_000_000_000;
@@ -56,9 +58,7 @@ impl World {
             first_names: texts(&mut rng, ODD),
             hidden: texts(&mut rng, ODD),
             hours: (0..MOMENTS).map(|id| if side == 0 { 13 + id } else { 22 - id }).collect(),
-            bits: (0..MOMENTS as u32)
-                .map(|id| if side == 0 { 4 * 10_u64.pow(id) } else { 4 * 10_u64.pow(8 - id) })
-                .collect(),
+            bits: (0..MOMENTS as u32).map(|id| NO_LITERAL * 10_u64.pow(if side == 0 { id } else { 8 - id })).collect(),
         };
         // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find. So
         // the order of these is the same on both sides, also among what statements add.
