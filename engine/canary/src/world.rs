@@ -134,7 +134,7 @@ impl World {
             .collect();
         insert(database, "guesses (id, word, n)", &guesses, &mut fill);
         let moments = self.hours.iter().zip(&self.bits).enumerate();
-        let moments = moments.map(|(id, (hour, bits))| format!("({id}, 0, '2024-03-05 {hour}:00:00', {bits:010})"));
+        let moments = moments.map(|(id, (hour, bits))| format!("({id}, 0, '2024-03-05 {hour}:00:00', {bits:013})"));
         insert(database, "moments (id, note, at, bits)", &moments.collect::<Vec<_>>(), &mut fill);
         let notes: Vec<_> = (1..=5).map(|id| format!("({id}, 'note {id}', {})", id * 3)).collect();
         insert(database, "notes (id, t, n)", &notes, &mut fill);
