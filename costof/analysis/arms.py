@@ -100,7 +100,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
     if not good:
         return None
     facts: dict[str, str] = {}
-    for name in ("protocol", "cipher", "key", "verified", "server"):
+    for name in ("protocol", "cipher", "key", "group", "mechanism", "server_side", "verified", "server"):
         seen = {piece.answer.evidence[name] for piece in good if piece.answer.evidence.get(name) is not None}
         if seen:
             facts[name] = ", ".join(sorted(_plainly(value) for value in seen))

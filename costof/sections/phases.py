@@ -23,6 +23,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
+    # No protocol has both.
+    "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",
     "auth": "auth",

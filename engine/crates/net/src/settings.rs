@@ -29,6 +29,28 @@ pub struct Tls {
     pub cipher: Option<String>,
     /// OpenSSL's: what it refuses as too weak. Where absent 0 with a `cipher`, else the library's.
     pub security_level: Option<SecurityLevel>,
+    /// The one group for the key exchange that is offered; the library's list where absent.
+    pub group: Option<Group>,
+}
+
+/// A group of TLS's key exchange (RFC 8446, 4.2.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// NIST's P-256.
+    Prime256v1,
+    /// Curve25519 (RFC 7748).
+    X25519,
+}
+
+impl Group {
+    /// As OpenSSL and PostgreSQL name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Prime256v1 => "prime256v1",
+            Group::X25519 => "x25519",
+        }
+    }
 }
 
 /// OpenSSL's security levels that still meet servers of today (SSL_CTX_set_security_level(3)).

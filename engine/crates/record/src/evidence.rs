@@ -22,6 +22,8 @@ pub struct Security {
     pub key: String,
     /// The certificate's chain was asked for and held.
     pub verified: bool,
+    /// The group of the key exchange; None for one that no setting asks for.
+    pub group: Option<&'static str>,
     /// The handshake resumed an earlier session.
     pub resumed: bool,
 }
@@ -47,6 +49,8 @@ pub struct EvidenceAnswer {
     pub cipher: Option<String>,
     /// The server's, such as `rsa-2048`; null for plain.
     pub key: Option<String>,
+    /// Of the key exchange, as PostgreSQL names it; null for plain, and for one that no setting asks for.
+    pub group: Option<String>,
     /// Whether the certificate's chain was asked for and held.
     pub verified: bool,
     /// Handshakes that resumed an earlier session.
@@ -97,6 +101,7 @@ impl Evidence {
             protocol: fact(|security| security.protocol).filter(|_| encrypted),
             cipher: fact(|security| security.cipher).filter(|_| encrypted),
             key: fact(|security| &security.key).filter(|_| encrypted),
+            group: joined(securities().filter_map(|found| found?.group)),
             verified: encrypted && securities().all(|found| found.is_some_and(|security| security.verified)),
             resumed: self.resumed,
             handshakes: self.handshakes,

@@ -12,6 +12,8 @@ pub enum Phase {
     Tcp,
     /// A protocol in which the server speaks first.
     Greeting,
+    /// A protocol in which TLS is asked for, and the answer waited for.
+    TlsRequest,
     /// The TLS handshake.
     Tls,
     /// The protocol's introduction.
@@ -58,11 +60,12 @@ pub enum Phase {
 
 impl Phase {
     /// All of them; a phase's place here is its number.
-    pub const ALL: [Phase; 25] = [
+    pub const ALL: [Phase; 26] = [
         Phase::Delay,
         Phase::Resolve,
         Phase::Tcp,
         Phase::Greeting,
+        Phase::TlsRequest,
         Phase::Tls,
         Phase::Hello,
         Phase::Auth,
@@ -93,6 +96,7 @@ impl Phase {
             Phase::Resolve => "resolve",
             Phase::Tcp => "tcp",
             Phase::Greeting => "greeting",
+            Phase::TlsRequest => "tls_request",
             Phase::Tls => "tls",
             Phase::Hello => "hello",
             Phase::Auth => "auth",
@@ -119,7 +123,7 @@ impl Phase {
 
     /// Whether it is part of `connect`: what comes after the address is known and before the first operation.
     pub fn is_in_connect(self) -> bool {
-        matches!(self, Phase::Tcp | Phase::Greeting | Phase::Tls | Phase::Hello | Phase::Auth)
+        matches!(self, Phase::Tcp | Phase::Greeting | Phase::TlsRequest | Phase::Tls | Phase::Hello | Phase::Auth)
     }
 
     /// Whether it is part of `processing`: what comes of a request once there is a connection.

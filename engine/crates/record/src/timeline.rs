@@ -63,7 +63,7 @@ impl AddAssign for Span {
     }
 }
 
-/// A connection goes through seven phases at most, after its delay.
+/// A connection goes through seven phases at most, after its delay (no protocol has both `greeting` and `tls_request`).
 const MOST_SPANS: usize = 8;
 
 /// The phases of one operation, as they are gone through.

@@ -56,8 +56,15 @@ pub fn service(address: &str) -> wire::mongodb::Settings {
 /// TLS to a server whose authority this is.
 pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: Verify) -> net::settings::Transport {
     let ca_file = Some(ca_file.into());
-    let settings =
-        net::settings::Tls { ca_file, version, verify, resumption: false, cipher: None, security_level: None };
+    let settings = net::settings::Tls {
+        ca_file,
+        version,
+        verify,
+        resumption: false,
+        cipher: None,
+        security_level: None,
+        group: None,
+    };
     net::settings::Transport::Tls(settings)
 }
 

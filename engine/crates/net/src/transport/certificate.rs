@@ -1,9 +1,11 @@
 //! Certificates in words: what a server's certificate says, and what was wrong with it.
 
 use super::Address;
+use crate::settings::Group;
 use base::error::{Class, Failure, Result};
+use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
-use openssl::pkey::Id;
+use openssl::pkey::{Id, PKeyRef, Public};
 use openssl::ssl::SslContextBuilder;
 use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::{X509, X509Ref, X509StoreContextRef};
@@ -106,6 +108,30 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
         Id::ED448 => "ed448".into(),
         _ => format!("other-{}", key.bits()),
     }
+}
+
+/// The group of a key exchange's key, as PostgreSQL names it; None for one that no setting asks for.
+pub(super) fn group_name(key: &PKeyRef<Public>) -> Option<&'static str> {
+    match key.id() {
+        Id::X25519 => Some(Group::X25519.name()),
+        Id::EC => match key.ec_key().ok()?.group().curve_name()? {
+            Nid::X9_62_PRIME256V1 => Some(Group::Prime256v1.name()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What channel binding `tls-server-end-point` binds to (RFC 5929, 4.1): the certificate, hashed as its signature does, but by
+/// SHA-256 at least. None, where its signature names no hash, as Ed25519's.
+pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
+    let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
+    let hash = match signature.digest {
+        Nid::UNDEF => return None,
+        Nid::MD5 | Nid::SHA1 => MessageDigest::sha256(),
+        digest => MessageDigest::from_nid(digest)?,
+    };
+    certificate.digest(hash).ok().map(|hashed| hashed.to_vec())
 }
 
 /// Trust the authorities of this PEM file, and no others.

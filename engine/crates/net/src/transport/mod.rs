@@ -41,6 +41,19 @@ impl Transport {
         }
     }
 
+    /// As `new`, for a protocol that names itself while TLS begins (RFC 7301).
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
+        match settings {
+            settings::Transport::Plain {} => Ok(Transport::Plain),
+            settings::Transport::Tls(settings) => {
+                Ok(Transport::Tls(Arc::new(TlsClient::speaking(settings, protocol)?)))
+            }
+        }
+    }
+
     /// As `new`, for thousands of connections most of which are idle: their buffers are given back meanwhile.
     ///
     /// # Errors
@@ -145,6 +158,23 @@ impl Stream {
         match (&self.layer, transport) {
             (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
             _ => None,
+        }
+    }
+
+    /// What ties a proof of who we are to this very server (channel binding `tls-server-end-point`, RFC 5929); None where
+    /// there is no TLS, or its certificate's signature names no hash.
+    pub fn server_end_point(&self) -> Option<Vec<u8>> {
+        match &self.layer {
+            Layer::Plain(_) => None,
+            Layer::Tls(stream) => certificate::end_point(stream.ssl().peer_certificate()?.as_ref()),
+        }
+    }
+
+    /// The protocol that the server has agreed to speak under TLS, by its name of RFC 7301.
+    pub fn agreed_protocol(&self) -> Option<&[u8]> {
+        match &self.layer {
+            Layer::Plain(_) => None,
+            Layer::Tls(stream) => stream.ssl().selected_alpn_protocol(),
         }
     }
 

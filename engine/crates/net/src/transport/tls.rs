@@ -42,7 +42,15 @@ impl TlsClient {
     /// # Errors
     /// `tls_configuration`.
     pub fn new(settings: &settings::Tls) -> Result<TlsClient> {
-        Self::with_mode(settings, SslMode::empty())
+        Self::build(settings, SslMode::empty(), None)
+    }
+
+    /// As `new`, naming the protocol that is spoken (RFC 7301).
+    ///
+    /// # Errors
+    /// `tls_configuration`.
+    pub fn speaking(settings: &settings::Tls, protocol: &'static str) -> Result<TlsClient> {
+        Self::build(settings, SslMode::empty(), Some(protocol))
     }
 
     /// As `new`, for thousands of connections: an idle one gives its 16 KiB of buffers back.
@@ -50,17 +58,24 @@ impl TlsClient {
     /// # Errors
     /// `tls_configuration`.
     pub fn for_many(settings: &settings::Tls) -> Result<TlsClient> {
-        Self::with_mode(settings, SslMode::RELEASE_BUFFERS)
+        Self::build(settings, SslMode::RELEASE_BUFFERS, None)
     }
 
-    fn with_mode(settings: &settings::Tls, mode: SslMode) -> Result<TlsClient> {
+    fn build(settings: &settings::Tls, mode: SslMode, protocol: Option<&str>) -> Result<TlsClient> {
         let mut builder = context(settings.version, settings.verify).map_err(|error| misconfigured(&error))?;
         builder.set_mode(mode);
+        if let Some(protocol) = protocol {
+            let named = [&[protocol.len() as u8], protocol.as_bytes()].concat();
+            builder.set_alpn_protos(&named).map_err(|error| misconfigured(&error))?;
+        }
         if let Some(level) = settings.security_level.or(settings.cipher.as_ref().map(|_| SecurityLevel::ANYTHING)) {
             builder.set_security_level(level.number());
         }
         if let Some(suite) = &settings.cipher {
             offer_alone(&mut builder, suite, settings.version)?;
+        }
+        if let Some(group) = settings.group {
+            builder.set_groups_list(group.name()).map_err(|error| misconfigured(&error))?;
         }
         match &settings.ca_file {
             Some(path) => certificate::trust_file(&mut builder, path)?,
@@ -101,6 +116,7 @@ impl TlsClient {
             cipher: ssl.current_cipher().map_or("none", |cipher| cipher.name()),
             key: ssl.peer_certificate().map_or_else(|| "none".into(), |peer| self.key_name(&peer)),
             verified: self.verify != Verify::None && ssl.verify_result() == X509VerifyResult::OK,
+            group: ssl.peer_tmp_key().ok().and_then(|key| certificate::group_name(&key)),
             resumed: ssl.session_reused(),
         }
     }
@@ -273,7 +289,15 @@ mod tests {
     fn client(cipher: &str, version: Option<TlsVersion>) -> Result<TlsClient> {
         let cipher = Some(cipher.to_owned());
         let (verify, resumption) = (Verify::None, false);
-        TlsClient::new(&settings::Tls { ca_file: None, version, verify, resumption, cipher, security_level: None })
+        TlsClient::new(&settings::Tls {
+            ca_file: None,
+            version,
+            verify,
+            resumption,
+            cipher,
+            security_level: None,
+            group: None,
+        })
     }
 
     #[test]
