@@ -8,6 +8,7 @@
 pub mod http;
 pub mod mongodb;
 pub mod mysql;
+mod scram;
 
 use base::error::Result;
 use net::runtime::{Reactor, TaskId};

@@ -2,8 +2,9 @@
 //! ("speculative authentication", MongoDB Handshake specification), so that `auth` is only the second.
 
 use super::channel::Channel;
+use super::credentials::Credentials;
 use super::message;
-use super::scram::{Credentials, Exchange, MECHANISM};
+use crate::scram::{Exchange, MECHANISM};
 use base::error::{Class, Failure, Result};
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
@@ -84,7 +85,7 @@ pub async fn authenticate(
             converse(channel, &start).await?
         }
     };
-    let (proof, expected) = exchange.prove(credentials, &first.payload)?;
+    let (proof, expected) = credentials.prove(&exchange, &first.payload)?;
     let mut reply = converse(channel, &continue_command(&first, proof.into_bytes(), credentials)).await?;
     expected.verify(&reply.payload)?;
     if !reply.done {

@@ -4,11 +4,11 @@
 //! is used for one operation at a time.
 
 mod channel;
+mod credentials;
 mod find;
 mod handshake;
 mod insert;
 mod message;
-mod scram;
 mod settings;
 mod topology;
 mod ycsb;
@@ -19,13 +19,13 @@ use base::Random;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use channel::Channel;
+use credentials::Credentials;
 use find::FindRequest;
 use insert::InsertRequest;
 use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Stream, Transport};
 use record::{Connection, Phase, Timeline, Traffic};
-use scram::Credentials;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,7 +1,5 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) as a client, without channel binding, as MongoDB has it (Authentication
-//! specification): the password is prepared with SASLprep, the user name is not.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) as a client, with and without channel binding `tls-server-end-point` (RFC 5929).
 
-use crate::mongodb::Settings;
 use base::error::{Class, Failure, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,35 +8,50 @@ use openssl::hash::MessageDigest;
 use openssl::pkey::PKey;
 use openssl::sha::sha256;
 use openssl::sign::Signer;
-use std::sync::{Mutex, PoisonError};
 
-/// Its name in saslStart.
+/// Its name, without channel binding.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// The Authentication specification forbids fewer.
+/// Its name with channel binding.
+pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
+/// RFC 7677, 4: no server ought to ask for fewer.
 const FEWEST_ITERATIONS: usize = 4096;
 /// A server that asks for more (MongoDB's default is 15,000) would stop this thread for seconds.
 const MOST_ITERATIONS: usize = 10_000_000;
 const NONCE_BYTES: usize = 24;
-/// "n,,": no channel binding, no other user to act as.
-const GS2_HEADER: &str = "n,,";
 
 type Digest = [u8; 32];
 
-/// Who we are. Holds the password; is never shown.
-pub struct Credentials {
-    username: String,
-    prepared_password: String,
-    source: String,
-    /// The specification says to keep what the password and salt come to: it costs thousands of hashes, which no
-    /// driver pays for a second connection, so none may be measured in one.
-    salted: Mutex<Option<Salted>>,
+/// What the proof is tied to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Binding {
+    /// Nothing: whoever stands in between could pass it on.
+    None,
+    /// The server's certificate, by its hash (`tls-server-end-point`).
+    ServerEndPoint(Vec<u8>),
 }
 
-/// What a password comes to with one server's salt.
+impl Binding {
+    /// RFC 5802, 7: `gs2-header`; no other user to act as.
+    fn header(&self) -> &'static str {
+        match self {
+            Binding::None => "n,,",
+            Binding::ServerEndPoint(_) => "p=tls-server-end-point,,",
+        }
+    }
+
+    /// RFC 5802, 7: `cbind-input`.
+    fn input(&self) -> Vec<u8> {
+        let data: &[u8] = match self {
+            Binding::None => &[],
+            Binding::ServerEndPoint(hash) => hash,
+        };
+        [self.header().as_bytes(), data].concat()
+    }
+}
+
+/// What a password comes to with a server's salt, after thousands of hashes.
 #[derive(Clone)]
-struct Salted {
-    salt: Vec<u8>,
-    iterations: usize,
+pub struct Salted {
     client_key: Digest,
     server_key: Digest,
 }
@@ -47,87 +60,75 @@ struct Salted {
 pub struct Exchange {
     nonce: String,
     first_bare: String,
+    binding: Binding,
 }
 
 /// What the server must answer to show that it knows the password too.
 pub struct Expected(Digest);
 
-impl Credentials {
-    /// None without a user.
-    ///
-    /// # Errors
-    /// `authentication`, where the password holds what SASLprep (RFC 4013) forbids.
-    pub fn new(settings: &Settings) -> Result<Option<Self>> {
-        let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
-        let prepared = stringprep::saslprep(password.reveal());
-        let prepared = prepared.map_err(|_| refused("the password holds a character that SASLprep forbids"))?;
-        Ok(Some(Credentials {
-            username: username.clone(),
-            prepared_password: prepared.into_owned(),
-            source: settings.auth_source.clone(),
-            salted: Mutex::new(None),
-        }))
-    }
-
-    /// The database that knows the user.
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// As hello's `saslSupportedMechs` asks.
-    pub fn user_and_source(&self) -> String {
-        format!("{}.{}", self.source, self.username)
-    }
-
-    /// Begin an exchange with a new nonce.
-    ///
-    /// # Errors
-    /// `internal`, where the system has no randomness.
-    pub fn begin(&self) -> Result<Exchange> {
-        let mut random = [0; NONCE_BYTES];
-        openssl::rand::rand_bytes(&mut random).map_err(|error| unable(&error))?;
-        Ok(self.begin_with(BASE64.encode(random)))
-    }
-
-    fn begin_with(&self, nonce: String) -> Exchange {
-        let name = self.username.replace('=', "=3D").replace(',', "=2C");
-        Exchange { first_bare: format!("n={name},r={nonce}"), nonce }
-    }
-
-    fn salted(&self, salt: Vec<u8>, iterations: usize) -> Result<Salted> {
-        let mut kept = self.salted.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some(salted) if salted.salt == salt && salted.iterations == iterations => Ok(salted.clone()),
-            _ => {
-                let salted = Salted::new(&self.prepared_password, salt, iterations).map_err(|error| unable(&error))?;
-                Ok(kept.insert(salted).clone())
-            }
-        }
-    }
-}
-
 impl Salted {
-    fn new(password: &str, salt: Vec<u8>, iterations: usize) -> std::result::Result<Self, ErrorStack> {
+    /// Of a password that has been prepared as its protocol wants it.
+    ///
+    /// # Errors
+    /// `internal`, where this OpenSSL has no SHA-256.
+    pub fn new(password: &str, salt: &[u8], iterations: usize) -> Result<Self> {
+        Self::hashed(password, salt, iterations).map_err(|error| unable(&error))
+    }
+
+    fn hashed(password: &str, salt: &[u8], iterations: usize) -> std::result::Result<Self, ErrorStack> {
         let mut salted = Digest::default();
         let sha256 = MessageDigest::sha256();
-        openssl::pkcs5::pbkdf2_hmac(password.as_bytes(), &salt, iterations, sha256, &mut salted)?;
-        let client_key = hmac(&salted, b"Client Key")?;
-        let server_key = hmac(&salted, b"Server Key")?;
-        Ok(Salted { salt, iterations, client_key, server_key })
+        openssl::pkcs5::pbkdf2_hmac(password.as_bytes(), salt, iterations, sha256, &mut salted)?;
+        Ok(Salted { client_key: hmac(&salted, b"Client Key")?, server_key: hmac(&salted, b"Server Key")? })
+    }
+
+    /// ClientProof and ServerSignature of RFC 5802, 3.
+    fn sign(&self, signed: &[u8]) -> std::result::Result<(Digest, Digest), ErrorStack> {
+        let client_signature = hmac(&sha256(&self.client_key), signed)?;
+        let proof = std::array::from_fn(|at| self.client_key[at] ^ client_signature[at]);
+        Ok((proof, hmac(&self.server_key, signed)?))
     }
 }
 
 impl Exchange {
-    /// client-first-message.
-    pub fn first_message(&self) -> String {
-        format!("{GS2_HEADER}{}", self.first_bare)
+    /// Begin one with a new nonce.
+    ///
+    /// # Errors
+    /// `internal`, where the system has no randomness.
+    pub fn begin(username: &str, binding: Binding) -> Result<Self> {
+        let mut random = [0; NONCE_BYTES];
+        openssl::rand::rand_bytes(&mut random).map_err(|error| unable(&error))?;
+        Ok(Self::begin_with(username, binding, BASE64.encode(random)))
     }
 
-    /// Answer the server's first message: client-final-message, and what the server must answer to it.
+    fn begin_with(username: &str, binding: Binding, nonce: String) -> Self {
+        let name = username.replace('=', "=3D").replace(',', "=2C");
+        Exchange { first_bare: format!("n={name},r={nonce}"), nonce, binding }
+    }
+
+    /// As the server knows it.
+    pub fn mechanism(&self) -> &'static str {
+        match self.binding {
+            Binding::None => MECHANISM,
+            Binding::ServerEndPoint(_) => MECHANISM_PLUS,
+        }
+    }
+
+    /// client-first-message.
+    pub fn first_message(&self) -> String {
+        format!("{}{}", self.binding.header(), self.first_bare)
+    }
+
+    /// Answer the server's first message: client-final-message, and what the server must answer to it. `salted` is asked for
+    /// the password with this salt and so many iterations.
     ///
     /// # Errors
     /// `protocol`, where its message is none; `authentication`, where its nonce is not ours or it asks for too little.
-    pub fn prove(&self, credentials: &Credentials, server_first: &[u8]) -> Result<(String, Expected)> {
+    pub fn prove(
+        &self,
+        server_first: &[u8],
+        salted: impl FnOnce(&[u8], usize) -> Result<Salted>,
+    ) -> Result<(String, Expected)> {
         let server_first = text(server_first)?;
         let challenge = Challenge::parse(server_first)?;
         if !challenge.nonce.starts_with(&self.nonce) || challenge.nonce.len() == self.nonce.len() {
@@ -136,20 +137,11 @@ impl Exchange {
         if !(FEWEST_ITERATIONS..=MOST_ITERATIONS).contains(&challenge.iterations) {
             return Err(refused(format!("the server asks for {} iterations", challenge.iterations)));
         }
-        let salted = credentials.salted(challenge.salt, challenge.iterations)?;
-        let without_proof = format!("c={},r={}", BASE64.encode(GS2_HEADER), challenge.nonce);
+        let salted = salted(&challenge.salt, challenge.iterations)?;
+        let without_proof = format!("c={},r={}", BASE64.encode(self.binding.input()), challenge.nonce);
         let signed = format!("{},{server_first},{without_proof}", self.first_bare);
         let (proof, expected) = salted.sign(signed.as_bytes()).map_err(|error| unable(&error))?;
         Ok((format!("{without_proof},p={}", BASE64.encode(proof)), Expected(expected)))
-    }
-}
-
-impl Salted {
-    /// ClientProof and ServerSignature of RFC 5802, 3.
-    fn sign(&self, signed: &[u8]) -> std::result::Result<(Digest, Digest), ErrorStack> {
-        let client_signature = hmac(&sha256(&self.client_key), signed)?;
-        let proof = std::array::from_fn(|at| self.client_key[at] ^ client_signature[at]);
-        Ok((proof, hmac(&self.server_key, signed)?))
     }
 }
 
@@ -221,13 +213,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn credentials(username: &str, password: &str) -> Credentials {
-        Credentials {
-            username: username.into(),
-            prepared_password: stringprep::saslprep(password).unwrap().into_owned(),
-            source: "admin".into(),
-            salted: Mutex::new(None),
-        }
+    fn pencil(salt: &[u8], iterations: usize) -> Result<Salted> {
+        Salted::new("pencil", salt, iterations)
+    }
+
+    fn begin(nonce: &str) -> Exchange {
+        Exchange::begin_with("user", Binding::None, nonce.into())
     }
 
     const NONCE: &str = "rOprNGfwEbeRWgbNEkqO";
@@ -237,10 +228,9 @@ mod tests {
     /// RFC 7677, 3.
     #[test]
     fn the_example_of_the_rfc() {
-        let user = credentials("user", "pencil");
-        let exchange = user.begin_with(NONCE.into());
+        let exchange = begin(NONCE);
         assert_eq!(exchange.first_message(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
-        let (proof, expected) = exchange.prove(&user, SERVER_FIRST).unwrap();
+        let (proof, expected) = exchange.prove(SERVER_FIRST, pencil).unwrap();
         assert_eq!(
             proof,
             "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
@@ -250,8 +240,7 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_know_the_password_is_refused() {
-        let user = credentials("user", "pencil");
-        let (_, expected) = user.begin_with(NONCE.into()).prove(&user, SERVER_FIRST).unwrap();
+        let (_, expected) = begin(NONCE).prove(SERVER_FIRST, pencil).unwrap();
         for (answer, class) in [
             (&b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G5="[..], Class::Protocol),
             (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", Class::Authentication),
@@ -265,31 +254,41 @@ mod tests {
 
     #[test]
     fn a_challenge_that_weakens_the_exchange_is_refused() {
-        let user = credentials("user", "pencil");
         for challenge in [
             "r=another,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
             "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
             "r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4095",
             "r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=2000000000",
         ] {
-            let refused = user.begin_with(NONCE.into()).prove(&user, challenge.as_bytes());
+            let refused = begin(NONCE).prove(challenge.as_bytes(), pencil);
             assert_eq!(refused.err().map(|failure| failure.class), Some(Class::Authentication), "{challenge}");
         }
     }
 
     #[test]
-    fn names_are_escaped_and_passwords_prepared() {
-        assert_eq!(credentials("a=b,c", "x").begin_with("n".into()).first_message(), "n,,n=a=3Db=2Cc,r=n");
-        // RFC 4013, 3: a soft hyphen is mapped to nothing.
-        assert_eq!(credentials("u", "I\u{ad}X").prepared_password, "IX");
+    fn names_are_escaped() {
+        let exchange = Exchange::begin_with("a=b,c", Binding::None, "n".into());
+        assert_eq!(exchange.first_message(), "n,,n=a=3Db=2Cc,r=n");
+    }
+
+    /// RFC 5802, 7: the header is said at once, and again with the certificate's hash in what is signed.
+    #[test]
+    fn a_proof_can_be_bound_to_the_servers_certificate() {
+        let exchange = Exchange::begin_with("user", Binding::ServerEndPoint(vec![1, 2, 255]), NONCE.into());
+        assert_eq!(exchange.mechanism(), "SCRAM-SHA-256-PLUS");
+        assert_eq!(exchange.first_message(), format!("p=tls-server-end-point,,n=user,r={NONCE}"));
+        let (bound, _) = exchange.prove(SERVER_FIRST, pencil).unwrap();
+        let said = BASE64.encode(b"p=tls-server-end-point,,\x01\x02\xff");
+        assert!(bound.starts_with(&format!("c={said},r={NONCE}")), "{bound}");
+        let (unbound, _) = begin(NONCE).prove(SERVER_FIRST, pencil).unwrap();
+        assert_ne!(bound.split_once(",p=").unwrap().1, unbound.split_once(",p=").unwrap().1);
     }
 
     proptest! {
         #[test]
         fn arbitrary_messages_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[rsiv=,+/A-Za-z0-9]{0,60}") {
-            let user = credentials("user", "pencil");
             for message in [&bytes[..], text.as_bytes(), format!("r={NONCE}x,s={text},i={text}").as_bytes()] {
-                let _ = user.begin_with(NONCE.into()).prove(&user, message);
+                let _ = begin(NONCE).prove(message, pencil);
                 let _ = Expected(Digest::default()).verify(message);
             }
         }
