@@ -1,7 +1,8 @@
 //! From a workload's settings to the worker that does it, over whatever protocol: what a protocol's `spawn` calls, once a
 //! worker, so that the loop that is measured is compiled for its protocol and its workload.
 
-use crate::client::{AboutOf, Ask, Client, KeyValue, Records, Requests, Target};
+use crate::client::{AboutOf, Ask, Client, KeyValue, Pgbench, Records, Requests, Target};
+use crate::query::{OneByOne, Pipelined, Question, Transactions};
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
 use crate::tpcc::{self, TpccPhase};
@@ -49,11 +50,8 @@ impl Job<'_> {
     pub fn queries<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
         match self.workload.kind {
             Kind::Connect => self.connect(client, about),
-            Kind::Query => {
-                let query = Query::new(client, Target::Reader(self.worker), about, self.random.clone());
-                self.spawn(query)
-            }
-            Kind::Load | Kind::Request | Kind::Ycsb | Kind::Tpcc => unreachable!("refused with the plan"),
+            Kind::Query => self.ask::<C, OneByOne>(client, about),
+            _ => unreachable!("refused with the plan"),
         }
     }
 
@@ -95,6 +93,18 @@ impl Job<'_> {
         }
     }
 
+    /// Over sessions that carry out pgbench's transactions too ([`PGBENCH`](crate::PGBENCH)).
+    pub fn pgbench<C>(self, client: C, table: AboutOf<C>) -> TaskId
+    where
+        C: Client<Session: Pgbench + Records> + Clone,
+    {
+        match self.workload.kind {
+            Kind::Pipeline => self.ask::<C, Pipelined>(client, table),
+            Kind::Tpcb => self.ask::<C, Transactions>(client, table),
+            _ => self.records(client, table),
+        }
+    }
+
     /// Over sessions that carry requests ([`REQUESTS`](crate::REQUESTS)).
     pub fn requests<C>(self, client: C) -> TaskId
     where
@@ -106,8 +116,13 @@ impl Job<'_> {
                 let requests = Request::new(client, self.worker);
                 self.spawn(requests)
             }
-            Kind::Query | Kind::Load | Kind::Ycsb | Kind::Tpcc => unreachable!("refused with the plan"),
+            _ => unreachable!("refused with the plan"),
         }
+    }
+
+    fn ask<C: Client<Session: Ask>, Q: Question<C::Session>>(self, client: C, about: AboutOf<C>) -> TaskId {
+        let queries = Query::<C, Q>::new(client, Target::Reader(self.worker), about, self.random.clone());
+        self.spawn(queries)
     }
 
     fn connect<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {

@@ -1,29 +1,69 @@
-//! `query`: reading records by uniformly random keys over a persistent connection.
+//! `query`, `pipeline` and `tpcb`: one question after the other over a persistent connection, about records whose keys are
+//! uniformly random.
 
 use super::Workload;
 use super::persistent::{AsPooled, Persistent};
-use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
+use crate::client::{AboutOf, Ask, Client, Pgbench, Session, TallyOf, Target};
 use base::Random;
 use base::error::Result;
 use record::{Counts, Evidence, Phase, Tally, Timeline};
+use std::marker::PhantomData;
 use std::ops::Range;
 
-/// One worker's queries, one after the other.
-pub struct Query<C: Client<Session: Ask>> {
+/// Queries that are sent before the first of them is answered.
+const PIPELINED: usize = 16;
+
+/// What one operation asks.
+pub trait Question<S: Ask>: 'static {
+    /// Ask it.
+    async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()>;
+}
+
+/// One query.
+pub struct OneByOne;
+
+impl<S: Ask> Question<S> for OneByOne {
+    async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()> {
+        session.ask(about, random, tally).await
+    }
+}
+
+/// Sixteen queries at once.
+pub struct Pipelined;
+
+impl<S: Pgbench> Question<S> for Pipelined {
+    async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
+        session.ask_at_once(about, PIPELINED, random).await
+    }
+}
+
+/// One transaction of pgbench's.
+pub struct Transactions;
+
+impl<S: Pgbench> Question<S> for Transactions {
+    async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
+        session.transact(about, random).await
+    }
+}
+
+/// One worker's questions, one after the other.
+pub struct Query<C: Client<Session: Ask>, Q = OneByOne> {
     session: Persistent<C>,
     table: AboutOf<C>,
     random: Random,
     tally: TallyOf<C>,
+    question: PhantomData<Q>,
 }
 
-impl<C: Client<Session: Ask>> Query<C> {
+impl<C: Client<Session: Ask>, Q> Query<C, Q> {
     /// `random` chooses the keys.
     pub fn new(client: C, target: Target, table: AboutOf<C>, random: Random) -> Self {
-        Query { session: Persistent::new(client, target, AsPooled), table, random, tally: TallyOf::<C>::default() }
+        let session = Persistent::new(client, target, AsPooled);
+        Query { session, table, random, tally: TallyOf::<C>::default(), question: PhantomData }
     }
 }
 
-impl<C: Client<Session: Ask>> Workload for Query<C> {
+impl<C: Client<Session: Ask>, Q: Question<C::Session>> Workload for Query<C, Q> {
     fn disconnect(&mut self) {
         self.session.disconnect();
     }
@@ -35,7 +75,7 @@ impl<C: Client<Session: Ask>> Workload for Query<C> {
     async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let mut session = self.session.take(evidence).await?;
         timeline.start(session.traffic());
-        let outcome = session.ask(&self.table, &mut self.random, &mut self.tally).await;
+        let outcome = Q::ask(&mut session, &self.table, &mut self.random, &mut self.tally).await;
         timeline.end_phase(Phase::Operation, session.traffic());
         self.session.settle(session, outcome)
     }

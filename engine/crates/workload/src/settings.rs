@@ -117,6 +117,10 @@ pub enum Kind {
     Ycsb,
     /// A transaction of TPC-C, or a part of its data.
     Tpcc,
+    /// Sixteen queries over a persistent connection, sent before the first answer.
+    Pipeline,
+    /// A transaction of pgbench's, which is like TPC-B's.
+    Tpcb,
 }
 
 impl Kind {
@@ -129,6 +133,8 @@ impl Kind {
             Kind::Request => "request",
             Kind::Ycsb => "ycsb",
             Kind::Tpcc => "tpcc",
+            Kind::Pipeline => "pipeline",
+            Kind::Tpcb => "tpcb",
         }
     }
 }
@@ -139,6 +145,8 @@ pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
 /// What one that speaks SQL can be asked.
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc];
+/// What one that reads and writes records besides, several at once, and carries out pgbench's transactions, can be asked.
+pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
 /// What one that carries requests can be asked.
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 
