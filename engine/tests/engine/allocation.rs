@@ -5,8 +5,9 @@ use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
 use crate::support::http::{Http, OK, Says};
 use crate::support::mysql::{Mysql, PASSWORD};
+use crate::support::postgres::Postgres;
 use crate::support::server::{self, Manner};
-use crate::support::{TIMEOUT_NS, http_service, mysql_service, on_runtime, service, tls};
+use crate::support::{TIMEOUT_NS, http_service, mysql_service, on_runtime, postgres_service, service, tls};
 use base::Random;
 use base::clock;
 use encryption::Algorithm;
@@ -17,8 +18,8 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use wire::Settings;
 use wire::mysql::Statements;
+use wire::{Settings, postgres};
 use workload::{Data, Job, OPENING_AT_A_TIME, Order, Slot, Window, ycsb};
 
 #[test]
@@ -69,6 +70,29 @@ fn a_mysql_query_under_tls_allocates_nothing() {
     }
 }
 
+/// Of every kind, however it is asked.
+#[test]
+fn a_postgres_operation_allocates_nothing() {
+    let address = Postgres::default().start();
+    for statements in [postgres::Statements::Prepared, postgres::Statements::Extended, postgres::Statements::Simple] {
+        for kind in ["query", "pipeline", "tpcb"] {
+            let settings = postgres::Settings { statements, ..postgres_service(&address) };
+            let workload = json!({"name": kind, "kind": kind});
+            assert_eq!(allocations_of(workload, settings, Transport::Plain {}), 0, "{kind}, {statements:?}");
+        }
+    }
+    assert_eq!(allocations_of(mix(), postgres_service(&address), Transport::Plain {}), 0);
+}
+
+#[test]
+fn a_postgres_query_under_tls_allocates_nothing() {
+    let authority = Authority::new();
+    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), None) else { panic!("TLS") };
+    let address = Postgres { tls: Some(acceptor), ..Postgres::default() }.start();
+    let transport = tls(&authority.file("postgres-allocation"), None, Verify::Full);
+    assert_eq!(of_queries(postgres_service(&address), transport), 0);
+}
+
 #[test]
 fn a_request_allocates_nothing() {
     let settings = http_service(&Http::start(Says::Bytes(OK)).address);
@@ -86,12 +110,15 @@ fn a_request_under_tls_allocates_nothing() {
 /// Every operation of YCSB's, with values of their longest length from the first on.
 #[test]
 fn an_operation_of_ycsb_allocates_nothing() {
-    // This server finds two records, however many are asked for.
+    assert_eq!(allocations_of(mix(), service(&server::start(Manner::Plain)), Transport::Plain {}), 0);
+}
+
+fn mix() -> Value {
+    // A server that finds two records, however many are asked for, will do.
     let settings = json!({"record_count": 1000, "read_proportion": 0.2, "update_proportion": 0.2,
         "insert_proportion": 0.2, "scan_proportion": 0.2, "read_modify_write_proportion": 0.2, "read_all_fields": false,
         "min_scan_length": 2, "request_distribution": "latest"});
-    let workload = json!({"name": "mix", "kind": "ycsb", "ycsb": settings});
-    assert_eq!(allocations_of(workload, service(&server::start(Manner::Plain)), Transport::Plain {}), 0);
+    json!({"name": "mix", "kind": "ycsb", "ycsb": settings})
 }
 
 fn of_queries(settings: impl Settings + 'static, transport: Transport) -> u64 {

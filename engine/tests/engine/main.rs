@@ -11,5 +11,6 @@ mod http;
 mod http_load;
 mod mysql;
 mod origin;
+mod postgres;
 mod round_trips;
 mod support;

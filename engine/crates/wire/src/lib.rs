@@ -8,6 +8,7 @@
 pub mod http;
 pub mod mongodb;
 pub mod mysql;
+pub mod postgres;
 mod scram;
 
 use base::error::Result;
@@ -25,7 +26,7 @@ use workload::ycsb::TablePlace;
 use workload::{Job, Kind};
 
 /// All there are.
-pub static PROTOCOLS: &[Protocol] = &[mongodb::PROTOCOL, mysql::PROTOCOL, http::PROTOCOL];
+pub static PROTOCOLS: &[Protocol] = &[mongodb::PROTOCOL, mysql::PROTOCOL, postgres::PROTOCOL, http::PROTOCOL];
 
 /// A protocol, as a plan names it.
 pub struct Protocol {

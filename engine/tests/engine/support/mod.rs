@@ -6,8 +6,10 @@ pub mod engine;
 pub mod gateway;
 pub mod http;
 pub mod mysql;
+pub mod postgres;
 pub mod server;
 
+use base::Random;
 use base::clock;
 use base::error::Result;
 use net::runtime::{Executor, Reactor};
@@ -17,8 +19,9 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use wire::{mongodb, mysql as mysql_wire};
-use workload::{Client, Session, Target};
+use wire::{mongodb, mysql as mysql_wire, postgres as postgres_wire};
+use workload::pgbench::Bank;
+use workload::{Ask, Client, Session, Target};
 
 /// Long enough for any machine; no test waits for it.
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
@@ -99,6 +102,47 @@ pub fn open_mysql(
     on_runtime(move |reactor| async move {
         let service = mysql_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
         measured_session(mysql_wire::Client::new(Arc::new(service), reactor)).await
+    })
+}
+
+/// The service of one PostgreSQL server that asks for no proof.
+pub fn postgres_service(address: &str) -> postgres_wire::Settings {
+    postgres_wire::Settings {
+        addresses: vec![address.into()],
+        username: "u".into(),
+        password: None,
+        database: "d".into(),
+        search_path: None,
+        table: "usertable".into(),
+        scale: 1,
+        statements: postgres_wire::Statements::Prepared,
+        results: postgres_wire::Results::Text,
+        negotiation: postgres_wire::Negotiation::Request,
+        channel_binding: false,
+    }
+}
+
+/// As `open`, to a PostgreSQL server.
+pub fn open_postgres(
+    settings: &postgres_wire::Settings,
+    transport: net::settings::Transport,
+) -> Result<(Timeline, record::Connection)> {
+    let settings = settings.clone();
+    on_runtime(move |reactor| async move {
+        let service = postgres_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
+        measured_session(postgres_wire::Client::new(Arc::new(service), reactor)).await
+    })
+}
+
+/// Read one account of a PostgreSQL server.
+pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
+    let settings = settings.clone();
+    on_runtime(move |reactor| async move {
+        let plain = net::settings::Transport::Plain {};
+        let service = postgres_wire::Service::discover(&settings, &plain, &reactor, TIMEOUT_NS).await?;
+        let client = postgres_wire::Client::new(Arc::new(service), reactor);
+        let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
+        session.ask(&Bank::new(10, 1), &mut Random::new(1), &mut ()).await
     })
 }
 

@@ -1,0 +1,223 @@
+//! pgbench's tables and what its built-in scripts ask of them (pgbench.c, `builtin_script`): "select only" and "TPC-B (sort
+//! of)"; and the load by COPY.
+
+use super::channel::Channel;
+use super::message;
+use super::message::{append, backend, frontend};
+use super::result::{Answer, Outcome, end, row};
+use super::settings::{Results, Statements};
+use super::statement::{Numbered, append_all, append_query, append_sync};
+use base::error::{Class, Failure, Result};
+use std::ops::Range;
+use workload::pgbench::{Bank, Transfer};
+
+/// Places of the statements below.
+const SELECT: usize = 0;
+const BEGIN: usize = 1;
+const ACCOUNT: usize = 2;
+const TELLER: usize = 3;
+const BRANCH: usize = 4;
+const HISTORY: usize = 5;
+const END: usize = 6;
+
+/// How they are asked.
+pub struct Scripts {
+    statements: Statements,
+    results: Results,
+    all: [Numbered; 7],
+}
+
+/// Which of them a session has prepared, a bit each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Prepared(u8);
+
+impl Scripts {
+    /// By this protocol, for results of this kind.
+    pub fn new(statements: Statements, results: Results) -> Self {
+        let all = [
+            Numbered::new("select", "SELECT abalance FROM pgbench_accounts WHERE aid = ?"),
+            Numbered::new("begin", "BEGIN"),
+            Numbered::new("account", "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"),
+            Numbered::new("teller", "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?"),
+            Numbered::new("branch", "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?"),
+            Numbered::new(
+                "history",
+                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)",
+            ),
+            Numbered::new("end", "END"),
+        ];
+        Scripts { statements, results, all }
+    }
+
+    /// Prepare all that is not prepared yet, where statements are: one round trip.
+    ///
+    /// # Errors
+    /// `server`, where a table is missing; `protocol`, those of a broken connection.
+    pub async fn prepare_all(&self, channel: &mut Channel, prepared: &mut Prepared) -> Result<()> {
+        self.prepare(channel, prepared, 0..self.all.len()).await
+    }
+
+    /// Read so many accounts without waiting in between: one round trip, besides the preparation that the first needs.
+    ///
+    /// # Errors
+    /// `server`, where one is missing; `protocol`, those of a broken connection.
+    pub async fn select(
+        &self,
+        channel: &mut Channel,
+        prepared: &mut Prepared,
+        count: usize,
+        mut account: impl FnMut() -> i64,
+    ) -> Result<()> {
+        self.prepare(channel, prepared, SELECT..SELECT + 1).await?;
+        append_all(self.statements, channel.request(), |out| {
+            for _ in 0..count {
+                self.all[SELECT].append(self.statements, self.results, &[account()], out);
+            }
+        });
+        let binary = self.statements != Statements::Simple && self.results == Results::Binary;
+        let outcome = channel.ask(|body| check_balance(body, binary)).await?;
+        if outcome.rows == count as u64 && outcome.commands == count {
+            return Ok(());
+        }
+        Err(Failure::new(Class::Server, format!("{} rows for {count} keys: is the data loaded?", outcome.rows)))
+    }
+
+    /// Carry out one transaction: seven round trips, besides the preparation that the first needs.
+    ///
+    /// # Errors
+    /// As `select`; after one of the server's the transaction has been ended.
+    pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
+        let outcome = self.transaction(channel, prepared, about).await;
+        if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
+            append_query("ROLLBACK", channel.request());
+            channel.ask(no_row).await?;
+        }
+        outcome
+    }
+
+    async fn transaction(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
+        let Transfer { account, teller, branch, delta } = about;
+        self.change(channel, prepared, BEGIN, &[]).await?;
+        self.change(channel, prepared, ACCOUNT, &[delta, account]).await?;
+        self.select(channel, prepared, 1, || account).await?;
+        self.change(channel, prepared, TELLER, &[delta, teller]).await?;
+        self.change(channel, prepared, BRANCH, &[delta, branch]).await?;
+        self.change(channel, prepared, HISTORY, &[teller, branch, account, delta]).await?;
+        let outcome = self.change(channel, prepared, END, &[]).await?;
+        if outcome.in_transaction {
+            return Err(Failure::protocol("a transaction does not end"));
+        }
+        Ok(())
+    }
+
+    /// Execute a statement that changes one row, or none where it has no parameters.
+    async fn change(
+        &self,
+        channel: &mut Channel,
+        prepared: &mut Prepared,
+        place: usize,
+        values: &[i64],
+    ) -> Result<Outcome> {
+        self.prepare(channel, prepared, place..place + 1).await?;
+        append_all(self.statements, channel.request(), |out| {
+            self.all[place].append(self.statements, self.results, values, out);
+        });
+        let outcome = channel.ask(no_row).await?;
+        if outcome.changed == u64::from(!values.is_empty()) {
+            return Ok(outcome);
+        }
+        let found = outcome.changed;
+        Err(Failure::new(Class::Server, format!("{found} rows were changed, where one is: are the tables pgbench's?")))
+    }
+
+    /// Once a session, as pgbench does it: a round trip of its own, the first time that a statement is wanted.
+    async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, places: Range<usize>) -> Result<()> {
+        if self.statements != Statements::Prepared || places.clone().all(|place| prepared.has(place)) {
+            return Ok(());
+        }
+        let request = channel.request();
+        for statement in places.clone().filter(|place| !prepared.has(*place)).map(|place| &self.all[place]) {
+            statement.append_parse(statement.name, request);
+        }
+        append_sync(request);
+        channel.ask(no_row).await?;
+        places.for_each(|place| prepared.0 |= 1 << place);
+        Ok(())
+    }
+}
+
+impl Prepared {
+    fn has(self, place: usize) -> bool {
+        self.0 & 1 << place != 0
+    }
+}
+
+/// Write these accounts by COPY: two round trips.
+///
+/// # Errors
+/// `server`, also where not all of them were written; `protocol`, those of a broken connection.
+pub async fn copy(channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
+    let expected = records.end - records.start;
+    append_query("COPY pgbench_accounts (aid, bid, abalance, filler) FROM STDIN", channel.request());
+    channel.send().await?;
+    match channel.receive().await? {
+        (backend::COPY_IN_RESPONSE, _) => {}
+        (backend::ERROR_RESPONSE, body) => {
+            let failure = message::failure(body);
+            return Err(channel.take_answer(Answer::new(no_row)).await.err().unwrap_or(failure));
+        }
+        _ => return Err(Failure::protocol("the answer to COPY is none")),
+    }
+    let request = channel.request();
+    append(request, frontend::COPY_DATA, |out| records.for_each(|record| bank.append_row(record, out)));
+    append(request, frontend::COPY_DONE, |_| ());
+    let written = channel.ask(no_row).await?.changed;
+    if written == expected {
+        return Ok(());
+    }
+    Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
+}
+
+/// For what has no result.
+pub fn no_row(_body: &[u8]) -> Result<()> {
+    Err(Failure::protocol("a row, where none was asked for"))
+}
+
+/// One INTEGER, which is not NULL.
+fn check_balance(body: &[u8], binary: bool) -> Result<()> {
+    let mut reader = row(body, 1)?;
+    let value = reader.value()?.ok_or_else(|| Failure::new(Class::Protocol, "a balance is NULL"))?;
+    let is_integer = match binary {
+        true => value.len() == size_of::<i32>(),
+        false => std::str::from_utf8(value).is_ok_and(|text| text.parse::<i32>().is_ok()),
+    };
+    if is_integer { end(reader) } else { Err(Failure::protocol("a balance is no integer")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balance_is_one_integer_in_its_format() {
+        check_balance(b"\0\x01\0\0\0\x02-5", false).unwrap();
+        check_balance(b"\0\x01\0\0\0\x04\xff\xff\xff\xfb", true).unwrap();
+        for (body, binary) in [
+            (&b"\0\x01\0\0\0\x04\xff\xff\xff\xfb"[..], false),
+            (b"\0\x01\0\0\0\x02-5", true),
+            (b"\0\x01\xff\xff\xff\xff", false),
+            (b"\0\x01\0\0\0\x02-5x", false),
+            (b"\0\x02\0\0\0\x02-5\0\0\0\x02-5", false),
+            (b"\0\x01\0\0\0\x09-5", false),
+        ] {
+            assert_eq!(check_balance(body, binary).unwrap_err().class, Class::Protocol, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn fuzz_rows_of_arbitrary_bytes() {
+        bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+            let _ = (check_balance(bytes, true), check_balance(bytes, false));
+        });
+    }
+}

@@ -1,0 +1,315 @@
+//! From a connected socket to a session that is ready: TLS, the start-up, and the proof of who we are.
+
+use super::channel::Channel;
+use super::message::{self, Reader, backend, frontend};
+use super::settings::{Negotiation, Settings};
+use crate::scram::{Binding, Exchange, MECHANISM, MECHANISM_PLUS, Salted};
+use base::error::{Class, Failure, Result};
+use net::runtime::Reactor;
+use net::transport::{Address, Stream, Transport};
+use record::{Phase, Timeline};
+use std::rc::Rc;
+
+/// The protocol's name under TLS (PostgreSQL's documentation, "SSL Session Encryption").
+pub const TLS_NAME: &str = "postgresql";
+/// Answers to a request for TLS.
+const TLS_ACCEPTED: u8 = b'S';
+const TLS_DENIED: u8 = b'N';
+/// What AuthenticationRequest asks for.
+const OK: i32 = 0;
+const SASL: i32 = 10;
+const SASL_CONTINUE: i32 = 11;
+const SASL_FINAL: i32 = 12;
+
+/// Who we are, and how a session begins. Holds the password; is never shown.
+pub struct Opening {
+    username: String,
+    password: Option<String>,
+    database: String,
+    search_path: Option<String>,
+    negotiation: Negotiation,
+    channel_binding: bool,
+}
+
+/// A session that is ready.
+pub struct LoggedIn {
+    /// Ready for queries.
+    pub channel: Channel,
+    /// Of the server's process for this session.
+    pub process: i32,
+    /// By what we have proven who we are; None, where the server asked for nothing.
+    pub mechanism: Option<&'static str>,
+}
+
+impl Opening {
+    /// As a plan has it.
+    pub fn new(settings: &Settings) -> Self {
+        Opening {
+            username: settings.username.clone(),
+            // As libpq and the server do: what SASLprep (RFC 4013) forbids is taken as it is.
+            password: settings.password.as_ref().map(|password| {
+                let written = password.reveal();
+                stringprep::saslprep(written).map_or_else(|_| written.into(), Into::into)
+            }),
+            database: settings.database.clone(),
+            search_path: settings.search_path.clone(),
+            negotiation: settings.negotiation,
+            channel_binding: settings.channel_binding,
+        }
+    }
+
+    /// Connect, and mark each phase.
+    ///
+    /// # Errors
+    /// Whatever keeps a session from standing.
+    pub async fn log_in(
+        &self,
+        reactor: &Rc<Reactor>,
+        address: &Address,
+        transport: &Transport,
+        timeline: &mut Timeline,
+    ) -> Result<LoggedIn> {
+        let mut stream = Stream::connect(reactor, address, timeline).await?;
+        if let Transport::Tls(_) = transport {
+            stream = self.secure(stream, transport, address, timeline).await?;
+        }
+        let mut channel = Channel::new(stream);
+        let proven = self.introduce(&mut channel, timeline).await;
+        let mechanism = proven.map_err(|failure| refusal(failure, channel.stream().is_plain()))?;
+        let process = read_ready(&mut channel).await?;
+        channel.end_phase(Phase::Auth, timeline);
+        Ok(LoggedIn { channel, process, mechanism })
+    }
+
+    async fn secure(
+        &self,
+        mut stream: Stream,
+        transport: &Transport,
+        address: &Address,
+        timeline: &mut Timeline,
+    ) -> Result<Stream> {
+        if self.negotiation == Negotiation::Request {
+            request_tls(&mut stream).await?;
+            timeline.end_phase(Phase::TlsRequest, stream.traffic());
+        }
+        let stream = stream.secure(transport, address, timeline).await?;
+        // Without it another protocol's server could be taken for this one's (the documentation's words on direct TLS).
+        if self.negotiation == Negotiation::Direct && stream.agreed_protocol() != Some(TLS_NAME.as_bytes()) {
+            return Err(Failure::new(
+                Class::TlsRefused,
+                "the server takes TLS at once, and does not say that it is PostgreSQL",
+            ));
+        }
+        Ok(stream)
+    }
+
+    /// Up to the server's acceptance; by what mechanism.
+    async fn introduce(&self, channel: &mut Channel, timeline: &mut Timeline) -> Result<Option<&'static str>> {
+        let session = [("user", &self.username), ("database", &self.database)];
+        let search_path = self.search_path.as_ref().map(|schema| ("search_path", schema));
+        let settings = session.into_iter().chain(search_path).map(|(name, value)| (name, value.as_str()));
+        message::append_startup(channel.request(), settings);
+        channel.send().await?;
+        let request = read_request(channel.receive().await?)?;
+        channel.end_phase(Phase::Hello, timeline);
+        match request {
+            Request::Accepted if self.channel_binding => {
+                Err(refused("the server asks for no proof, so that none can be bound"))
+            }
+            Request::Accepted => Ok(None),
+            Request::Sasl { plain, plus } => {
+                let exchange = self.exchange(channel.stream(), plain, plus)?;
+                self.prove(channel, &exchange).await?;
+                Ok(Some(exchange.mechanism()))
+            }
+            Request::Continue(_) | Request::Final(_) => Err(out_of_turn()),
+        }
+    }
+
+    /// Of the mechanisms that the server offers, the one that was asked for and no other.
+    fn exchange(&self, stream: &Stream, plain: bool, plus: bool) -> Result<Exchange> {
+        let binding = match (self.channel_binding, plain, plus) {
+            (false, true, _) => Binding::None,
+            (true, _, true) => {
+                let hash = stream.server_end_point();
+                Binding::ServerEndPoint(hash.ok_or_else(|| refused("nothing of this server can be bound to"))?)
+            }
+            (true, ..) => return Err(refused(format!("the server does not offer {MECHANISM_PLUS}"))),
+            (false, ..) => return Err(refused(format!("the server does not offer {MECHANISM}"))),
+        };
+        // The server knows the name from the start-up, and looks at no other.
+        Exchange::begin("", binding)
+    }
+
+    async fn prove(&self, channel: &mut Channel, exchange: &Exchange) -> Result<()> {
+        let password = self.password.as_ref().ok_or_else(|| refused("the server asks for a password"))?;
+        let first = exchange.first_message();
+        message::append(channel.request(), frontend::SASL, |out| {
+            message::append_string(out, exchange.mechanism());
+            message::append_value(out, |out| out.extend_from_slice(first.as_bytes()));
+        });
+        channel.send().await?;
+        let Request::Continue(server_first) = read_request(channel.receive().await?)? else {
+            return Err(out_of_turn());
+        };
+        // Salted each time anew: libpq keeps nothing from one connection for the next, and its users pay for it.
+        let salted = |salt: &[u8], iterations| Salted::new(password, salt, iterations);
+        let (proof, expected) = exchange.prove(&server_first, salted)?;
+        message::append(channel.request(), frontend::SASL, |out| out.extend_from_slice(proof.as_bytes()));
+        channel.send().await?;
+        let Request::Final(server_final) = read_request(channel.receive().await?)? else { return Err(out_of_turn()) };
+        expected.verify(&server_final)?;
+        match read_request(channel.receive().await?)? {
+            Request::Accepted => Ok(()),
+            _ => Err(out_of_turn()),
+        }
+    }
+}
+
+/// One byte is the answer, and one byte is read: what came behind it in plain would else be taken for the server's under TLS.
+async fn request_tls(stream: &mut Stream) -> Result<()> {
+    let mut request = Vec::new();
+    message::append_tls_request(&mut request);
+    stream.send(&request).await?;
+    let mut answer = [0; 1];
+    match (stream.receive(&mut answer).await?, answer[0]) {
+        (0, _) => Err(Failure::new(Class::TlsRefused, "the server closed the connection when it was asked for TLS")),
+        (_, TLS_ACCEPTED) => Ok(()),
+        (_, TLS_DENIED) => Err(Failure::new(Class::TlsRefused, "the server does not offer TLS")),
+        // What it says was not protected by anything, and is shown to nobody.
+        (_, backend::ERROR_RESPONSE) => {
+            Err(Failure::new(Class::Server, "the server answered a request for TLS with an error"))
+        }
+        _ => Err(Failure::protocol("the answer to a request for TLS is not PostgreSQL's")),
+    }
+}
+
+/// What a server asks of us.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    Accepted,
+    /// Which of the two mechanisms it offers.
+    Sasl {
+        plain: bool,
+        plus: bool,
+    },
+    Continue(Vec<u8>),
+    Final(Vec<u8>),
+}
+
+fn read_request((kind, body): (u8, &[u8])) -> Result<Request> {
+    match kind {
+        backend::AUTHENTICATION => {}
+        backend::ERROR_RESPONSE => return Err(message::failure(body)),
+        _ => return Err(out_of_turn()),
+    }
+    let mut reader = Reader::new(body);
+    match reader.i32()? {
+        OK => Ok(Request::Accepted),
+        SASL => read_mechanisms(reader),
+        SASL_CONTINUE => Ok(Request::Continue(reader.rest().to_vec())),
+        SASL_FINAL => Ok(Request::Final(reader.rest().to_vec())),
+        3 => Err(refused("the server asks for the password itself")),
+        5 => Err(refused(
+            "the server asks for an MD5 of the password; set it anew with password_encryption = scram-sha-256",
+        )),
+        other => Err(refused(format!("the server asks for a proof of kind {other}, which is not known here"))),
+    }
+}
+
+fn read_mechanisms(mut reader: Reader<'_>) -> Result<Request> {
+    let (mut plain, mut plus) = (false, false);
+    loop {
+        match reader.string()? {
+            b"" => return Ok(Request::Sasl { plain, plus }),
+            name => {
+                plain |= name == MECHANISM.as_bytes();
+                plus |= name == MECHANISM_PLUS.as_bytes();
+            }
+        }
+    }
+}
+
+/// Up to the first ReadyForQuery: the server's process for this session.
+async fn read_ready(channel: &mut Channel) -> Result<i32> {
+    let mut process = 0;
+    loop {
+        match channel.receive().await? {
+            (backend::BACKEND_KEY_DATA, body) => process = Reader::new(body).i32()?,
+            (backend::READY_FOR_QUERY, _) => break,
+            (backend::ERROR_RESPONSE, body) => return Err(message::failure(body)),
+            _ => return Err(out_of_turn()),
+        }
+    }
+    channel.check_idle()?;
+    Ok(process)
+}
+
+/// What a server says against whoever comes in plain where `pg_hba.conf` has TLS alone (auth.c, `ClientAuthentication`).
+fn refusal(failure: Failure, plain: bool) -> Failure {
+    let refuses_plain = ["no encryption", "SSL off"].iter().any(|said| failure.detail.contains(said));
+    match failure.class {
+        Class::Authentication if plain && refuses_plain => Failure::new(Class::PlainRefused, failure.detail),
+        _ => failure,
+    }
+}
+
+fn out_of_turn() -> Failure {
+    Failure::protocol("a message of the server's is out of its turn in a log-in")
+}
+
+fn refused(why: impl Into<String>) -> Failure {
+    Failure::new(Class::Authentication, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(body: &[u8]) -> std::result::Result<Request, Class> {
+        read_request((b'R', body)).map_err(|failure| failure.class)
+    }
+
+    #[test]
+    fn a_server_may_accept_or_offer_mechanisms() {
+        assert_eq!(request(b"\0\0\0\0"), Ok(Request::Accepted));
+        let both = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+        assert_eq!(request(both), Ok(Request::Sasl { plain: true, plus: true }));
+        assert_eq!(request(b"\0\0\0\x0aSCRAM-SHA-256\0\0"), Ok(Request::Sasl { plain: true, plus: false }));
+        assert_eq!(request(b"\0\0\0\x0bmore"), Ok(Request::Continue(b"more".to_vec())));
+    }
+
+    /// Neither may be had by somebody who only passes for the server.
+    #[test]
+    fn a_password_is_neither_said_nor_given_as_a_weak_hash() {
+        for body in [&b"\0\0\0\x03"[..], b"\0\0\0\x05salt", b"\0\0\0\x07"] {
+            assert_eq!(request(body), Err(Class::Authentication), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        assert_eq!(request(b"\0\0"), Err(Class::Protocol));
+        assert_eq!(request(b"\0\0\0\x0aSCRAM-SHA-256"), Err(Class::Protocol));
+        assert_eq!(read_request((b'Z', b"I")).unwrap_err().class, Class::Protocol);
+        assert_eq!(read_request((b'E', b"C28P01\0Mno\0\0")).unwrap_err().class, Class::Authentication);
+    }
+
+    #[test]
+    fn only_a_plain_client_is_refused_for_being_plain() {
+        let said = "28000: no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
+        let failure = Failure::new(Class::Authentication, said);
+        assert_eq!(refusal(failure.clone(), true).class, Class::PlainRefused);
+        assert_eq!(refusal(failure, false).class, Class::Authentication);
+        let wrong = Failure::new(Class::Authentication, "28P01: password authentication failed for user \"u\"");
+        assert_eq!(refusal(wrong, true).class, Class::Authentication);
+    }
+
+    #[test]
+    fn fuzz_requests_of_arbitrary_bytes() {
+        bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+            let _ = read_request((b'R', bytes));
+            let _ = read_request((b'R', &[b"\0\0\0\x0a", bytes].concat()));
+        });
+    }
+}

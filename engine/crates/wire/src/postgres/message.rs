@@ -1,0 +1,301 @@
+//! PostgreSQL's messages as bytes (PostgreSQL's documentation, "Message Formats", protocol 3.0): a type, a length that counts
+//! itself, a body. Nothing here reads or writes a socket.
+
+use base::error::{Class, Failure, Result};
+
+/// A message's type and length.
+pub const HEADER: usize = 5;
+/// As libpq has it (`VALID_LONG_MESSAGE_TYPE`): a message of a type that is never long, and is, shows that its sender is no
+/// PostgreSQL server, or that we are out of step.
+const LONGEST_OF_SHORT_ONES: usize = 30_000;
+/// PostgreSQL's own `MaxAllocSize`: no server can make a longer one.
+const LONGEST: usize = 0x3fff_ffff;
+/// `PG_PROTOCOL(3, 0)`.
+const PROTOCOL_VERSION: i32 = 196_608;
+/// `NEGOTIATE_SSL_CODE`, where a version would stand.
+const TLS_REQUEST_CODE: i32 = 80_877_103;
+
+/// Types of messages from the server, by the names that the documentation has for them.
+pub mod backend {
+    pub const AUTHENTICATION: u8 = b'R';
+    pub const BACKEND_KEY_DATA: u8 = b'K';
+    pub const BIND_COMPLETE: u8 = b'2';
+    pub const COMMAND_COMPLETE: u8 = b'C';
+    pub const COPY_IN_RESPONSE: u8 = b'G';
+    pub const DATA_ROW: u8 = b'D';
+    pub const ERROR_RESPONSE: u8 = b'E';
+    pub const NOTICE_RESPONSE: u8 = b'N';
+    pub const NOTIFICATION_RESPONSE: u8 = b'A';
+    pub const NO_DATA: u8 = b'n';
+    pub const PARAMETER_STATUS: u8 = b'S';
+    pub const PARSE_COMPLETE: u8 = b'1';
+    pub const READY_FOR_QUERY: u8 = b'Z';
+    pub const ROW_DESCRIPTION: u8 = b'T';
+}
+
+/// Types of messages to the server.
+pub mod frontend {
+    pub const BIND: u8 = b'B';
+    pub const COPY_DATA: u8 = b'd';
+    pub const COPY_DONE: u8 = b'c';
+    pub const DESCRIBE: u8 = b'D';
+    pub const EXECUTE: u8 = b'E';
+    pub const PARSE: u8 = b'P';
+    pub const QUERY: u8 = b'Q';
+    pub const SASL: u8 = b'p';
+    pub const SYNC: u8 = b'S';
+    pub const TERMINATE: u8 = b'X';
+}
+
+/// The type of the message that begins here, and its body's length; None, where its header has not come whole.
+///
+/// # Errors
+/// `protocol`, where no message is of that type, or it claims a length that none has.
+pub fn header(come: &[u8]) -> Result<Option<(u8, usize)>> {
+    let Some(&kind) = come.first() else { return Ok(None) };
+    let most = match kind {
+        b'T' | b'D' | b'E' | b'N' | b'A' => LONGEST,
+        b'R' | b'K' | b'2' | b'C' | b'G' | b'n' | b'S' | b'1' | b'Z' => LONGEST_OF_SHORT_ONES,
+        _ => return Err(Failure::protocol("the answer is not PostgreSQL's")),
+    };
+    let Some(length) = come.get(1..HEADER) else { return Ok(None) };
+    let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+    match length.checked_sub(HEADER - 1) {
+        Some(body) if length <= most => Ok(Some((kind, body))),
+        _ => Err(Failure::protocol(format!("a message of PostgreSQL's type '{}' has no {length} bytes", kind as char))),
+    }
+}
+
+/// Append a message of this type, its length included.
+pub fn append(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(kind);
+    append_counted(out, body);
+}
+
+/// The request for TLS, which has no type.
+pub fn append_tls_request(out: &mut Vec<u8>) {
+    append_counted(out, |out| out.extend_from_slice(&TLS_REQUEST_CODE.to_be_bytes()));
+}
+
+/// StartupMessage: the protocol's version, and settings of the session by their names. It has no type.
+pub fn append_startup<'a>(out: &mut Vec<u8>, settings: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    append_counted(out, |out| {
+        out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+        for (name, value) in settings {
+            append_string(out, name);
+            append_string(out, value);
+        }
+        out.push(0);
+    });
+}
+
+/// A string with the zero that ends it.
+pub fn append_string(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+fn append_counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    append_sized(out, body);
+    let length = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// What comes after four bytes for its length, the length as yet unwritten.
+fn append_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+}
+
+/// A parameter or a part of a row: its length, which does not count itself, then its bytes.
+pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    append_sized(out, body);
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// What an ErrorResponse says, by its SQLSTATE's class (PostgreSQL's documentation, "Error Codes").
+///
+/// # Errors
+/// None: whatever it holds is a failure.
+pub fn failure(body: &[u8]) -> Failure {
+    let field = |wanted| {
+        let mut fields = body.split(|byte| *byte == 0);
+        let found = fields.find(|field| field.first() == Some(&wanted)).map_or(&[][..], |field| &field[1..]);
+        String::from_utf8_lossy(found).into_owned()
+    };
+    let (state, words) = (field(b'C'), field(b'M'));
+    let class = match state.get(..2) {
+        Some("08") => Class::Protocol,
+        Some("28") => Class::Authentication,
+        // Operator intervention: the server goes down, or an administrator has ended the session.
+        Some("57") if state.starts_with("57P") => Class::Closed,
+        Some(_) => Class::Server,
+        None => return Failure::protocol("an error without a SQLSTATE"),
+    };
+    Failure::new(class, format!("{state}: {words}"))
+}
+
+/// How many rows a command was about (CommandComplete's tag); None for one that is about none, such as `BEGIN`.
+pub fn rows_of_tag(body: &[u8]) -> Option<u64> {
+    let tag = std::str::from_utf8(body.strip_suffix(b"\0")?).ok()?;
+    tag.rsplit_once(' ')?.1.parse().ok()
+}
+
+/// What is still to be read of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// All of a body.
+    pub fn new(body: &'a [u8]) -> Self {
+        Reader(body)
+    }
+
+    /// Whether there is no more.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All there is.
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// `protocol`, where there are fewer; so it is with all that follow.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// Two bytes, the high one first; so it is with all integers.
+    pub fn i16(&mut self) -> Result<i16> {
+        Ok(i16::from_be_bytes(self.bytes(2)?.try_into().expect("two bytes")))
+    }
+
+    /// Four bytes.
+    pub fn i32(&mut self) -> Result<i32> {
+        Ok(i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes")))
+    }
+
+    /// A value of a row; None, where it is NULL.
+    pub fn value(&mut self) -> Result<Option<&'a [u8]>> {
+        match self.i32()? {
+            -1 => Ok(None),
+            length => self.bytes(usize::try_from(length).map_err(|_| too_short())?).map(Some),
+        }
+    }
+
+    /// Up to a zero, which is taken too.
+    pub fn string(&mut self) -> Result<&'a [u8]> {
+        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(too_short)?;
+        let text = self.bytes(end)?;
+        self.bytes(1)?;
+        Ok(text)
+    }
+}
+
+fn too_short() -> Failure {
+    Failure::protocol("a message holds less than it says")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_header_is_read_once_it_is_whole() {
+        assert_eq!(header(b"").unwrap(), None);
+        assert_eq!(header(b"Z\0\0\0").unwrap(), None);
+        assert_eq!(header(b"Z\0\0\0\x05I").unwrap(), Some((b'Z', 1)));
+        assert_eq!(header(b"D\x3f\xff\xff\xff").unwrap(), Some((b'D', LONGEST - 4)));
+    }
+
+    /// Megabytes that never come would be waited for.
+    #[test]
+    fn what_is_no_message_is_told_from_its_header() {
+        for come in [
+            &b"Z\0\0\0\x03"[..],
+            b"Z\0\x01\0\0",
+            b"D\x40\0\0\0",
+            b"E\xff\xff\xff\xff",
+            b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n",
+            b"HTTP/1.1 400 Bad Request\r\n",
+            b"\x4a\0\0\0\x0a",
+        ] {
+            assert_eq!(header(come).unwrap_err().class, Class::Protocol, "{come:?}");
+        }
+    }
+
+    #[test]
+    fn requests_are_those_of_the_documentation() {
+        let mut out = Vec::new();
+        append_tls_request(&mut out);
+        assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");
+        out.clear();
+        append_startup(&mut out, [("user", "u"), ("database", "d")]);
+        assert_eq!(out, b"\0\0\0\x1b\0\x03\0\0user\0u\0database\0d\0\0");
+        out.clear();
+        append(&mut out, frontend::TERMINATE, |_| ());
+        assert_eq!(out, b"X\0\0\0\x04");
+    }
+
+    #[test]
+    fn errors_have_classes_by_their_sqlstate() {
+        for (state, class) in [
+            ("28P01", Class::Authentication),
+            ("28000", Class::Authentication),
+            ("53300", Class::Server),
+            ("42P01", Class::Server),
+            ("57014", Class::Server),
+            ("57P01", Class::Closed),
+            ("08P01", Class::Protocol),
+        ] {
+            let said = failure(format!("SFATAL\0VFATAL\0C{state}\0Mno\0\0").as_bytes());
+            assert_eq!((said.class, said.detail), (class, format!("{state}: no")));
+        }
+        assert_eq!(failure(b"Mno\0\0").class, Class::Protocol);
+        assert_eq!(failure(b"").class, Class::Protocol);
+    }
+
+    #[test]
+    fn a_tag_ends_with_its_rows() {
+        assert_eq!(rows_of_tag(b"SELECT 1\0"), Some(1));
+        assert_eq!(rows_of_tag(b"INSERT 0 5\0"), Some(5));
+        assert_eq!(rows_of_tag(b"COPY 100\0"), Some(100));
+        assert_eq!(rows_of_tag(b"BEGIN\0"), None);
+        assert_eq!(rows_of_tag(b"UPDATE 1"), None, "no zero at its end");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_appended_can_be_read(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut out = Vec::new();
+            append(&mut out, kind, |out| append_value(out, |out| out.extend_from_slice(&value)));
+            prop_assert_eq!(header(&out).unwrap(), Some((kind, value.len() + 4)));
+            let mut reader = Reader::new(&out[HEADER..]);
+            prop_assert_eq!(reader.value().unwrap(), Some(&value[..]));
+            prop_assert!(reader.is_empty());
+        }
+    }
+
+    /// Fuzzing: a fixed number of inputs with `cargo test`, without end with `cargo bolero test`.
+    #[test]
+    fn fuzz_arbitrary_bytes() {
+        bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+            if let Ok(Some((_, body))) = header(bytes) {
+                assert!(body <= LONGEST);
+            }
+            let _ = (failure(bytes), rows_of_tag(bytes));
+            let mut reader = Reader::new(bytes);
+            while reader.value().is_ok() || reader.string().is_ok() || reader.i16().is_ok() {}
+        });
+    }
+}

@@ -1,0 +1,261 @@
+//! PostgreSQL's wire protocol (3.0): TLS by request or at once, SCRAM-SHA-256 with and without channel binding, simple,
+//! extended and prepared queries, several at once, and COPY. What libpq does and can be seen in a measurement, this does: the
+//! password is salted for each connection anew, a statement is described each time that it is executed, and an end is announced
+//! and not waited for.
+
+mod accounts;
+mod channel;
+mod login;
+mod message;
+mod result;
+mod settings;
+mod statement;
+mod ycsb;
+
+pub use settings::{Negotiation, PROTOCOL, Results, Settings, Statements};
+
+use crate::Facts;
+use accounts::{Prepared, Scripts};
+use base::Random;
+use base::clock;
+use base::error::{Class, Failure, Result};
+use channel::Channel;
+use login::{LoggedIn, Opening};
+use net::runtime::{Reactor, TaskId};
+use net::transport::{Address, Transport};
+use record::{Connection, Phase, Timeline, Traffic};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::pgbench::Bank;
+use workload::ycsb::{Fields, Key, Shape, Values};
+use workload::{Ask, Job, KeyValue, Pgbench, Records, Target};
+use ycsb::Statements as RecordStatements;
+
+/// The port of an address that names none.
+const DEFAULT_PORT: u16 = 5432;
+
+/// An arm's server.
+pub struct Service {
+    transport: Transport,
+    opening: Opening,
+    scripts: Scripts,
+    scale: u64,
+    table: String,
+    address: Address,
+    facts: Facts,
+}
+
+impl Service {
+    /// Open one session to the first address that can be reached; that one will be measured.
+    ///
+    /// # Errors
+    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
+    pub async fn discover(
+        settings: &Settings,
+        transport: &net::settings::Transport,
+        reactor: &Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Result<Self> {
+        let mut service = Service {
+            transport: Transport::speaking(transport, login::TLS_NAME)?,
+            opening: Opening::new(settings),
+            scripts: Scripts::new(settings.statements, settings.results),
+            scale: settings.scale,
+            table: settings.table.clone(),
+            address: Address::parse("none", DEFAULT_PORT)?,
+            facts: Facts::new(),
+        };
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for address in &settings.addresses {
+            service.address = Address::parse(address, DEFAULT_PORT)?;
+            reactor.set_deadline(clock::now() + timeout_ns);
+            let mut timeline = Timeline::default();
+            match service.prove(reactor, &mut timeline).await {
+                Ok(facts) => {
+                    service.facts = facts;
+                    return Ok(service);
+                }
+                Err(failure) => outcome = Err(failure.with(&service.address)),
+            }
+            // One that was reached is the one that is meant, whatever it said.
+            if timeline.spans().any(|span| span.phase == Phase::Tcp) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Log in once: by what mechanism, and what the server itself says of the connection's TLS.
+    async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Facts> {
+        let LoggedIn { mut channel, process, mechanism } = self.log_in(reactor, timeline).await?;
+        let seen = server_side(&mut channel, process).await?;
+        channel.close();
+        Ok(Facts::from([("mechanism", mechanism.into()), ("server_side", seen.into())]))
+    }
+
+    async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<LoggedIn> {
+        self.opening.log_in(reactor, &self.address, &self.transport, timeline).await
+    }
+}
+
+/// What `pg_stat_ssl` has of a session, such as 'TLSv1.3', or 'none' for a plain one; None, where the server does not know the
+/// process: then it is not the server itself that answers, but something before it.
+async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<String>> {
+    let text = format!("SELECT coalesce(version, 'none') FROM pg_catalog.pg_stat_ssl WHERE pid = {process}");
+    statement::append_query(&text, channel.request());
+    let mut seen = None;
+    let read = |body: &[u8]| {
+        let version = result::row(body, 1)?.value()?.unwrap_or_default();
+        seen = Some(String::from_utf8_lossy(version).into_owned());
+        Ok(())
+    };
+    channel.ask(read).await?;
+    Ok(seen)
+}
+
+impl crate::Service for Service {
+    fn first_reader(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
+        let bank = Bank::new(job.data.records, self.scale);
+        let client = Client::new(self, job.reactor());
+        job.pgbench(client, bank)
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts.clone()
+    }
+}
+
+/// One worker's way to open sessions.
+#[derive(Clone)]
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
+        Client { service, reactor }
+    }
+}
+
+impl workload::Client for Client {
+    type Session = Session;
+
+    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let opened = self.service.log_in(&self.reactor, timeline).await;
+        let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
+        Ok(Session {
+            service: self.service.clone(),
+            channel: logged_in.channel,
+            prepared: Prepared::default(),
+            records: None,
+            last_key: Vec::new(),
+        })
+    }
+}
+
+/// A connection whose user was accepted.
+pub struct Session {
+    service: Arc<Service>,
+    channel: Channel,
+    prepared: Prepared,
+    /// YCSB's, once they are prepared.
+    records: Option<RecordStatements>,
+    /// A scan's.
+    last_key: Vec<u8>,
+}
+
+impl workload::Session for Session {
+    type Tally = ();
+
+    fn traffic(&self) -> Traffic {
+        self.channel.traffic()
+    }
+
+    fn connection(&self) -> Connection {
+        Connection {
+            server: self.service.address.to_string(),
+            security: self.channel.stream().security(&self.service.transport),
+        }
+    }
+
+    async fn prepare(&mut self) -> Result<()> {
+        self.service.scripts.prepare_all(&mut self.channel, &mut self.prepared).await
+    }
+
+    fn close(self) {
+        self.channel.close();
+    }
+}
+
+impl Ask for Session {
+    type About = Bank;
+
+    /// Reads one account by its key. That there is none is an error: the accounts were loaded.
+    async fn ask(&mut self, bank: &Bank, random: &mut Random, _tally: &mut ()) -> Result<()> {
+        self.ask_at_once(bank, 1, random).await
+    }
+}
+
+impl KeyValue for Session {
+    async fn insert(&mut self, bank: &Bank, records: Range<u64>) -> Result<()> {
+        accounts::copy(&mut self.channel, bank, records).await
+    }
+}
+
+impl Pgbench for Session {
+    async fn ask_at_once(&mut self, bank: &Bank, count: usize, random: &mut Random) -> Result<()> {
+        let Session { service, channel, prepared, .. } = self;
+        service.scripts.select(channel, prepared, count, || bank.account(random)).await
+    }
+
+    async fn transact(&mut self, bank: &Bank, random: &mut Random) -> Result<()> {
+        let Session { service, channel, prepared, .. } = self;
+        service.scripts.transact(channel, prepared, bank.transfer(random)).await
+    }
+}
+
+impl Records for Session {
+    async fn get_ready(&mut self, shape: &Shape) -> Result<()> {
+        if self.records.is_none() {
+            self.records = Some(RecordStatements::prepare(&mut self.channel, &self.service.table, shape).await?);
+        }
+        Ok(())
+    }
+
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        let (records, channel) = self.ready()?;
+        records.insert(channel, key, values).await
+    }
+
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
+        let (records, channel) = self.ready()?;
+        records.read(channel, key, fields).await
+    }
+
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        let (records, channel) = self.ready()?;
+        records.update(channel, key, values).await
+    }
+
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
+        let mut last_key = std::mem::take(&mut self.last_key);
+        let (records, channel) = self.ready()?;
+        let outcome = records.scan(channel, from, count, fields, &mut last_key).await;
+        self.last_key = last_key;
+        outcome
+    }
+}
+
+impl Session {
+    fn ready(&mut self) -> Result<(&RecordStatements, &mut Channel)> {
+        let unprepared = || Failure::new(Class::Internal, "an operation before its statement was prepared");
+        Ok((self.records.as_ref().ok_or_else(unprepared)?, &mut self.channel))
+    }
+}

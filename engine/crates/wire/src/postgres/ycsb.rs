@@ -1,0 +1,255 @@
+//! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
+//! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`, whose columns the server knows in small letters.
+
+use super::accounts::no_row;
+use super::channel::Channel;
+use super::message::append_value;
+use super::result::{end, row};
+use super::settings::Results;
+use super::statement::{append_execution, append_parse, append_sync};
+use base::error::{Class, Failure, Result};
+use std::io::Write;
+use std::ops::Range;
+use workload::ycsb::{Fields, Key, Shape, Values};
+
+/// What a session has prepared for a workload, by the statements' names. Those about one field are one for each field.
+pub struct Statements {
+    shape: Shape,
+    reads: Vec<String>,
+    updates: Vec<String>,
+    scans: Vec<String>,
+}
+
+const INSERT: &str = "insert";
+
+impl Statements {
+    /// Prepare what a workload of this shape needs: one round trip.
+    ///
+    /// # Errors
+    /// `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
+    pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape) -> Result<Self> {
+        let mut made = Statements { shape: *shape, reads: vec![], updates: vec![], scans: vec![] };
+        let table = quoted(table);
+        let request = channel.request();
+        if shape.inserts {
+            let list = names(&(0..shape.fields));
+            let marks: Vec<_> = (1..=shape.fields + 1).map(|number| format!("${number}")).collect();
+            let text = format!("INSERT INTO {table} (YCSB_KEY,{list}) VALUES({})", marks.join(","));
+            append_parse(INSERT, &text, request);
+        }
+        for set in sets(shape.reads_all, shape.fields) {
+            let list = names(&set);
+            if shape.reads {
+                let text = format!("SELECT YCSB_KEY,{list} FROM {table} WHERE YCSB_KEY = $1");
+                made.reads.push(named("read", &set, &text, request));
+            }
+            if shape.scans {
+                let text =
+                    format!("SELECT YCSB_KEY,{list} FROM {table} WHERE YCSB_KEY >= $1 ORDER BY YCSB_KEY LIMIT $2");
+                made.scans.push(named("scan", &set, &text, request));
+            }
+        }
+        for set in sets(shape.writes_all, shape.fields).into_iter().filter(|_| shape.updates) {
+            let changes: Vec<_> =
+                set.clone().zip(1..).map(|(field, number)| format!("FIELD{field}=${number}")).collect();
+            let text = format!("UPDATE {table} SET {} WHERE YCSB_KEY = ${}", changes.join(","), set.len() + 1);
+            made.updates.push(named("update", &set, &text, request));
+        }
+        append_sync(request);
+        channel.ask(no_row).await?;
+        Ok(made)
+    }
+
+    /// Insert a row.
+    ///
+    /// # Errors
+    /// The server's own; `protocol`, those of a broken connection.
+    pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
+        let parameters = values.fields().len() + 1;
+        ask(channel, INSERT, parameters, |out| {
+            append_key(key, out);
+            append_values(values, out);
+        });
+        change(channel, "inserted").await
+    }
+
+    /// Set a row's fields.
+    ///
+    /// # Errors
+    /// As `insert`; `server`, where there is none.
+    pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
+        let fields = values.fields();
+        let at = if self.shape.writes_all { 0 } else { fields.start as usize };
+        ask(channel, of(&self.updates, at)?, fields.len() + 1, |out| {
+            append_values(values, out);
+            append_key(key, out);
+        });
+        change(channel, "updated").await
+    }
+
+    /// Read a row.
+    ///
+    /// # Errors
+    /// `server`, where there is none; `protocol`, those of a broken connection.
+    pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
+        ask(channel, of(&self.reads, place(fields))?, 1, |out| append_key(key, out));
+        let columns = self.columns(fields);
+        match channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows {
+            1 => Ok(()),
+            0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
+            rows => Err(Failure::protocol(format!("{rows} rows for one key"))),
+        }
+    }
+
+    /// Read so many rows from this key on. `last` is where the last key is kept.
+    ///
+    /// # Errors
+    /// `server`, where there is none; `protocol`, also where they are out of order: that is the server's collation, which
+    /// has to sort as bytes do.
+    pub async fn scan(
+        &self,
+        channel: &mut Channel,
+        from: &Key,
+        count: u64,
+        fields: Fields,
+        last: &mut Vec<u8>,
+    ) -> Result<()> {
+        last.clear();
+        last.extend_from_slice(from.as_bytes());
+        ask(channel, of(&self.scans, place(fields))?, 2, |out| {
+            append_key(from, out);
+            append_value(out, |out| write!(out, "{count}").expect("memory takes what is written"));
+        });
+        let columns = self.columns(fields);
+        let outcome = channel.ask(|body| {
+            let key = read_key(body, columns)?;
+            if key < &last[..] {
+                return Err(Failure::protocol("the rows of a scan are out of order"));
+            }
+            last.clear();
+            last.extend_from_slice(key);
+            Ok(())
+        });
+        match outcome.await?.rows {
+            0 => Err(Failure::new(Class::Server, "the scan found no row: is the data loaded?")),
+            rows if rows > count => Err(Failure::protocol(format!("{rows} rows, where {count} were asked for"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of a result: the key, and the fields that were asked for.
+    fn columns(&self, fields: Fields) -> usize {
+        match fields {
+            Fields::All => self.shape.fields as usize + 1,
+            Fields::One(_) => 2,
+        }
+    }
+}
+
+fn ask(channel: &mut Channel, name: &str, parameters: usize, values: impl FnOnce(&mut Vec<u8>)) {
+    let request = channel.request();
+    append_execution(name, parameters, Results::Text, request, values);
+    append_sync(request);
+}
+
+async fn change(channel: &mut Channel, how: &str) -> Result<()> {
+    match channel.ask(no_row).await?.changed {
+        1 => Ok(()),
+        rows => Err(Failure::new(Class::Server, format!("{rows} rows were {how}, where one is: is the data loaded?"))),
+    }
+}
+
+/// The fields that a statement is about: all, or one for each statement.
+fn sets(all: bool, fields: u32) -> Vec<Range<u32>> {
+    let width = if all { fields } else { 1 };
+    (0..fields).step_by(width as usize).map(|first| first..first + width).collect()
+}
+
+fn names(set: &Range<u32>) -> String {
+    set.clone().map(|field| format!("FIELD{field}")).collect::<Vec<_>>().join(",")
+}
+
+fn named(kind: &str, set: &Range<u32>, text: &str, request: &mut Vec<u8>) -> String {
+    let name = format!("{kind}{}", set.start);
+    append_parse(&name, text, request);
+    name
+}
+
+fn place(fields: Fields) -> usize {
+    match fields {
+        Fields::All => 0,
+        Fields::One(field) => field as usize,
+    }
+}
+
+fn of(statements: &[String], at: usize) -> Result<&str> {
+    let unprepared = || Failure::new(Class::Internal, "an operation before its statement was prepared");
+    statements.get(at).map(String::as_str).ok_or_else(unprepared)
+}
+
+fn append_key(key: &Key, out: &mut Vec<u8>) {
+    append_value(out, |out| out.extend_from_slice(key.as_bytes()));
+}
+
+fn append_values(values: Values<'_>, out: &mut Vec<u8>) {
+    values.append(out, |out, _, length| out.extend_from_slice(&(length as u32).to_be_bytes()));
+}
+
+/// A name as SQL has it, whatever is in it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The first of a row's strings, once all of them were seen.
+fn read_key(body: &[u8], columns: usize) -> Result<&[u8]> {
+    let null = || Failure::new(Class::Protocol, "a row holds NULL: is the table YCSB's?");
+    let mut reader = row(body, columns)?;
+    let key = reader.value()?.ok_or_else(null)?;
+    for _ in 1..columns {
+        reader.value()?.ok_or_else(null)?;
+    }
+    end(reader)?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::message::Reader;
+    use base::Random;
+    use proptest::prelude::*;
+    use workload::ycsb::Lengths;
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!(quoted("a\"; DROP TABLE b"), "\"a\"\"; DROP TABLE b\"");
+    }
+
+    #[test]
+    fn a_row_is_its_key_and_its_fields() {
+        assert_eq!(read_key(b"\0\x02\0\0\0\x05user1\0\0\0\0", 2).unwrap(), b"user1");
+        for body in [&b"\0\x02\0\0\0\x05user1\xff\xff\xff\xff"[..], b"\0\x02\0\0\0\x05user1", b"\0\x01\0\0\0\0", b""] {
+            assert_eq!(read_key(body, 2).unwrap_err().class, Class::Protocol, "{body:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_can_be_read(count in 1..20_u32, most in 1..70_000_u64, seed in any::<u64>()) {
+            let (mut request, mut random) = (Vec::new(), Random::new(seed));
+            append_values(Values::new(Fields::All, count, &Lengths::uniform(1, most), &mut random), &mut request);
+            let mut reader = Reader::new(&request);
+            for _ in 0..count {
+                prop_assert!((1..=most as usize).contains(&reader.value().unwrap().unwrap().len()));
+            }
+            prop_assert!(reader.is_empty());
+        }
+    }
+
+    #[test]
+    fn fuzz_rows_of_arbitrary_bytes() {
+        bolero::check!().with_iterations(20_000).with_type().for_each(|(body, columns): &(Vec<u8>, u16)| {
+            let _ = (read_key(body, usize::from(*columns)), read_key(body, usize::from(columns % 8)));
+        });
+    }
+}
