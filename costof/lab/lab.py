@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from costof.errors import CostofError, Problem
-from costof.ipc.process import process_cpu_seconds
+from costof.ipc.process import ended_children_cpu_seconds, process_cpu_seconds
 from costof.lab.supervisor import parents
 
 if TYPE_CHECKING:
@@ -157,8 +157,7 @@ class Lab:
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None:
-                pids = [process.pid, *descendants_of(process.pid)] if process.forks else [process.pid]
-                total[process.role] = total.get(process.role, 0.0) + sum(map(process_cpu_seconds, pids))
+                total[process.role] = total.get(process.role, 0.0) + _cpu_seconds(process)
         return total
 
     def _tell(self, **message: object) -> None:
@@ -181,6 +180,14 @@ class Lab:
                     self._ended[message["exited"]["name"]] = message["exited"]["status"]
             else:
                 self._answers.put(message)
+
+
+def _cpu_seconds(process: Process) -> float:
+    if not process.forks:
+        return process_cpu_seconds(process.pid)
+    pids = [process.pid, *descendants_of(process.pid)]
+    # A server that forks for each connection has spent most of its time in processes that are gone.
+    return sum(process_cpu_seconds(pid) + ended_children_cpu_seconds(pid) for pid in pids)
 
 
 def descendants_of(pid: int) -> list[int]:

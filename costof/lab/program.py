@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +20,11 @@ NOT_UNPACKED = {VERSIONS, "looked"}
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
 
-def find_program(name: str, package: str) -> Path:
-    """Path of the program: COSTOF_<NAME>, else on PATH, else in `FOLDERS`. Raises `PROGRAM_MISSING`."""
+def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
+    """Path of the program: COSTOF_<NAME>, else on PATH, else in `folders` of its own or in `FOLDERS`.
+
+    Raises `PROGRAM_MISSING`.
+    """
     variable = f"COSTOF_{name.upper()}"
     named = os.environ.get(variable)
     if named:
@@ -29,11 +33,11 @@ def find_program(name: str, package: str) -> Path:
             raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
         return Path(named).absolute()
     on_path = shutil.which(name)
-    candidates = [Path(on_path)] if on_path else [folder / name for folder in FOLDERS]
+    candidates = [Path(on_path)] if on_path else [folder / name for folder in (*folders, *FOLDERS)]
     for candidate in candidates:
         if _is_program(candidate):
             return candidate.absolute()
-    detail = "none on PATH nor in " + ", ".join(map(str, FOLDERS))
+    detail = "none on PATH nor in " + ", ".join(map(str, (*folders, *FOLDERS)))
     raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
 
 

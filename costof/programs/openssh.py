@@ -5,8 +5,6 @@ Nothing of the machine's SSH is read or changed: no file under /etc/ssh or ~/.ss
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
 from costof.lab.host import Host
-from costof.lab.lab import Lab, Process, is_root, last_line
+from costof.lab.lab import Lab, Process, last_line
 from costof.lab.program import find_program, first_words
+from costof.lab.unprivileged import Unprivileged
 
 PORT = 2222
 SERVER_ROLE = "sshd"
@@ -32,11 +31,6 @@ CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-
 # Tells what was negotiated and nothing else: the debug levels would log every connection through the tunnel.
 LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
 _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
-
-# An sshd that is root wants a user and a folder of the system's (privilege separation); one that is not has no
-# privileges to separate. Whoever forwards needs no more than this user may, whom every distribution has. Not 'nobody':
-# systemd's name service says that its account is locked, and sshd lets nobody in there.
-UNPRIVILEGED = "daemon"
 
 
 def find_ssh() -> Path:
@@ -102,7 +96,9 @@ class SshServer:
         self._host = host
         # What lies above the lab's own folder may be closed to that user, or too long for a socket's name.
         self._folder = self._client_folder = Path()
-        self._user = pwd.getpwnam(UNPRIVILEGED) if is_root() else pwd.getpwuid(os.geteuid())
+        # An sshd that is root wants a user and a folder of the system's (privilege separation); one that is not has no
+        # privileges to separate, and whoever forwards needs none.
+        self._user = Unprivileged()
 
     def start(self) -> None:
         """Make the keys, start it and wait until it listens.
@@ -116,9 +112,9 @@ class SshServer:
         host_key, client_key = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         write_private(self._client_folder / "key", _private(client_key))
         (self._client_folder / "known_hosts").write_text(f"{HOST_ALIAS} {_public(host_key)}\n")
-        self._give("host_key", _private(host_key))
-        self._give("authorized_keys", f"{_public(client_key)}\n".encode())
-        self._give("sshd_config", self.configuration().encode())
+        self._user.write(self._folder / "host_key", _private(host_key))
+        self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
+        self._user.write(self._folder / "sshd_config", self.configuration().encode())
         log = self._lab.spawn(self.name, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
         # Asked of its log, since its host may be one that this process cannot connect to.
         self._lab.wait_until(f"starting {self.name}", lambda: "Server listening on" in log.read_text(errors="replace"))
@@ -129,12 +125,7 @@ class SshServer:
 
     def command_line(self, binary: Path) -> list[str]:
         """Stays in the foreground and logs to its standard error output."""
-        argv = [str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
-        if not is_root():
-            return argv
-        # A change of user would take the supervisor's claim on its life away.
-        drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
-        return [*drop, "--no-new-privs", "--pdeathsig=KILL", *argv]
+        return [*self._user.prefix, str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
 
     def configuration(self) -> str:
         """The whole of its sshd_config: what is not here is OpenSSH's default, not the distribution's."""
@@ -146,7 +137,7 @@ class SshServer:
             "PasswordAuthentication": "no",
             "KbdInteractiveAuthentication": "no",
             "UsePAM": "no",
-            "AllowUsers": self._user.pw_name,
+            "AllowUsers": self._user.name,
             # The folder lies in one that everybody may write to.
             "StrictModes": "no",
             "PidFile": "none",
@@ -263,7 +254,7 @@ class SshServer:
         }
         argv = [str(binary), "-F", "none", "-N", "-T", "-L", f"{listen[0]}:{listen[1]}:{target[0]}:{target[1]}"]
         argv += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return [*argv, "-p", str(self.port), "-l", self._user.pw_name, via or self.address]
+        return [*argv, "-p", str(self.port), "-l", self._user.name, via or self.address]
 
     def facts(self) -> dict[str, str]:
         """What of its settings matters to a reader of a result."""
@@ -274,15 +265,7 @@ class SshServer:
 
     def _make_folders(self) -> None:
         self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()
-        if is_root():
-            os.chown(self._folder, self._user.pw_uid, self._user.pw_gid)
-
-    def _give(self, name: str, content: bytes) -> None:
-        """A file that only the server may read."""
-        path = self._folder / name
-        write_private(path, content)
-        if is_root():
-            os.chown(path, self._user.pw_uid, self._user.pw_gid)
+        self._user.own(self._folder)
 
 
 def _private(key: Ed25519PrivateKey) -> bytes:
