@@ -54,7 +54,8 @@ def _environment(run: Run) -> dict[str, object]:
     assert run.environment is not None
     facts: dict[str, object] = dict(run.environment.facts)
     for record in run.ready:
-        facts[f"{record.view} view"] = record.ready.instrument
+        named = dict.fromkeys(other.ready.instrument for other in run.ready if other.view == record.view)
+        facts[f"{record.view} view"] = ", ".join(named)
         facts.update(record.ready.versions)
         for name, nanoseconds in record.ready.self_cost_ns.items():
             facts[f"engine's own cost: {name}, ns"] = round(nanoseconds, 1)

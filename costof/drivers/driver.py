@@ -51,6 +51,8 @@ class ApplicationDriver(ABC):
     name: str
     #: Of the protocol that it speaks.
     settings: ClassVar[type[ServiceSettings]]
+    #: What a new client opens at the least.
+    connections_per_client: ClassVar[int] = 1
 
     @abstractmethod
     def __init__(self, plan: Plan) -> None: ...
@@ -146,6 +148,7 @@ def _slice(driver: ApplicationDriver, plan: Plan, order: SliceOrder) -> dict[str
             )
             entry["count"] += 1
     elapsed, cpu = time.monotonic_ns() - started, time.process_time_ns() - cpu
+    clients = operations if kind == "connect" else 0
     return {
         "id": order.id,
         "arm": order.arm,
@@ -157,7 +160,7 @@ def _slice(driver: ApplicationDriver, plan: Plan, order: SliceOrder) -> dict[str
         "phases": {name: recorder.answer() for name, recorder in recorders.items()},
         "cpu_ns": {"client": cpu},
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "evidence": {"clients": operations if kind == "connect" else 0},
+        "evidence": {"clients": clients, "connections": clients * driver.connections_per_client},
     }
 
 

@@ -44,6 +44,8 @@ _CLASS_BY_WORDS = (
 class PymongoDriver(ApplicationDriver):
     name = "pymongo"
     settings = MongodbSettings
+    # One to monitor, one to work.
+    connections_per_client = 2
 
     def __init__(self, plan: Plan) -> None:
         self._records = plan.data.records

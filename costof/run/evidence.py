@@ -8,8 +8,6 @@ from costof.study.asked import Asked
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4
-#: Connections an application's client opens at the least: one to monitor, one to work.
-CONNECTIONS_PER_CLIENT = 2
 
 
 def mismatch(asked: Asked, view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
@@ -25,7 +23,7 @@ def mismatch(asked: Asked, view: str, answer: SliceAnswer, moved: Counters, work
     if view == "wire":
         stray = max(STRAY_CONNECTIONS, 2 * workers) + sum(error.count for error in answer.errors)
         return _client_side(asked, answer) or _server_side(asked, _taken(answer, workers), moved, stray)
-    opened = int(answer.evidence.get("clients", 0)) * CONNECTIONS_PER_CLIENT
+    opened = int(answer.evidence.get("connections", 0))
     return _server_side(asked, opened, moved, STRAY_CONNECTIONS, exact=False)
 
 

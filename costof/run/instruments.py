@@ -19,6 +19,7 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
+WIRE = "wire"
 LOAD = "load"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
@@ -37,7 +38,10 @@ Surroundings = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 @dataclass
 class Instruments:
-    """Instruments that have been handed their plans. `members` says who answers an arm, as `address:port`."""
+    """Instruments that have been handed their plans; 'wire' is the engine, all others are drivers.
+
+    `members` says who answers an arm, as `address:port`, by instrument and arm.
+    """
 
     plan: Plan
     service: Service
@@ -46,31 +50,31 @@ class Instruments:
     members: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def start(self, stack: ExitStack) -> None:
-        """The engine for every arm and, where the study has that view, the application's driver.
+        """The engine for every arm and, where the study has that view, the application's drivers.
 
         One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
         that would look like an effect. Raises `ARMS_CANNOT_RUN`.
         """
         ready = []
         for (prefix, _), arms in _grouped(self.plan.arms, lambda arm: (tuple(self.service.prefix(arm)), ())):
-            ready.append(self._introduce("wire", stack.enter_context(engine(prefix)), arms))
+            ready.append(self._introduce(WIRE, stack.enter_context(engine(prefix)), arms))
         self._refuse_what_cannot_answer(ready)
-        if any(workload.view == "app" for workload in self.plan.study.workloads.values()):
-            able = [arm for arm in self.plan.arms if self.measures("wire", arm.name)]
+        able = [arm for arm in self.plan.arms if self.measures(WIRE, arm.name)]
+        workloads = self.plan.study.workloads.values()
+        for name, asked in {each.instrument: each.driver for each in workloads if each.view != WIRE}.items():
             for (prefix, variables), arms in _grouped(able, self._surroundings):
-                protocol = self.service.endpoint(arms[0]).service.protocol
-                driver = application(protocol, dict(variables), prefix)
-                self._introduce("app", stack.enter_context(driver), arms)
+                driver = asked or self.service.endpoint(arms[0]).service.protocol
+                self._introduce(name, stack.enter_context(application(driver, dict(variables), prefix)), arms)
 
-    def measures(self, view: str, arm: str) -> bool:
-        return (view, arm) in self._instruments
+    def measures(self, instrument: str, arm: str) -> bool:
+        return (instrument, arm) in self._instruments
 
     def slice(
         self, number: int, arm: PlannedArm, workload: str, size: SliceSize, reconnect: bool = False
     ) -> SliceAnswer:
         """Have one slice measured; the engine ends its standing connections before it where it is to `reconnect`."""
-        view = self.plan.study.workloads[workload].view
-        name, instrument = self._name_for_instrument(workload, arm), self._instruments[view, arm.name]
+        who = self.plan.study.workloads[workload].instrument
+        name, instrument = self._name_for_instrument(workload, arm), self._instruments[who, arm.name]
         return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect)
 
     def load(self, arm: PlannedArm) -> None:
@@ -79,24 +83,24 @@ class Instruments:
             return
         warehouses = self.plan.study.warehouses
         operations = tpcc.load_operations(warehouses) if warehouses else self.plan.records
-        answer = self._instruments["wire", arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)
+        answer = self._instruments[WIRE, arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)
         if answer.errors:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _surroundings(self, arm: PlannedArm) -> Surroundings:
         return tuple(self.service.prefix(arm)), tuple(sorted(environment(arm.asked.transport or ipc.PLAIN).items()))
 
-    def _introduce(self, view: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
+    def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
         barred = {arm.name: why for arm in arms if (why := self.service.barred(arm)) is not None}
-        ready = instrument.plan(self._plan_for_instrument(view, [arm for arm in arms if arm.name not in barred]))
+        ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
         refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
-        self.ledger.append(ReadyRecord(view=view, ready=ready))
+        self.ledger.append(ReadyRecord(view=WIRE if name == WIRE else "app", ready=ready))
         for told in ready.arms:
             if told.error is None and told.server is not None:
-                self._instruments[view, told.name] = instrument
-                self.members[view, told.name] = told.server
+                self._instruments[name, told.name] = instrument
+                self.members[name, told.name] = told.server
         return ready
 
     def _refuse_what_cannot_answer(self, ready: list[Ready]) -> None:
@@ -111,20 +115,21 @@ class Instruments:
             told = stopped if none_protected else list(errors.values())
             raise CostofError(Problem.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told)))
 
-    def _plan_for_instrument(self, view: str, arms: list[PlannedArm]) -> ipc.Plan:
+    def _plan_for_instrument(self, instrument: str, arms: list[PlannedArm]) -> ipc.Plan:
         return ipc.Plan(
             seed=self.plan.seed,
             threads=os.cpu_count() or 1,
             data=ipc.Data(records=self.plan.records),
             arms=[self.service.endpoint(arm).named(arm.name) for arm in arms],
-            workloads=self._workloads(view, arms),
+            workloads=self._workloads(instrument, arms),
         )
 
-    def _workloads(self, view: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
+    def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
         """The study's workloads with the number of workers that each arm has for them."""
-        asked = [(name, arm) for name, each in self.plan.study.workloads.items() if each.view == view for arm in arms]
+        workloads = self.plan.study.workloads.items()
+        asked = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         found = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in asked}
-        load = [load_workload(self.plan.study.warehouses)] if view == "wire" and self.plan.loads else []
+        load = [load_workload(self.plan.study.warehouses)] if instrument == WIRE and self.plan.loads else []
         return [*found.values(), *load]
 
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:

@@ -28,7 +28,7 @@ def take_turn(
     service cannot be asked although it is there."""
     began = time.monotonic()
     arm, workload = plan.arm(turn.arm), plan.study.workloads[turn.workload]
-    server = instruments.members[workload.view, turn.arm]
+    server = instruments.members[workload.instrument, turn.arm]
     with _reading_fails_softly(service):
         service.arrange(arm)
     _make_ready(plan, service, instruments, arm, turn.workload)

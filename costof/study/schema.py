@@ -108,10 +108,13 @@ def round_trip_ms(level: str) -> float | None:
 
 
 class Workload(Model):
-    """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by the application driver."""
+    """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by a driver that applications use."""
 
     label: str
     view: Literal["wire", "app"]
+    driver: str | None = Field(
+        default=None, pattern=MODULE_NAME, description="View app: of `costof/drivers/`; the protocol's where absent."
+    )
     kind: str
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
@@ -122,6 +125,11 @@ class Workload(Model):
     tpcc: Options = Field(
         default={}, description="Kind tpcc: what differs from the engine's defaults, by the engine's names."
     )
+
+    @property
+    def instrument(self) -> str:
+        """Who measures it: a driver by its name, or whoever its view stands for."""
+        return self.driver or self.view
 
 
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.

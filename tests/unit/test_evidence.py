@@ -41,7 +41,7 @@ def moved(connections: int, shared: bool = False, **tls: int) -> Counters:
 def test_an_arm_that_is_what_it_says_passes() -> None:
     assert mismatch(TLS, "wire", answer(**SEEN), moved(51, v3=51)) is None
     assert mismatch(PLAIN, "wire", answer(connections=50, protocol=None), moved(50, v3=1)) is None
-    assert mismatch(TLS, "app", answer(clients=12), moved(40, v3=40)) is None
+    assert mismatch(TLS, "app", answer(clients=12, connections=24), moved(40, v3=40)) is None
 
 
 @pytest.mark.parametrize(
