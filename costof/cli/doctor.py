@@ -19,6 +19,7 @@ from costof.programs.mariadb.binary import find_mariadbd, mariadbd_version
 from costof.programs.mongod.binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
 from costof.programs.nginx import find_nginx, find_stream_module, nginx_version
 from costof.programs.openssh import find_ssh, find_sshd, ssh_version
+from costof.programs.postgres.binary import find_postgres, postgres_version
 
 TUN = Path("/dev/net/tun")
 NETEM = "sch_netem"
@@ -39,6 +40,7 @@ def examine() -> list[Finding]:
         _engine(),
         _mongod(),
         _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
+        _found("postgres", lambda: _at(find_postgres(), postgres_version)),
         _found("ssh", lambda: _at(find_ssh(), ssh_version)),
         _found("sshd", lambda: str(find_sshd())),
         _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),

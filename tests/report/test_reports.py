@@ -20,6 +20,7 @@ from tests.report.results import (
     ENCRYPTION,
     HTTP,
     MONGODB,
+    POSTGRES,
     REPLICATION,
     TRANSPORT,
     Golden,
@@ -39,6 +40,7 @@ SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MONGODB: (),
+    POSTGRES: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     TRANSPORT: (),
 }

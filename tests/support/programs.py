@@ -202,6 +202,7 @@ def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
 PROGRAMS = {
     "mongod": functools.partial(standing_server, "mongod", finds_nothing, secret_files=["keyfile"]),
     "mariadbd": functools.partial(standing_server, "mariadb"),
+    "postgres": functools.partial(standing_server, "postgres"),
     "sshd": standing_tunnel,
     "haproxy": functools.partial(standing_balancer, Haproxy),
     "nginx": functools.partial(standing_balancer, Nginx),

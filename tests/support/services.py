@@ -54,6 +54,7 @@ MONGODB = Kind("mongodb-tls", ("transport=plain,tls", "distance=lan"), counted_a
 REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, apart=("write_concern",))
 MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
 MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=OwnSysbench.PRIVILEGES)
+POSTGRES = Kind("postgres-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
 ENCRYPTION = Kind(
     "mysql-column-encryption",
     ("encrypted=direct,0,20", "terminals=8"),
@@ -167,6 +168,7 @@ SERVICES = {
     "replication-target": replication_target,
     "mysql-lab": lambda: in_lab(MYSQL),
     "mysql-target": lambda: mysql_target(MYSQL),
+    "postgres-lab": lambda: in_lab(POSTGRES),
     "encryption-lab": lambda: in_lab(ENCRYPTION),
     "encryption-target": lambda: mysql_target(ENCRYPTION),
     "http-lab": lambda: in_lab(HTTP),

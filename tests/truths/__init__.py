@@ -8,6 +8,7 @@ from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
 from tests.truths.mysql_column_encryption import EncryptionTruth
 from tests.truths.mysql_transport import TransportTruth
+from tests.truths.postgres_tls import PostgresTruth
 
 TRUTHS: dict[str, Truth] = {
     "http-tls-termination": HttpTruth(),
@@ -15,4 +16,5 @@ TRUTHS: dict[str, Truth] = {
     "mongodb-tls": MongodbTruth(),
     "mysql-column-encryption": EncryptionTruth(),
     "mysql-transport": TransportTruth(),
+    "postgres-tls": PostgresTruth(),
 }

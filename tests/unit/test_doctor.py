@@ -17,6 +17,7 @@ def found(what: str) -> doctor.Finding:
     ("what", "package"),
     [
         ("mariadbd", "mariadb-server-core"),
+        ("postgres", "postgresql"),
         ("ssh", "openssh-client"),
         ("sshd", "openssh-server"),
         ("haproxy", "haproxy"),

@@ -1,0 +1,35 @@
+"""pgbench's four tables, as `pgbench --initialize` makes them (PostgreSQL's documentation, "pgbench")."""
+
+from __future__ import annotations
+
+#: All of them, in an order in which they can be dropped.
+TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
+#: The one whose rows are the run's records.
+ACCOUNTS = "pgbench_accounts"
+TELLERS_OF_A_BRANCH = 10
+
+_COLUMNS = {
+    "pgbench_branches": "bid int PRIMARY KEY, bbalance int, filler char(88)",
+    "pgbench_tellers": "tid int PRIMARY KEY, bid int, tbalance int, filler char(84)",
+    "pgbench_accounts": "aid int PRIMARY KEY, bid int, abalance int, filler char(84)",
+    "pgbench_history": "tid int, bid int, aid int, delta int, mtime timestamp, filler char(22)",
+}
+
+
+def create_tables(scale: int) -> list[str]:
+    """All but the accounts' rows: so many branches, and their tellers.
+
+    Their keys are there from the start, so that an account that is loaded twice is an error.
+    """
+    tellers = f"SELECT tid, (tid - 1) / {TELLERS_OF_A_BRANCH} + 1, 0 FROM generate_series(1, {{}}) AS tid"  # noqa: S608
+    return [
+        *(f"CREATE TABLE {table} ({columns})" for table, columns in _COLUMNS.items()),
+        f"INSERT INTO pgbench_branches SELECT bid, 0 FROM generate_series(1, {scale}) AS bid",  # noqa: S608  # a number
+        "INSERT INTO pgbench_tellers " + tellers.format(scale * TELLERS_OF_A_BRANCH),
+    ]
+
+
+def after_load() -> list[str]:
+    """Statements for tables that have their rows: what pgbench does, and a look at every row, so that all are in memory
+    before the first slice."""
+    return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

@@ -1,0 +1,126 @@
+"""asyncpg as applications without a pool use it: connect, one query; then the same query on one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+
+from costof.drivers.driver import ApplicationDriver, DriverError, serve
+from costof.ipc.plan import Arm, Plan, Transport
+from costof.programs.postgres.settings import PostgresSettings
+
+SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+_CLASSES: tuple[tuple[type[BaseException], str], ...] = (
+    (asyncpg.InvalidAuthorizationSpecificationError, "authentication"),
+    (asyncpg.PostgresConnectionError, "closed"),
+    (asyncpg.AdminShutdownError, "closed"),
+    (asyncpg.PostgresError, "server"),
+    (asyncpg.InterfaceError, "protocol"),
+    (ssl.SSLCertVerificationError, "tls_certificate_untrusted"),
+    (ssl.SSLError, "tls_handshake"),
+    (ConnectionRefusedError, "refused"),
+    (ConnectionResetError, "reset"),
+    (TimeoutError, "timeout"),
+    (OSError, "closed"),
+)
+
+
+class AsyncpgDriver(ApplicationDriver):
+    """Its event loop runs for as long as an operation takes."""
+
+    name = "asyncpg"
+    settings = PostgresSettings
+
+    def __init__(self, plan: Plan) -> None:
+        self._records = plan.data.records
+        self._timeout_seconds = plan.operation_timeout_ms / 1000
+        self._random = random.Random(plan.seed)
+        self._loop = asyncio.new_event_loop()
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        self._persistent: dict[str, Any] = {}
+
+    def versions(self) -> dict[str, str]:
+        openssl = ssl.OPENSSL_VERSION.split()[1]
+        return {"asyncpg": asyncpg.__version__, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
+
+    def check(self, arm: Arm) -> str | None:
+        service = _settings(arm)
+        if service.channel_binding or service.statements in ("simple", "extended"):
+            raise DriverError("plan", "asyncpg binds no proof to the channel, and prepares every statement")
+        if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
+            raise DriverError("tls_configuration", "asyncpg takes Python's groups and suites, and resumes no session")
+        if arm.transport.is_tls:
+            self._contexts[arm.name] = _context(arm.transport)
+        self._persistent[arm.name] = self._run(self._connect(arm))
+        return service.addresses[0]
+
+    def connect(self, arm: Arm) -> Iterator[str]:
+        connection = self._run(self._connect(arm))
+        try:
+            yield "connect"
+            self._select(connection)
+            yield "first_operation"
+        finally:
+            self._run(connection.close())
+
+    def query(self, arm: Arm) -> None:
+        connection = self._persistent[arm.name]
+        if connection.is_closed():
+            connection = self._persistent[arm.name] = self._run(self._connect(arm))
+        self._select(connection)
+
+    def _select(self, connection: Any) -> None:
+        account = self._random.randint(1, self._records)
+        if self._run(connection.fetchval(SELECT, account)) is None:
+            raise DriverError("server", f"there is no account {account}")
+
+    async def _connect(self, arm: Arm) -> Any:
+        service = _settings(arm)
+        host, _, port = service.addresses[0].rpartition(":")
+        return await asyncpg.connect(
+            host=host,
+            port=int(port),
+            user=service.username,
+            password=service.password.get_secret_value() if service.password else None,
+            database=service.database,
+            timeout=self._timeout_seconds,
+            command_timeout=self._timeout_seconds,
+            ssl=self._contexts.get(arm.name, False),
+            direct_tls=service.negotiation == "direct",
+            server_settings={"search_path": service.search_path} if service.search_path else None,
+        )
+
+    def _run(self, operation: Any) -> Any:
+        try:
+            return self._loop.run_until_complete(operation)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            named = next(name for kind, name in _CLASSES if isinstance(error, kind))
+            raise DriverError(named, str(error) or type(error).__name__) from error
+
+
+def _context(transport: Transport) -> ssl.SSLContext:
+    """Made once, as applications do: loading the system's authorities takes longer than a handshake."""
+    context = ssl.create_default_context(cafile=str(transport.ca_file) if transport.ca_file else None)
+    context.check_hostname = transport.verify == "full"
+    if transport.verify == "none":
+        context.verify_mode = ssl.CERT_NONE
+    if transport.version:
+        context.minimum_version = context.maximum_version = VERSIONS[transport.version]
+    return context
+
+
+def _settings(arm: Arm) -> PostgresSettings:
+    assert isinstance(arm.service, PostgresSettings)
+    return arm.service
+
+
+if __name__ == "__main__":
+    sys.exit(serve(AsyncpgDriver))

@@ -1,0 +1,5 @@
+"""PostgreSQL."""
+
+from costof.programs.postgres.server import PostgresServer
+
+lab_server = PostgresServer

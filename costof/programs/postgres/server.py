@@ -1,0 +1,240 @@
+"""A PostgreSQL server of the run's own: its own data, port and Unix socket, never the system's cluster.
+
+Plain and TLS are one process on one port, and its key is changed in place, so that the arms use the very same server.
+It runs as an unprivileged user, since PostgreSQL refuses to be root's.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+import ssl
+from collections import Counter
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+from pydantic import SecretStr
+
+from costof.datasets.pgbench import TABLES, after_load, create_tables
+from costof.errors import CostofError, Problem
+from costof.lab.program import Counters, Description
+from costof.lab.unprivileged import Unprivileged
+from costof.programs.postgres.binary import SETTINGS, find_postgres, postgres_version
+from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.server import LabServer, Place
+
+PORT = 5432
+NAME = "postgres"
+ROLE = "server"
+DATABASE = "costof"
+USER = "costof"
+ADMINISTRATOR = "administrator"
+#: pgbench's: no fewer branches than there are clients, or clients wait for each other.
+SCALE = 32
+PROBE_SECONDS = 5.0
+#: PostgreSQL's documentation, "SSL Session Encryption": what asks for TLS, and the answer of a server that has it.
+TLS_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
+TLS_ACCEPTED = b"S"
+#: One host line: plain and TLS differ in nothing that the server decides.
+ACCESS = """\
+local all all scram-sha-256
+host all all all scram-sha-256
+"""
+#: The segment by which PostgreSQL knows that no other server uses its data outlives a server that is killed. Its key
+#: and number are the seventh line of this file.
+REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
+_AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
+
+
+class PostgresServer(LabServer):
+    """One `postgres` with pgbench's tables, the same at every distance."""
+
+    writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
+
+    def __init__(self, place: Place) -> None:
+        self.address = place.new_address()
+        self.password = SecretStr(secrets.token_urlsafe(24))
+        self._admin_password = SecretStr(secrets.token_urlsafe(24))
+        self._place = place
+        self._key = place.keys[0]
+        self._user = Unprivileged()
+        self._admin: psycopg.Connection[Any] | None = None
+        self._read = 0
+        self._counted: Counter[str] = Counter()
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place)
+
+    def start(self) -> None:
+        binary = find_postgres()
+        self._version = postgres_version(binary)
+        self._folder = self._place.lab.new_folder()
+        self._user.own(self._folder)
+        self._certificates = {
+            kind: self._place.authority.issue(NAME, kind, [self.address, NAME, "localhost"])
+            for kind in self._place.keys
+        }
+        self._install_certificate()
+        self._make_cluster(binary.with_name("initdb"))
+        self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
+        process = self._place.lab.spawn(NAME, ROLE, self.command_line(binary), forks=True, host=self._place.host)
+        self._log = process.log
+        ready = b"database system is ready to accept connections"
+        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in self._log.read_bytes())
+        self._make_database()
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def command_line(self, binary: Path) -> list[str]:
+        """Holds no secret: it can be seen by everybody on the machine."""
+        settings = {
+            "listen_addresses": self.address,
+            "port": PORT,
+            "unix_socket_directories": self._folder,
+            "ssl": "on",
+            "ssl_cert_file": self._certificate_file,
+            "ssl_key_file": self._certificate_file,
+            **SETTINGS,
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return [*self._user.prefix, str(binary), "-D", str(self._data), *options]
+
+    def make_tables(self) -> None:
+        for statement in create_tables(SCALE):
+            self.ask(statement)
+        self.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {USER}")
+
+    def settle(self) -> None:
+        for statement in after_load():
+            self.ask(statement)
+
+    def client_settings(self) -> PostgresSettings:
+        return PostgresSettings(
+            addresses=[f"{self.address}:{PORT}"],
+            username=USER,
+            password=self.password,
+            database=DATABASE,
+            scale=SCALE,
+        )
+
+    def counters(self, server: str = "") -> Counters:
+        """From its log, which has a line for each connection before that is ready for a query."""
+        with self._log.open("rb") as log:
+            log.seek(self._read)
+            # The last line may be half written.
+            whole, newline, _ = log.read().rpartition(b"\n")
+        self._read += len(whole) + len(newline)
+        self._counted.update(_AUTHORIZED.findall(whole.decode(errors="replace")))
+        tls = {version: count for version, count in self._counted.items() if version}
+        return Counters(self._counted.total(), tls)
+
+    def describe(self) -> Description:
+        ((library,),) = self.ask("SHOW ssl_library")
+        return Description(
+            versions={NAME: self._version},
+            topology="one server",
+            facts={
+                "authentication": "SCRAM-SHA-256",
+                "TLS": f"{library}; plain on the same port; no session is ever resumed",
+                "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
+                "pgbench's scale": f"{SCALE} branches",
+            },
+        )
+
+    def show_key(self, kind: str) -> bool:
+        """A reload is carried out some time later, and a file that does not fit is only logged: so it is looked at."""
+        if kind == self._key:
+            return False
+        self._key = kind
+        self._install_certificate()
+        self.ask("SELECT pg_reload_conf()")
+        shown = ssl.PEM_cert_to_DER_cert(_certificate_of(self._certificates[kind]))
+        self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown)
+        return True
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """As the administrator. Raises `LAB_FAILED`."""
+        if self._admin is None:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME} is not running")
+        try:
+            cursor = self._admin.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    @property
+    def _certificate_file(self) -> Path:
+        return self._folder / "server.pem"
+
+    def _install_certificate(self) -> None:
+        # Put in place whole: the server may be reading it.
+        new = self._certificate_file.with_suffix(".new")
+        self._user.write(new, self._certificates[self._key].read_bytes())
+        new.rename(self._certificate_file)
+
+    def _make_cluster(self, initdb: Path) -> None:
+        password_file = self._folder / "password"
+        self._user.write(password_file, self._admin_password.get_secret_value().encode())
+        options = [f"--username={ADMINISTRATOR}", f"--pwfile={password_file}", "--auth=scram-sha-256"]
+        # By bytes, as YCSB's scans want it; not flushed to disk, since it is the run's own and goes with it.
+        options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
+        self._place.lab.run(f"{NAME}-initdb", [*self._user.prefix, str(initdb), *options])
+        password_file.unlink()
+        self._user.write(self._data / "pg_hba.conf", ACCESS.encode())
+
+    def _log_in(self, database: str) -> psycopg.Connection[Any]:
+        try:
+            return psycopg.connect(
+                host=str(self._folder),
+                port=PORT,
+                user=ADMINISTRATOR,
+                password=self._admin_password.get_secret_value(),
+                dbname=database,
+                autocommit=True,
+            )
+        except psycopg.Error as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+
+    def _make_database(self) -> None:
+        self._admin = self._log_in("postgres")
+        # Hashed here, so that the password is in no statement and no log.
+        secret = self._admin.pgconn.encrypt_password(
+            self.password.get_secret_value().encode(), USER.encode(), b"scram-sha-256"
+        )
+        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{secret.decode()}'")
+        self.ask(f"CREATE DATABASE {DATABASE} OWNER {USER}")
+        self._admin.close()
+        self._admin = self._log_in(DATABASE)
+
+    def _shows(self) -> bytes | None:
+        """The certificate, in DER, that it shows a client now; None where it does not answer."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # What it shows is what is asked.
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            with self._place.host.socket() as plain:
+                plain.settimeout(PROBE_SECONDS)
+                plain.connect((self.address, PORT))
+                plain.sendall(TLS_REQUEST)
+                if plain.recv(1, socket.MSG_WAITALL) != TLS_ACCEPTED:
+                    return None
+                with context.wrap_socket(plain) as secure:
+                    return secure.getpeercert(binary_form=True)
+        except OSError:
+            return None
+
+
+def _certificate_of(file: Path) -> str:
+    """Without the key before it."""
+    text = file.read_text()
+    return text[text.index("-----BEGIN CERTIFICATE-----") :]
