@@ -18,13 +18,15 @@ from costof.programs.postgres.settings import PostgresSettings
 SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
-_CLASSES: tuple[tuple[type[BaseException], str], ...] = (
+#: OpenSSL's X509_V_ERR_* (x509_vfy.h).
+CERTIFICATES = {10: "tls_certificate_expired", 62: "tls_certificate_name", 64: "tls_certificate_name"}
+_CLASS_BY_WORDS = (("rejected SSL upgrade", "tls_refused"), ("no encryption", "plain_refused"))
+_CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
     (asyncpg.InvalidAuthorizationSpecificationError, "authentication"),
     (asyncpg.PostgresConnectionError, "closed"),
     (asyncpg.AdminShutdownError, "closed"),
     (asyncpg.PostgresError, "server"),
     (asyncpg.InterfaceError, "protocol"),
-    (ssl.SSLCertVerificationError, "tls_certificate_untrusted"),
     (ssl.SSLError, "tls_handshake"),
     (ConnectionRefusedError, "refused"),
     (ConnectionResetError, "reset"),
@@ -102,8 +104,7 @@ class AsyncpgDriver(ApplicationDriver):
         try:
             return self._loop.run_until_complete(operation)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            named = next(name for kind, name in _CLASSES if isinstance(error, kind))
-            raise DriverError(named, str(error) or type(error).__name__) from error
+            raise _classified(error) from error
 
 
 def _context(transport: Transport) -> ssl.SSLContext:
@@ -115,6 +116,15 @@ def _context(transport: Transport) -> ssl.SSLContext:
     if transport.version:
         context.minimum_version = context.maximum_version = VERSIONS[transport.version]
     return context
+
+
+def _classified(error: Exception) -> DriverError:
+    text = str(error) or type(error).__name__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return DriverError(CERTIFICATES.get(error.verify_code, "tls_certificate_untrusted"), text)
+    by_words = (name for words, name in _CLASS_BY_WORDS if words in text)
+    by_kind = (name for kind, name in _CLASS_BY_KIND if isinstance(error, kind))
+    return DriverError(next(by_words, None) or next(by_kind), text)
 
 
 def _settings(arm: Arm) -> PostgresSettings:

@@ -21,8 +21,9 @@ SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 # libpq tells what its sockets met in words only.
 _CLASS_BY_WORDS = (
     ("does not match host name", "tls_certificate_name"),
-    ("certificate has expired", "tls_certificate_expired"),
+    # Expired or of an unknown authority: it does not say.
     ("certificate verify failed", "tls_certificate_untrusted"),
+    ("signature failure", "tls_certificate_untrusted"),
     ("server does not support SSL", "tls_refused"),
     ("no encryption", "plain_refused"),
     ("authentication failed", "authentication"),
@@ -32,6 +33,8 @@ _CLASS_BY_WORDS = (
     ("could not translate host name", "resolve"),
     ("timeout expired", "timeout"),
     ("server closed the connection", "closed"),
+    # An error that the server has answered a log-in with: libpq tells no SQLSTATE of it.
+    ("FATAL:", "server"),
 )
 
 

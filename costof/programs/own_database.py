@@ -22,7 +22,11 @@ PREFIX = "costof_"
 #: MongoDB's limit is 63, MySQL's 64.
 LONGEST_DATABASE_NAME = 63
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
-_SERVERS_OWN = frozenset({"admin", "config", "local", "mysql", "sys", "information_schema", "performance_schema"})
+_SERVERS_OWN = frozenset(
+    {"admin", "config", "local"}
+    | {"mysql", "sys", "information_schema", "performance_schema"}
+    | {"postgres", "public", "template0", "template1"}
+)
 
 
 #: Read from somebody's server and put into statements, so letters, digits and underscores alone.

@@ -19,6 +19,7 @@ from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, sent
+from tests.support.postgres import somebodys_postgres
 from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
 from tests.support.small_plans import replication_plan
 
@@ -149,6 +150,14 @@ def mysql_target(kind: Kind) -> Iterator[Standing]:
 
 
 @contextlib.contextmanager
+def postgres_target() -> Iterator[Standing]:
+    with Lab() as playing, somebodys_postgres(playing) as server:
+        access = Access(server.url("maker"), server.ca_file, allow_plain=True)
+        with opened(POSTGRES, plan_for(POSTGRES, "postgresql://a-user"), access, counts=False) as standing:
+            yield standing
+
+
+@contextlib.contextmanager
 def http_target() -> Iterator[Standing]:
     with Lab() as playing, running_balancer(playing, Haproxy) as balancer:
         access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
@@ -169,6 +178,7 @@ SERVICES = {
     "mysql-lab": lambda: in_lab(MYSQL),
     "mysql-target": lambda: mysql_target(MYSQL),
     "postgres-lab": lambda: in_lab(POSTGRES),
+    "postgres-target": postgres_target,
     "encryption-lab": lambda: in_lab(ENCRYPTION),
     "encryption-target": lambda: mysql_target(ENCRYPTION),
     "http-lab": lambda: in_lab(HTTP),

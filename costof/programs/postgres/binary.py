@@ -34,7 +34,8 @@ def find_postgres() -> Path:
         for root in (Path("/"), UNPACKED / PACKAGE)
         for folder in sorted((root / DISTRIBUTED).glob("*"), key=_version, reverse=True)
     ]
-    return find_program("postgres", PACKAGE, versions)
+    # Where it really is, since its other programs lie beside it.
+    return find_program("postgres", PACKAGE, versions).resolve()
 
 
 def postgres_version(binary: Path) -> str:

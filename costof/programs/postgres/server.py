@@ -92,7 +92,10 @@ class PostgresServer(LabServer):
             self._admin = None
 
     def command_line(self, binary: Path) -> list[str]:
-        """Holds no secret: it can be seen by everybody on the machine."""
+        return [*self._user.prefix, str(binary), "-D", str(self._data)]
+
+    def configuration(self) -> str:
+        """The whole of its postgresql.conf: what is not here is PostgreSQL's default, not the distribution's."""
         settings = {
             "listen_addresses": self.address,
             "port": PORT,
@@ -102,8 +105,7 @@ class PostgresServer(LabServer):
             "ssl_key_file": self._certificate_file,
             **SETTINGS,
         }
-        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        return [*self._user.prefix, str(binary), "-D", str(self._data), *options]
+        return "".join(f"{name} = '{value}'\n" for name, value in settings.items())
 
     def make_tables(self) -> None:
         for statement in create_tables(SCALE):
@@ -190,7 +192,12 @@ class PostgresServer(LabServer):
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
         self._place.lab.run(f"{NAME}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
-        self._user.write(self._data / "pg_hba.conf", ACCESS.encode())
+        self._user.write(self._data / "postgresql.conf", self.configuration().encode())
+        self.admit(ACCESS)
+
+    def admit(self, access: str) -> None:
+        """Write the pg_hba.conf, which is read with the next reload."""
+        self._user.write(self._data / "pg_hba.conf", access.encode())
 
     def _log_in(self, database: str) -> psycopg.Connection[Any]:
         try:

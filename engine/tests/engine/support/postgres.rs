@@ -11,6 +11,8 @@ const TLS_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 /// AuthenticationOk, BackendKeyData and ReadyForQuery.
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07secrZ\0\0\0\x05I";
 
+const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
+
 /// How a server behaves.
 #[derive(Clone, Default)]
 pub struct Postgres {
@@ -88,7 +90,8 @@ impl Postgres {
                     Some(broken) if !String::from_utf8_lossy(&body).contains("pg_stat_ssl") => {
                         return stream.write_all(broken);
                     }
-                    _ => stream.write_all(&answer)?,
+                    // A notice may come at any time, and so in the same packet.
+                    _ => stream.write_all(&[&answer[..], NOTICE].concat())?,
                 }
                 answer.clear();
             }

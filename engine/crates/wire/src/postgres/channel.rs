@@ -91,12 +91,17 @@ impl Channel {
         }
     }
 
-    /// Nothing is there that was not read.
+    /// Nothing is there that was not read, but what a server may say at any time: a notice, or why it ends the session. The
+    /// next answer begins with it.
     ///
     /// # Errors
     /// `protocol`.
     pub fn check_idle(&self) -> Result<()> {
-        if self.start == self.end { Ok(()) } else { Err(Failure::protocol("more was answered than asked")) }
+        match self.inbox[self.start..self.end].first() {
+            None | Some(&backend::ERROR_RESPONSE) => Ok(()),
+            Some(kind) if is_unasked(*kind) => Ok(()),
+            Some(_) => Err(Failure::protocol("more was answered than asked")),
+        }
     }
 
     /// Say that this is the end, without waiting.

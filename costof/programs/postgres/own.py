@@ -1,0 +1,152 @@
+"""A place of a run's own on a user's own PostgreSQL server, reached by URL: a database, else a schema in the URL's.
+
+It is somebody's data. All that is written goes into one new schema, which carries a marker; all that is dropped is what
+the marker says this run has made. No setting of the server is changed, and nothing is reloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
+from costof.errors import CostofError, Problem
+from costof.lab.program import Description
+from costof.programs.access import Access
+from costof.programs.maker import Maker
+from costof.programs.own_database import MARKER, MARKER_NAME, PREFIX, Marker, check_ca_file, own_name
+from costof.programs.postgres.marked_schema import MarkedSchema, holds_nothing, remove_made
+from costof.programs.postgres.server import SCALE
+from costof.programs.postgres.session import PostgresSession
+from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.url import parse_postgres_url
+from costof.programs.server import OwnServer
+
+
+class OwnPgbench(OwnServer):
+    """With pgbench's tables. What the server says of TLS is in the engine's evidence (`server_side`); its counters lag
+    behind by a second, and prove no slice."""
+
+    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+        self.url = parse_postgres_url(access, study)
+        self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
+        self.chosen = access.database
+        self.records = records
+        self.name = own_name(access.database, run)
+        self._run = run
+        self._server = PostgresSession(self.url, self.url.database)
+        #: To the database that has the run's schema.
+        self.session = self._server
+        self._schema = MarkedSchema(self._server, self.name)
+        self._marker: Marker | None = None
+
+    def __enter__(self) -> Self:
+        check_ca_file(self.ca_file)
+        self._server.open()
+        try:
+            self._make()
+        except BaseException:
+            self._leave_server()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave_server()
+
+    def _leave_server(self) -> None:
+        try:
+            if self._marker is not None:
+                remove_made(self._schema, self._marker, self.session, self._server)
+        finally:
+            self.session.close()
+            self._server.close()
+
+    def prepare(self, load: Callable[[], None]) -> None:
+        load()
+        for statement in after_load():
+            self.session.ask(statement)
+
+    def client_settings(self) -> PostgresSettings:
+        return PostgresSettings(
+            addresses=[self.url.address],
+            username=self.url.username,
+            password=self.url.password,
+            database=self.session.database,
+            search_path=self._schema.quoted,
+            scale=SCALE,
+        )
+
+    def describe(self) -> Description:
+        ((version,),) = self.session.ask("SHOW server_version")
+        facts = {"database": self.session.database, "schema": self.name, "pgbench's scale": f"{SCALE} branches"}
+        return Description(versions={"server": version}, topology="a single server", facts=facts)
+
+    def writes(self) -> list[str]:
+        name = self.chosen or f"{PREFIX}<run>_<random>"
+        return [
+            f"create database {name} on {self.shown}, where the account may, and schema {name} in it; else schema "
+            f"{name} in database {self.url.database}; refuse when it is there",
+            f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
+            f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
+            f"drop what was created at the end, if its marker is this run's: tables, schema {name}, and the database "
+            "if it holds nothing else",
+        ]
+
+    def needs(self) -> list[str]:
+        return [self._grant()]
+
+    def _make(self) -> None:
+        ((may_make_databases,),) = self._server.ask(
+            "SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user"
+        )
+        there = bool(self._server.ask("SELECT 1 FROM pg_database WHERE datname = %s", self.name))
+        if there and not self.chosen:
+            raise self._occupied()
+        makes_database = may_make_databases and not there
+        if not makes_database:
+            self._check_privilege(self.name if there else self.url.database)
+        marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
+        if makes_database:
+            # From template0: the usual one cannot be copied while anybody is connected to it.
+            self._server.ask(f'CREATE DATABASE "{self.name}" TEMPLATE template0')
+        if makes_database or there:
+            self.session = PostgresSession(self.url, self.name, again=self._again)
+            self.session.open()
+            self._schema = MarkedSchema(self.session, self.name)
+        self._marker = marker if makes_database else None
+        if not self._schema.lock():
+            raise self._occupied("is used by another run")
+        if self._schema.exists() or (there and not holds_nothing(self.session)):
+            raise self._occupied()
+        self._schema.make(marker)
+        self._marker = marker
+        self._schema.use()
+        for statement in create_tables(SCALE):
+            self.session.ask(statement)
+
+    def _again(self) -> None:
+        self._schema.lock()
+        self._schema.use()
+
+    def _check_privilege(self, database: str) -> None:
+        """Before anything is written. Raises `PRIVILEGES_MISSING`."""
+        ((may,),) = self.session.ask("SELECT has_database_privilege(%s, 'CREATE')", database)
+        if not may:
+            raise CostofError(
+                Problem.PRIVILEGES_MISSING,
+                account=self.url.username,
+                actions="make a database, nor a schema",
+                database=database,
+                target=self.shown,
+                grant=self._grant(),
+            )
+
+    def _grant(self) -> str:
+        user = '"' + self.url.username.replace('"', '""') + '"'
+        return f'ALTER ROLE {user} CREATEDB; or GRANT CREATE ON DATABASE "{self.url.database}" TO {user};'
+
+    def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
+        return CostofError(Problem.TARGET_OCCUPIED, database=self.name, target=self.shown, what=what)

@@ -1,0 +1,102 @@
+"""A log-in to a user's own PostgreSQL server for administration: under TLS or in plain, as its URL asks.
+
+There is no second try by the other way: whoever stands between could make the first one fail, and be sent the password.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+
+from costof.errors import CostofError, Problem
+from costof.programs.postgres.url import PostgresUrl
+
+REACH_SECONDS = 5
+WRONG_LOGIN = ("authentication failed", "no pg_hba.conf entry", "no password supplied")
+MAY_WANT_TLS = "the server may require TLS of this account: say ?sslmode=verify-full in the URL, or --tls-ca"
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class PostgresSession:
+    """To one database of the server. Reconnects when the server hung up; `again` is called then, for what belongs to a
+    connection."""
+
+    def __init__(self, url: PostgresUrl, database: str, again: Callable[[], None] = lambda: None) -> None:
+        self.database = database
+        self._url = url
+        self._again = again
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def open(self) -> None:
+        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
+        try:
+            self._connection = self._connect()
+        except psycopg.Error as error:
+            told = words_of(error)
+            if not self._url.tls and "no encryption" in told:
+                told += f"; {MAY_WANT_TLS}"
+            refused = any(words in told for words in WRONG_LOGIN)
+            problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_UNREACHABLE
+            raise CostofError(problem, target=self._url.shown, detail=told) from None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def ask(self, statement: str, *values: object) -> Rows:
+        """Raises `TARGET_FAILED`."""
+        try:
+            return self.try_to(statement, *values)
+        except psycopg.Error as error:
+            if self._connection is None or not self._connection.closed:
+                raise self._failed(error) from None
+        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
+        self.open()
+        self._again()
+        try:
+            return self.try_to(statement, *values)
+        except psycopg.Error as error:
+            raise self._failed(error) from None
+
+    def try_to(self, statement: str, *values: object) -> Rows:
+        """Raises `psycopg.Error`."""
+        assert self._connection is not None
+        cursor = self._connection.execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    @contextlib.contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is asked within happens as a whole. Raises `TARGET_FAILED`."""
+        assert self._connection is not None
+        try:
+            with self._connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: psycopg.Error) -> CostofError:
+        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=words_of(error))
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        url = self._url
+        return psycopg.connect(
+            host=url.host,
+            port=url.port,
+            user=url.username,
+            password=url.password.get_secret_value() if url.password else None,
+            dbname=self.database,
+            autocommit=True,
+            connect_timeout=REACH_SECONDS,
+            gssencmode="disable",
+            sslmode="verify-full" if url.tls else "disable",
+            sslrootcert=str(url.ca_file or "system") if url.tls else None,
+        )
+
+
+def words_of(error: psycopg.Error) -> str:
+    """What the server or libpq said, in one line."""
+    return " ".join((error.diag.message_primary or str(error)).split())

@@ -1,0 +1,226 @@
+"""PostgreSQL as a real server speaks it: refusals, what breaks an answer, and what was written."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import PLAIN, Arm, Transport, Workload
+from costof.ipc.process import Instrument, application, engine
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab, descendants_of
+from costof.programs.postgres.server import ACCESS, NAME, SCALE
+from costof.programs.postgres.settings import PostgresSettings
+from tests.support.engines import patient_plan
+from tests.support.postgres import Standing, a_server
+from tests.support.programs import HANGS_SECONDS, eventually
+
+pytestmark = pytest.mark.servers
+RECORDS = 1000
+WORKLOADS = [
+    *(Workload(name=kind, kind=kind) for kind in ("connect", "query", "load", "pipeline")),
+    Workload(name="tpcb", kind="tpcb", workers=8),
+]
+#: Who may meet a server: the engine, and the drivers of applications.
+INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
+    "engine": engine,
+    "psycopg": lambda: application("postgres", {}),
+    "asyncpg": lambda: application("asyncpg", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Standing]:
+    """One for all tests that leave it as it was, with its accounts loaded."""
+    with Lab() as lab, a_server(lab) as server:
+        loaded = measured(server, PLAIN, "load", RECORDS)
+        assert (loaded.operations, loaded.errors) == (RECORDS, [])
+        server.settle()
+        yield server
+
+
+def measured(
+    server: Standing, transport: Transport, workload: str, operations: int, **asked: object
+) -> list[SliceAnswer]:
+    service = server.client_settings().asking(asked)
+    with engine() as client:
+        ready = client.plan(patient_plan([Arm(name="arm", service=service, transport=transport)], WORKLOADS, RECORDS))
+        assert ready.arms[0].error is None
+        return client.slice(1, "arm", workload, operations, HANGS_SECONDS)
+
+
+def refusal(instrument: str, service: PostgresSettings, transport: Transport) -> str:
+    """The class of the one error that comes of a log-in."""
+    with INSTRUMENTS[instrument]() as client:
+        ready = client.plan(patient_plan([Arm(name="arm", service=service, transport=transport)], [], RECORDS))
+        error = ready.arms[0].error
+        assert error is not None
+        assert error.detail
+        assert service.password is None or service.password.get_secret_value() not in error.detail
+        return error.error_class
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+class TestRefusals:
+    def test_a_wrong_password(self, server: Standing, instrument: str) -> None:
+        service = server.client_settings().model_copy(update={"password": SecretStr("wrong")})
+        assert refusal(instrument, service, PLAIN) == "authentication"
+        assert refusal(instrument, service, server.tls) == "authentication"
+
+    def test_a_certificate_that_has_expired(self, server: Standing, instrument: str) -> None:
+        # libpq says only that it cannot be verified.
+        told = "untrusted" if instrument == "psycopg" else "expired"
+        with server.showing(datetime.timedelta(days=-1)):
+            assert refusal(instrument, server.client_settings(), server.tls) == f"tls_certificate_{told}"
+
+    def test_a_certificate_of_another_authority(self, server: Standing, instrument: str) -> None:
+        other = Authority(server._place.lab.folder / f"others-{instrument}")
+        transport = server.tls.trusting(other.ca_file)
+        assert refusal(instrument, server.client_settings(), transport) == "tls_certificate_untrusted"
+
+    def test_no_tls(self, server: Standing, instrument: str) -> None:
+        with server.without_tls():
+            assert refusal(instrument, server.client_settings(), server.tls) == "tls_refused"
+
+    def test_no_tls_at_once_before_17(self, server: Standing, instrument: str) -> None:
+        service = server.client_settings().asking({"negotiation": "direct"})
+        assert refusal(instrument, service, server.tls) in {"tls_refused", "tls_handshake", "closed", "reset"}
+
+    def test_no_plain(self, server: Standing, instrument: str) -> None:
+        with server.admitting(ACCESS.replace("host all", "hostssl all")):
+            assert refusal(instrument, server.client_settings(), PLAIN) == "plain_refused"
+
+    def test_nobody_from_here(self, server: Standing, instrument: str) -> None:
+        with server.admitting("local all all scram-sha-256\n"):
+            assert refusal(instrument, server.client_settings(), server.tls) == "authentication"
+
+    def test_too_many_clients(self, server: Standing, instrument: str) -> None:
+        with server.of_connections(0):
+            assert refusal(instrument, server.client_settings(), PLAIN) == "server"
+
+    def test_no_such_database(self, server: Standing, instrument: str) -> None:
+        service = server.client_settings().model_copy(update={"database": "missing"})
+        assert refusal(instrument, service, PLAIN) == "server"
+
+    def test_nobody_there(self, server: Standing, instrument: str) -> None:
+        service = server.client_settings().model_copy(update={"addresses": [f"{server.address}:9"]})
+        assert refusal(instrument, service, PLAIN) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("asked", "trips"),
+    [
+        ({}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
+        ({"version": "1.2"}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
+        # The server's own group: TLS 1.3 is not begun anew.
+        ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
+    ],
+)
+def test_a_connection_takes_its_round_trips(server: Standing, asked: dict[str, str], trips: dict[str, int]) -> None:
+    plain = measured(server, PLAIN, "connect", 5)
+    answer = measured(server, server.tls.model_copy(update=asked), "connect", 5)
+    assert round_trips(plain) | {"tcp": 1, "hello": 1, "auth": 2, "connect": 4} == round_trips(plain)
+    assert round_trips(answer) | {"tcp": 1, **trips} == round_trips(answer)
+    assert (plain.evidence["server_side"], plain.evidence["mechanism"]) == ("none", "SCRAM-SHA-256")
+    assert answer.evidence["server_side"] == answer.evidence["protocol"]
+    assert answer.evidence["group"] == "prime256v1"
+
+
+def round_trips(answer: SliceAnswer) -> dict[str, float]:
+    return {name: (phase.round_trips or 0) / phase.count for name, phase in answer.phases.items()}
+
+
+def test_a_proof_can_be_bound_to_the_certificate(server: Standing) -> None:
+    answer = measured(server, server.tls, "connect", 5, channel_binding=True)
+    assert (answer.operations, answer.errors) == (5, [])
+    assert answer.evidence["mechanism"] == "SCRAM-SHA-256-PLUS"
+
+
+@pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("results", ["text", "binary"])
+def test_every_way_of_asking_is_one_round_trip(server: Standing, statements: str, results: str) -> None:
+    for workload in ("query", "pipeline"):
+        answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
+        assert (answer.operations, answer.errors) == (50, [])
+        assert round_trips(answer) == {"operation": 1}
+
+
+@pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
+def test_transactions_keep_the_bank_in_balance(server: Standing, statements: str) -> None:
+    """pgbench's own invariant: what accounts, tellers and branches hold is what the history says."""
+    before = history(server)
+    answer = measured(server, PLAIN, "tpcb", 200, statements=statements)
+    assert (answer.operations, answer.errors) == (200, [])
+    assert round_trips(answer) == {"operation": 7}
+    after = history(server)
+    assert after[0] - before[0] == 200
+    tables = ("accounts", "abalance"), ("tellers", "tbalance"), ("branches", "bbalance")
+    sums = [server.ask(f"SELECT sum({balance}) FROM pgbench_{table}") for table, balance in tables]  # noqa: S608
+    assert sums == [[(after[1],)]] * 3
+
+
+def history(server: Standing) -> tuple[int, int]:
+    ((count, total),) = server.ask("SELECT count(*), coalesce(sum(delta), 0) FROM pgbench_history")
+    return count, total
+
+
+def test_accounts_are_pgbenchs(server: Standing) -> None:
+    ((accounts, branches, least, most),) = server.ask(
+        "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
+    )
+    assert (accounts, branches, least, most) == (RECORDS, SCALE, 1, RECORDS)
+
+
+def test_an_account_that_is_there_is_an_error_and_the_session_goes_on(server: Standing) -> None:
+    again = measured(server, PLAIN, "load", RECORDS)
+    assert again.operations == 0
+    (error,) = again.errors
+    assert error.error_class == "server"
+    assert "23505" in error.detail
+
+
+def test_the_server_counts_each_connection_and_its_tls(server: Standing) -> None:
+    before = server.counters()
+    measured(server, PLAIN, "connect", 7)
+    measured(server, server.tls, "connect", 5)
+    moved = server.counters().since(before)
+    # Each instrument has proved its arm once.
+    assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
+
+
+@pytest.mark.parametrize("workload", ["query", "tpcb"])
+def test_a_backend_that_is_killed_is_one_error_and_others_take_its_place(workload: str) -> None:
+    with Lab() as lab, a_server(lab) as server, engine() as client:
+        client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
+        client.slice(0, "arm", "load", RECORDS, HANGS_SECONDS)
+        client.slice(0, "arm", workload, 1, HANGS_SECONDS)
+        ended: list[SliceAnswer] = []
+        run = threading.Thread(target=lambda: ended.append(client.slice(1, "arm", workload, 20_000, HANGS_SECONDS)))
+        run.start()
+        eventually("a query", lambda: bool(server.backends()))
+        os.kill(server.backends()[0], signal.SIGKILL)
+        run.join()
+        (answer,) = ended
+        assert answer.operations > 0
+        # PostgreSQL ends all others then, and is back soon: 57P02, 57P03.
+        assert answer.errors
+        assert [error for error in answer.errors if error.error_class not in {"closed", "reset", "refused"}] == []
+        assert client.slice(2, "arm", workload, 10, HANGS_SECONDS).operations == 10
+
+
+def test_a_server_that_is_gone_is_an_error_at_once() -> None:
+    with Lab() as lab, a_server(lab) as server, engine() as client:
+        client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
+        for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):
+            os.kill(pid, signal.SIGKILL)
+        answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
+        assert answer.operations == 0
+        # Its socket may still have taken one.
+        assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

@@ -1,0 +1,109 @@
+"""A PostgreSQL server for tests: one that is changed for a while, and one that plays a user's own."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from costof.ipc.plan import Transport
+from costof.lab.certificates import Authority
+from costof.lab.host import Host
+from costof.lab.lab import Lab
+from costof.programs.postgres.server import ACCESS, DATABASE, PORT, USER, PostgresServer
+from costof.programs.server import Place
+from tests.support.programs import eventually
+
+
+class Standing(PostgresServer):
+    """With an authority that trusts it, and changes for a while."""
+
+    @property
+    def tls(self) -> Transport:
+        return Transport(kind="tls").trusting(self.ca_file)
+
+    @property
+    def ca_file(self) -> Path:
+        return self._place.authority.ca_file
+
+    def url(self, user: str, password: str | None = None, database: str = DATABASE) -> str:
+        return f"postgresql://{user}:{password or self.password.get_secret_value()}@{self.address}:{PORT}/{database}"
+
+    def places(self) -> set[str]:
+        """All databases, and the schemas of the one that a user's URL names."""
+        databases = self.ask("SELECT datname FROM pg_database")
+        return {name for (name,) in [*databases, *self.ask("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'")]}
+
+    @contextlib.contextmanager
+    def changed(self, change: Callable[[], object], back: Callable[[], object]) -> Iterator[None]:
+        change()
+        self._reload()
+        try:
+            yield
+        finally:
+            back()
+            self._reload()
+
+    def admitting(self, access: str) -> contextlib.AbstractContextManager[None]:
+        """By another pg_hba.conf."""
+        return self.changed(lambda: self.admit(access), lambda: self.admit(ACCESS))
+
+    def without_tls(self) -> contextlib.AbstractContextManager[None]:
+        return self.changed(lambda: self.ask("ALTER SYSTEM SET ssl = off"), lambda: self.ask("ALTER SYSTEM RESET ssl"))
+
+    def of_connections(self, most: int) -> contextlib.AbstractContextManager[None]:
+        role = f"ALTER ROLE {USER} CONNECTION LIMIT"
+        return self.changed(lambda: self.ask(f"{role} {most}"), lambda: self.ask(f"{role} -1"))
+
+    @contextlib.contextmanager
+    def showing(self, certificate: datetime.timedelta) -> Iterator[None]:
+        """A certificate that ends so long from now."""
+        usual = self._certificates["ecdsa-p256"]
+        names = [self.address]
+        self._certificates["ecdsa-p256"] = self._place.authority.issue("other", "ecdsa-p256", names, certificate)
+        self.show_key("ecdsa-p256")
+        try:
+            yield
+        finally:
+            self._certificates["ecdsa-p256"] = usual
+            self.show_key("rsa-2048")
+
+    def backends(self) -> list[int]:
+        """Processes of the user's connections."""
+        return [pid for pid, user in self.ask("SELECT pid, usename FROM pg_stat_activity") if user == USER]
+
+    def _reload(self) -> None:
+        """It is told in the log, and carried out before the next connection is taken."""
+        told = self._reloads()
+        self.ask("SELECT pg_reload_conf()")
+        eventually("a reload", lambda: self._reloads() > told)
+
+    def _reloads(self) -> int:
+        return self._log.read_text().count("received SIGHUP, reloading")
+
+
+@contextlib.contextmanager
+def a_server(lab: Lab) -> Iterator[Standing]:
+    host = Host("server", None, loopback=lab.address(1))
+    authority = Authority(lab.folder / "certificates")
+    server = Standing.at(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1)))
+    server.start()
+    server.make_tables()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextlib.contextmanager
+def somebodys_postgres(lab: Lab) -> Iterator[Standing]:
+    """With other data, an account that may make databases ('maker'), one that may make schemas in the database
+    ('guest'), and one that may do neither ('reader'); all have the server's password."""
+    with a_server(lab) as server:
+        password = server.password.get_secret_value()
+        for name, may in (("maker", "CREATEDB"), ("guest", ""), ("reader", "")):
+            server.ask(f"CREATE ROLE {name} LOGIN {may} PASSWORD '{password}'")
+        server.ask(f"GRANT CREATE ON DATABASE {DATABASE} TO guest")
+        server.ask("CREATE SCHEMA theirs CREATE TABLE data (id int)")
+        yield server
