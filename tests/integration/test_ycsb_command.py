@@ -12,6 +12,7 @@ import pytest
 from costof.datasets.ycsb import key_name
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE, MariadbServer
+from tests.support.postgres import a_server
 from tests.support.programs import log_in, running_mariadb
 
 from .conftest import COSTOF, PASSWORD, Outcome, Standalone, costof, descendants
@@ -173,3 +174,40 @@ def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: Mariadb
     told = figures(ran)
     assert told["READ", "Return=OK"] + told["UPDATE", "Return=OK"] == 200
     assert password not in done.out + done.err + ran.out + ran.err
+
+
+def test_postgresql_is_loaded_and_run_as_a_jdbc_command_is(tmp_path: Path) -> None:
+    with Lab() as lab, a_server(lab) as server:
+        service = server.client_settings()
+        (tmp_path / "db.properties").write_text(
+            f"db.url=jdbc:postgresql://{service.addresses[0]}/{service.database}"
+            f"?sslmode=verify-full&sslrootcert={server.ca_file}\n"
+            f"db.user={service.username}\ndb.passwd={server.password.get_secret_value()}\n"
+        )
+        asked = ["-P", "db.properties", "-p", "recordcount=200", "-threads", "4"]
+        missing = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *asked, cwd=tmp_path)
+        assert missing.status == 1
+        server.ask(missing.err.rpartition("make it with: ")[2].strip())
+        server.ask(f"GRANT ALL ON usertable TO {service.username}")
+        done = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *asked, cwd=tmp_path)
+        assert done.status == 0, done.err
+        keys = {key for (key,) in server.ask("SELECT ycsb_key FROM usertable")}
+        assert keys == {key_name(number) for number in range(200)}
+        again = costof("ycsb", "load", "postgresql", "-P", "workloads/workloada", *asked, cwd=tmp_path)
+        assert "holds records already" in again.err
+        for workload, operations in (("a", {"READ", "UPDATE"}), ("e", {"SCAN", "INSERT"}), ("f", {"READ"})):
+            run = [
+                "ycsb",
+                "run",
+                "postgresql",
+                "-P",
+                f"workloads/workload{workload}",
+                *asked,
+                "-p",
+                "operationcount=200",
+            ]
+            ran = costof(*run, cwd=tmp_path)
+            assert ran.status == 0, ran.err
+            told = figures(ran)
+            assert all(told[operation, "Return=OK"] > 0 for operation in operations)
+            assert server.password.get_secret_value() not in ran.out + ran.err

@@ -18,12 +18,13 @@ from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, Cos
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.process import engine
 
-#: Module and class, with the names of YCSB's bindings too; loaded when asked for, since drivers take their time.
+#: Module and what makes it, by the names of YCSB's bindings too; loaded when asked for, since drivers take their time.
 DATABASES = {
     "mongodb": ("mongodb", "MongodbDatabase"),
     "mongodb-async": ("mongodb", "MongodbDatabase"),
-    "mysql": ("jdbc", "MysqlDatabase"),
-    "jdbc": ("jdbc", "MysqlDatabase"),
+    "mysql": ("mysql", "MysqlDatabase"),
+    "postgresql": ("postgresql", "PostgresqlDatabase"),
+    "jdbc": ("jdbc", "database_of"),
 }
 DEFAULT_FIELDS = 10
 

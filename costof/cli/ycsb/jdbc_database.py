@@ -1,0 +1,77 @@
+"""What YCSB's JDBC binding says of a database: `db.url`, `db.user`, `db.passwd`, and a table that its user has made."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+from urllib.parse import parse_qsl, unquote
+
+from pydantic import SecretStr
+
+from costof.cli.ycsb.binding import Database
+from costof.cli.ycsb.properties import Properties
+from costof.errors import CostofError, Problem
+from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
+
+NAME = re.compile(r"[A-Za-z0-9_$]{1,64}")
+
+
+class JdbcDatabase(Database):
+    """Its URL is read here, and what its options mean by whoever knows that database's driver."""
+
+    PROPERTIES = frozenset({"db.url", "db.user", "db.passwd"})
+    SCHEMES: ClassVar[tuple[str, ...]]
+    PORT: ClassVar[int]
+    EXAMPLE: ClassVar[str]
+    #: Options of the URL that change something, in small letters.
+    USED_OPTIONS: ClassVar[frozenset[str]]
+
+    def __init__(self, properties: Properties, table: str) -> None:
+        if "db.url" not in properties:
+            raise CostofError(Problem.YCSB_NEEDS, what="the server's address", option=f"db.url={self.EXAMPLE}")
+        parts = self._split(properties["db.url"].strip().removeprefix("jdbc:"))
+        self._host, self._port = self._place(parts)
+        self._database, self._table = unquote(parts.path.strip("/")), table
+        for name, text in (("the database of db.url", self._database), ("table", table)):
+            if not NAME.fullmatch(text):
+                raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed="a name of letters, digits, _ and $")
+        self._options = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+        self._user = properties.get("db.user") or self._options.get("user") or parts.username or ""
+        password = properties.get("db.passwd") or self._options.get("password")
+        self._password = (SecretStr(password) if password else parts.password) or SecretStr("")
+        told = login_shown(parts.username, parts.password is not None)
+        self.shown = f"{parts.scheme}://{told}{host_shown(self._host, self._port)}/{self._database}"
+
+    def unused_options(self) -> list[str]:
+        return [name for name in self._options if name not in self.USED_OPTIONS]
+
+    @property
+    def address(self) -> str:
+        return host_shown(self._host, self._port)
+
+    def missing_table(self, statement: str) -> CostofError:
+        """`statement` makes it."""
+        return CostofError(Problem.YCSB_TABLE_MISSING, table=self._table, target=self.shown, statement=statement)
+
+    def _split(self, url: str) -> UrlParts:
+        try:
+            return split_url(url, self.EXAMPLE)
+        except UrlError as error:
+            raise _bad(str(error)) from None
+
+    def _place(self, parts: UrlParts) -> tuple[str, int]:
+        if parts.scheme not in self.SCHEMES:
+            raise _bad(f"write it as {self.EXAMPLE}")
+        try:
+            return split_host(parts.hosts, self.PORT)
+        except UrlError as error:
+            raise _bad(str(error)) from None
+
+
+def columns(fields: int) -> str:
+    """Of a table of YCSB's."""
+    return "YCSB_KEY VARCHAR(255) PRIMARY KEY, " + ", ".join(f"FIELD{number} TEXT" for number in range(fields))
+
+
+def _bad(detail: str) -> CostofError:
+    return CostofError(Problem.BAD_TARGET, study="ycsb", detail=detail)

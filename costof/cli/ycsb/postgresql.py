@@ -1,0 +1,85 @@
+"""YCSB's JDBC binding for PostgreSQL, by pgjdbc's options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.errors import UndefinedTable
+
+from costof.cli.ycsb.binding import REACH_SECONDS
+from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
+from costof.errors import CostofError, Problem
+from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.programs.postgres.session import WRONG_LOGIN, words_of
+from costof.programs.postgres.settings import PostgresSettings
+
+#: pgjdbc's `sslmode`; what it leaves to chance ('prefer') is plain, since a run must know what it measures.
+VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}
+SSLMODES = {verify: mode for mode, verify in VERIFY.items()}
+
+
+class PostgresqlDatabase(JdbcDatabase):
+    """YCSB writes the table's name as it is, so that the server knows it in small letters."""
+
+    SCHEMES = ("postgresql",)
+    PORT = 5432
+    EXAMPLE = "jdbc:postgresql://host:5432/database"
+    USED_OPTIONS = frozenset({"user", "password", "ssl", "sslmode", "sslrootcert", "currentschema"})
+
+    def endpoint(self) -> Endpoint:
+        settings = PostgresSettings(
+            addresses=[self.address],
+            username=self._user,
+            password=self._password or None,
+            database=self._database,
+            search_path=self._options.get("currentschema"),
+            table=self._table.lower(),
+        )
+        verify = self._verify
+        return Endpoint(
+            service=settings,
+            transport=Transport(kind="tls", verify=verify).trusting(self._ca_file) if verify else PLAIN,
+        )
+
+    def holds_records(self, fields: int) -> bool:
+        try:
+            with self._connect() as connection:
+                statement = f'SELECT 1 FROM "{self._table.lower()}" LIMIT 1'  # noqa: S608  # letters and digits, see NAME
+                return connection.execute(statement.encode()).fetchone() is not None
+        except UndefinedTable:
+            raise self.missing_table(f"CREATE TABLE {self._table} ({columns(fields)})") from None
+        except psycopg.Error as error:
+            told = words_of(error)
+            problem = Problem.TARGET_FAILED if error.sqlstate else Problem.TARGET_UNREACHABLE
+            if any(words in told for words in WRONG_LOGIN):
+                problem = Problem.TARGET_REFUSES_LOGIN
+            raise CostofError(problem, target=self.shown, detail=told) from None
+
+    @property
+    def _verify(self) -> Verify | None:
+        """What of the server's certificate is verified; None without TLS."""
+        mode, asked = self._options.get("sslmode", ""), self._options.get("ssl", "false")
+        return VERIFY.get(mode.lower()) or ("full" if asked.lower() in ("", "true") and not mode else None)
+
+    @property
+    def _ca_file(self) -> Path | None:
+        return Path(self._options["sslrootcert"]) if "sslrootcert" in self._options else None
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        # As the engine will: this log-in comes first.
+        verify = self._verify
+        schema = self._options.get("currentschema")
+        return psycopg.connect(
+            host=self._host,
+            port=self._port,
+            user=self._user,
+            password=self._password.get_secret_value(),
+            dbname=self._database,
+            connect_timeout=REACH_SECONDS,
+            gssencmode="disable",
+            sslmode=SSLMODES[verify] if verify else "disable",
+            sslrootcert=str(self._ca_file or "system") if verify and verify != "none" else None,
+            options=f"-c search_path={schema}" if schema else "",
+        )
