@@ -12,12 +12,12 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import analysis, distances, encryption, gateway, http, mongodb_find, mongodb_insert, mysql, tpcc
+from benches import analysis, distances, encryption, gateway, http, mongodb_find, mongodb_insert, mysql, postgres, tpcc
 from costof.run.awake import cores_awake
 
 BENCHES = {
     bench.__name__.rpartition(".")[2]: bench
-    for bench in (mongodb_find, mongodb_insert, mysql, tpcc, encryption, gateway, http, analysis, distances)
+    for bench in (mongodb_find, mongodb_insert, mysql, postgres, tpcc, encryption, gateway, http, analysis, distances)
 }
 
 

@@ -1,0 +1,101 @@
+"""The engine against pgbench: select-only, prepared, on 1 and 32 connections; and a new connection for each query.
+
+Both ask the same PostgreSQL for the same table from the same host of the lab, and their turns alternate; the medians
+are told. `pgbench --connect` opens its connections blocking, one after the other, as the engine's trial of a connection
+and a first query does; its first query is prepared too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from functools import partial
+
+from benches.mysql import SECONDS, TURNS, Bench
+from benches.table import OURS, Measured, Turn, alternate, print_table
+from costof.errors import CostofError
+from costof.ipc.plan import Data, Plan, Workload
+from costof.ipc.process import engine
+from costof.programs.postgres.binary import find_postgres
+from costof.programs.postgres.server import PostgresServer
+from costof.run.instruments import LOAD, load_workload
+from costof.services.server.lab import ServerLab
+from costof.study.arms import PlannedArm
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+
+#: What pgbench takes its keys from: 100,000 for each branch that it finds.
+RECORDS = 100_000
+CONNECTIONS = 200
+WORKERS = (1, 32)
+SCRIPT = f"\\set aid random(1, {RECORDS})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+
+
+class PostgresBench(Bench):
+    """With pgbench for a peer."""
+
+    def pgbench(self, clients: int, *options: str) -> Turn:
+        service, host, port, ca_file = self._to()
+        secure = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": ca_file} if ca_file else {"PGSSLMODE": "disable"}
+        told = {"PGPASSWORD": service["password"], "PGGSSENCMODE": "disable", "PGCHANNELBINDING": "disable", **secure}
+        argv = ["env", *(f"{name}={value}" for name, value in told.items())]
+        argv += [str(find_postgres().with_name("pgbench")), "--no-vacuum", "--protocol=prepared", *options]
+        argv += [f"--client={clients}", f"--host={host}", f"--port={port}", f"--username={service['username']}"]
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+            # The built-in script has 100,000 accounts for each branch of the lab's.
+            script.write(SCRIPT)
+            script.flush()
+            return self.program([*argv, f"--file={script.name}", service["database"]], _read)
+
+
+def _read(text: str) -> tuple[int, float]:
+    found = re.search(r"actually processed: (\d+).*tps = ([\d.]+)", text, re.DOTALL)
+    assert found, text
+    return int(found[1]), int(found[1]) / float(found[2])
+
+
+def main() -> None:
+    """Measure and print; without a PostgreSQL it says so."""
+    try:
+        find_postgres()
+    except CostofError as error:
+        sys.stdout.write(f"PostgreSQL: left out ({error})\n")
+        return
+    if os.geteuid() != 0:
+        sys.stdout.write("PostgreSQL: left out (the lab needs root)\n")
+        return
+    settings = ["distance=lan", "transport=tls", f"records={RECORDS}"]
+    plan = resolve(load_study("postgres-tls"), Options(profile="quick", settings=settings))
+    with ServerLab(plan, PostgresServer) as lab:
+        arms = [arm for arm in plan.arms if not arm.twin]
+        with engine(lab.prefix(arms[0])) as wire:
+            wire.plan(_plan(lab, arms))
+            lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, RECORDS, 600))
+            measured = [each for arm in arms for each in _of_arm(PostgresBench(lab, wire, arm))]
+    print_table("PostgreSQL: connections with a query each, and select-only, prepared", measured)
+
+
+def _plan(lab: ServerLab, arms: list[PlannedArm]) -> Plan:
+    workloads = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
+    return Plan(
+        data=Data(records=RECORDS),
+        arms=[lab.endpoint(arm).named(arm.name) for arm in arms],
+        workloads=[*workloads, Workload(name="connect", kind="connect"), load_workload()],
+    )
+
+
+def _of_arm(bench: PostgresBench) -> list[Measured]:
+    connecting = {
+        OURS: partial(bench.engine, "connect", CONNECTIONS),
+        "pgbench -C": partial(bench.pgbench, 1, "--connect", f"--transactions={CONNECTIONS}"),
+    }
+    measured = [alternate(f"{bench.arm.name}, connect and query", connecting, TURNS)]
+    for workers in WORKERS:
+        selecting = {
+            OURS: partial(bench.engine, f"query{workers}", 10_000_000),
+            "pgbench": partial(bench.pgbench, workers, f"--time={SECONDS}"),
+        }
+        measured.append(alternate(f"{bench.arm.name}, select-only, {workers}", selecting, TURNS))
+    return measured
