@@ -112,19 +112,13 @@ class Workload(Model):
 
     label: str
     view: Literal["wire", "app"]
-    driver: str | None = Field(
-        default=None, pattern=MODULE_NAME, description="View app: of `costof/drivers/`; the protocol's where absent."
-    )
+    driver: str | None = Field(default=None, pattern=MODULE_NAME, description="View app; absent: the protocol's.")
     kind: str
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
-    ycsb: Options = Field(
-        default={}, description="Kind ycsb: what differs from YCSB's defaults, by the engine's names."
-    )
-    tpcc: Options = Field(
-        default={}, description="Kind tpcc: what differs from the engine's defaults, by the engine's names."
-    )
+    ycsb: Options = Field(default={}, description="Kind ycsb: what differs from YCSB's, by the engine's names.")
+    tpcc: Options = Field(default={}, description="Kind tpcc: what differs from defaults, by the engine's names.")
 
     @property
     def instrument(self) -> str:

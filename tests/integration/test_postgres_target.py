@@ -163,3 +163,9 @@ def test_what_a_killed_run_has_left_is_found_and_removed(server: Standing, user:
         assert there.find() == []
     service.server._server.close()
     assert server.places() == before
+
+
+def test_a_new_database_that_lets_nobody_in_does_not_stay(server: Standing) -> None:
+    access = f"local all all scram-sha-256\nhost {DATABASE} all all scram-sha-256\n"
+    with server.admitting(access):
+        assert refused(server, "maker").problem is Problem.TARGET_REFUSES_LOGIN

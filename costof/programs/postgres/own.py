@@ -113,9 +113,7 @@ class OwnPgbench(OwnServer):
             # From template0: the usual one cannot be copied while anybody is connected to it.
             self._server.ask(f'CREATE DATABASE "{self.name}" TEMPLATE template0')
         if makes_database or there:
-            self.session = PostgresSession(self.url, self.name, again=self._again)
-            self.session.open()
-            self._schema = MarkedSchema(self.session, self.name)
+            self._enter_database(is_new=makes_database)
         self._marker = marker if makes_database else None
         if not self._schema.lock():
             raise self._occupied("is used by another run")
@@ -126,6 +124,17 @@ class OwnPgbench(OwnServer):
         self._schema.use()
         for statement in create_tables(SCALE):
             self.session.ask(statement)
+
+    def _enter_database(self, is_new: bool) -> None:
+        """Log in to the database of the run's name; a new one that lets nobody in is dropped again."""
+        self.session = PostgresSession(self.url, self.name, again=self._again)
+        try:
+            self.session.open()
+        except CostofError:
+            if is_new:
+                self._server.ask(f'DROP DATABASE "{self.name}"')
+            raise
+        self._schema = MarkedSchema(self.session, self.name)
 
     def _again(self) -> None:
         self._schema.lock()
