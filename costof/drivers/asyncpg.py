@@ -110,6 +110,8 @@ class AsyncpgDriver(ApplicationDriver):
 def _context(transport: Transport) -> ssl.SSLContext:
     """Made once, as applications do: loading the system's authorities takes longer than a handshake."""
     context = ssl.create_default_context(cafile=str(transport.ca_file) if transport.ca_file else None)
+    # A server that takes TLS at once wants the protocol named.
+    context.set_alpn_protocols(["postgresql"])
     context.check_hostname = transport.verify == "full"
     if transport.verify == "none":
         context.verify_mode = ssl.CERT_NONE
