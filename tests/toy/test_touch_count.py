@@ -27,7 +27,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")
-    tree.insert("engine/crates/wire/src/lib.rs", "echo::PROTOCOL, ", before="http::PROTOCOL]")
+    tree.insert("engine/crates/wire/src/lib.rs", "    echo::PROTOCOL,\n", before="    http::PROTOCOL,")
     tree.insert("tests/support/programs.py", PROGRAM, before='    "haproxy": ')
     tree.insert("tests/support/services.py", SERVICE, before='    "http-lab": ')
     tree.build_engine()
@@ -39,8 +39,8 @@ def test_a_protocol_is_four_files_and_a_line_in_each_contract(echo: Tree) -> Non
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
         "engine/crates/wire/src/echo/",
-        # Its module, and its entry in the line of all protocols.
-        "engine/crates/wire/src/lib.rs +2 -1",
+        # Its module, and its entry among all protocols.
+        "engine/crates/wire/src/lib.rs +2 -0",
         "tests/support/programs.py +1 -0",
         "tests/support/services.py +1 -0",
     ]

@@ -26,7 +26,13 @@ use workload::ycsb::TablePlace;
 use workload::{Job, Kind};
 
 /// All there are.
-pub static PROTOCOLS: &[Protocol] = &[mongodb::PROTOCOL, mysql::PROTOCOL, postgres::PROTOCOL, http::PROTOCOL];
+pub static PROTOCOLS: &[Protocol] = &[
+    // A line each, so that a new one touches no other.
+    mongodb::PROTOCOL,
+    mysql::PROTOCOL,
+    postgres::PROTOCOL,
+    http::PROTOCOL,
+];
 
 /// A protocol, as a plan names it.
 pub struct Protocol {
