@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import datetime
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
 from pydantic import SecretStr
 
+from costof.drivers.postgres import SELECT
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import PLAIN, Arm, Transport, Workload
 from costof.ipc.process import Instrument, application, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab, descendants_of
-from costof.programs.postgres.server import ACCESS, NAME, SCALE
+from costof.programs.postgres.server import ACCESS, NAME, SCALE, USER
 from costof.programs.postgres.settings import PostgresSettings
 from tests.support.engines import patient_plan
 from tests.support.postgres import Standing, a_server
 from tests.support.programs import HANGS_SECONDS, eventually
+from tests.support.taps import Tap
 
 pytestmark = pytest.mark.servers
 RECORDS = 1000
@@ -131,6 +138,47 @@ def test_a_connection_takes_its_round_trips(server: Standing, asked: dict[str, s
     assert (plain.evidence["server_side"], plain.evidence["mechanism"]) == ("none", "SCRAM-SHA-256")
     assert answer.evidence["server_side"] == answer.evidence["protocol"]
     assert answer.evidence["group"] == "prime256v1"
+
+
+#: Types of a client's messages, by their names in libpq's log; both of a proof have one type.
+MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S": "Sync", b"X": "Terminate"}
+PROOF = ("SASLInitialResponse", "SASLResponse")
+
+
+def test_a_connection_and_a_query_are_the_messages_that_libpq_sends(server: Standing, tmp_path: Path) -> None:
+    with Tap(server.client_settings().addresses[0]) as tap:
+        tapped = server.client_settings().model_copy(update={"addresses": [f"127.0.0.1:{tap.port}"]})
+        with engine() as client:
+            client.plan(patient_plan([Arm(name="arm", service=tapped)], WORKLOADS, RECORDS))
+            client.slice(1, "arm", "connect", 1, HANGS_SECONDS)
+    _proving, measured = tap.sent()
+    assert messages(measured) == logged_by_libpq(server, tmp_path / "log")
+
+
+def messages(sent: bytes) -> list[str]:
+    """All of a connection in plain."""
+    found, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
+    while at < len(sent):
+        found.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
+        at += 1 + int.from_bytes(sent[at + 1 : at + 5])
+    return found
+
+
+def logged_by_libpq(server: Standing, log: Path) -> list[str]:
+    """What psycopg has libpq send for a prepared query on a new connection (PQtrace)."""
+    asked = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
+    connecting = pq.PGconn.connect_start(asked.encode())
+    with log.open("w") as file:
+        connecting.trace(file.fileno())
+        while (step := connecting.connect_poll()) != pq.PollingStatus.OK:
+            reading = step == pq.PollingStatus.READING
+            select.select(*([connecting.socket] if each else [] for each in (reading, not reading, False)))
+        with psycopg.Connection(connecting) as connection:
+            connection.autocommit = True
+            connection.execute(SELECT, (1,), prepare=True)
+    # Time, direction, length, name.
+    lines = [line.split("\t") for line in log.read_text().splitlines()]
+    return [line[3] for line in lines if line[1] == "F"]
 
 
 def round_trips(answer: SliceAnswer) -> dict[str, float]:
