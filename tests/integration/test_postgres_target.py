@@ -100,11 +100,12 @@ def test_a_wrong_password(server: Standing) -> None:
 def test_what_is_there_is_not_touched(server: Standing) -> None:
     """A schema, and a database that holds something."""
     assert refused(server, "guest", "theirs").problem is Problem.TARGET_OCCUPIED
-    server.ask("CREATE DATABASE held OWNER maker")
-    with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
-        inside.execute("CREATE SCHEMA something")
-    assert refused(server, "maker", "held").problem is Problem.TARGET_OCCUPIED
-    server.ask("DROP DATABASE held")
+    for something in ("CREATE SCHEMA something", "CREATE TYPE pair AS (one int, two int)", "SELECT lo_create(1)"):
+        server.ask("CREATE DATABASE held OWNER maker")
+        with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
+            inside.execute(something.encode())
+        assert refused(server, "maker", "held").problem is Problem.TARGET_OCCUPIED
+        server.ask("DROP DATABASE held")
 
 
 def test_a_database_that_was_there_and_empty_stays(server: Standing) -> None:

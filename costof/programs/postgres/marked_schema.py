@@ -11,7 +11,7 @@ from costof.programs.postgres.session import PostgresSession
 
 #: All that a schema may hold; what hangs on a table, such as its index, goes with it.
 _HOLDS = """
-SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind NOT IN ('i', 'I', 't')
 UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace(%s)
 UNION ALL SELECT typname FROM pg_type WHERE typnamespace = to_regnamespace(%s) AND typtype IN ('e', 'd', 'r')
 """
@@ -96,9 +96,7 @@ def remove_made(schema: MarkedSchema, marker: Marker, place: PostgresSession, se
 
 def holds_nothing(session: PostgresSession) -> bool:
     """Whether nobody has made anything in the database, but what every new one has."""
-    others = (
-        "SELECT 1 FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public') "
-        "UNION ALL SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('public') "
-        "UNION ALL SELECT 1 FROM pg_proc WHERE pronamespace = to_regnamespace('public')"
-    )
-    return not session.ask(others)
+    schemas = "SELECT 1 FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')"
+    large_objects = "SELECT 1 FROM pg_largeobject_metadata"
+    others = f"{schemas} UNION ALL {large_objects}"
+    return not session.ask(others) and not session.ask(_HOLDS, *["public"] * 3)
