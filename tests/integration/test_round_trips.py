@@ -28,8 +28,9 @@ FAR = "distance=20"
 # Round trips from the first packet to the first answer: see docs/ipc.md, Phases.
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
-# A server before 18 does not take the group that TLS 1.3 is begun with.
-POSTGRES = {"plain": 6, "tls-1.2": 9, "tls-1.3": 9, "tls-1.3-prime256v1": 8}
+# A server before 18 does not take the group that TLS 1.3 is begun with by itself.
+POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
+POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
 
 
 @dataclass
