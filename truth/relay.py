@@ -8,7 +8,6 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from costof.ipc.process import Instrument, process_cpu_seconds
-from costof.lab.lab import is_root
 from costof.lab.program import find_program
 from costof.model import Model
 
@@ -98,13 +97,16 @@ _PAID = TypeAdapter(list[Paid])
 class RelayProcess(Instrument):
     """A context manager. It ends with us, whatever ends us.
 
-    Root runs it before all other programs (SCHED_FIFO). Among them, one that spins would have to wait for a core more
-    often than one that does not, and it would add more than its clock says.
+    It runs before all other programs (SCHED_FIFO) where the kernel lets us: root may, but not in every container. Among
+    them, one that spins would have to wait for a core more often than one that does not, and it would add more than its
+    clock says.
     """
 
     def __init__(self) -> None:
-        first = [str(find_program("chrt", "util-linux")), "--fifo", "1"] if is_root() else []
-        super().__init__("the relay", [*first, str(ENGINE / "target" / "release" / "relay")])
+        first = [str(find_program("chrt", "util-linux")), "--fifo", "1"]
+        may_be_first = subprocess.run([*first, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+        relay = str(ENGINE / "target" / "release" / "relay")
+        super().__init__("the relay", [*first, relay] if may_be_first else [relay])
 
     def begin(self, plan: RelayPlan) -> list[str]:
         """Where the entrances are, in the plan's order. Raises `INSTRUMENT_FAILED`."""
