@@ -50,7 +50,8 @@ fn what_has_no_end_when_its_slice_is_closed_is_counted_as_abandoned() {
     let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), never]));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &json!([{"name": "r", "kind": "request", "workers": 3}])));
-    let slice = engine.slice("arm", "r", 100, 0.01);
+    // Long enough for each worker to begin, on a busy machine too.
+    let slice = engine.slice("arm", "r", 100, 2.0);
     assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
     let [error] = slice["errors"].as_array().unwrap().as_slice() else { panic!("{slice}") };
     assert_eq!((&error["class"], &error["count"]), (&json!("abandoned"), &json!(3)));
