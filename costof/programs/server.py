@@ -22,6 +22,7 @@ from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
+from costof.programs.own_database import check_ca_file
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,38 @@ class OwnServer(ABC):
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         """`records` that will be loaded, for what is said of the writes. Raises `BAD_TARGET`, `BAD_DATABASE`."""
 
-    @abstractmethod
     def __enter__(self) -> Self:
-        """Raises whatever it refuses, and before anything is written what the account lacks."""
+        """Raises `TLS_CA_INVALID`, and as `claim`."""
+        check_ca_file(self.ca_file)
+        try:
+            self.claim()
+        except BaseException:
+            self._leave()
+            raise
+        return self
 
-    @abstractmethod
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        try:
+            self.remove_made()
+        finally:
+            self.close()
+
+    @abstractmethod
+    def claim(self) -> None:
+        """Reach it, and make the place of the run, or a part. Raises, before anything is written, what the account lacks."""
+
+    @abstractmethod
+    def remove_made(self) -> None:
+        """Remove what this run has made there, if it has made anything."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the server, also one that was not reached."""
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings: ...

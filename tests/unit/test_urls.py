@@ -15,7 +15,8 @@ from costof.cli.ycsb.mongodb import MongodbDatabase
 from costof.cli.ycsb.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, CostofError, Problem
 from costof.programs.access import Access
-from costof.programs.mariadb.url import MysqlUrl, parse_mysql_url
+from costof.programs.login_url import LoginUrl
+from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.mongod.url import MongodbUrl, parse_mongodb_url
 from costof.programs.password import Password
 from costof.services.open import shown_urls
@@ -30,7 +31,7 @@ def mongodb(url: str, **more: object) -> MongodbUrl:
     return parse_mongodb_url(Access(url, **more), "mongodb-tls")  # type: ignore[arg-type]
 
 
-def mysql(url: str, **more: object) -> MysqlUrl:
+def mysql(url: str, **more: object) -> LoginUrl:
     return parse_mysql_url(Access(url, **more), "mysql-transport")  # type: ignore[arg-type]
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import Caution, CostofError, Problem
@@ -21,7 +20,7 @@ from costof.programs.mariadb.privileges import check_privileges, grant_line
 from costof.programs.mariadb.session import MysqlSession
 from costof.programs.mariadb.settings import MysqlSettings
 from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.own_database import Marker, check_ca_file, own_name, told_writes
+from costof.programs.own_database import Marker, own_name, told_writes
 from costof.programs.server import OwnServer
 
 
@@ -45,27 +44,16 @@ class OwnMysqlDatabase(OwnServer):
         self._marker: Marker | None = None
         self._counters_hidden: str | None = None
 
-    def __enter__(self) -> Self:
-        check_ca_file(self.ca_file)
+    def claim(self) -> None:
         self.session.open()
-        try:
-            self._make_database()
-        except BaseException:
-            self._leave_server()
-            raise
-        return self
+        self._make_database()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave_server()
+    def remove_made(self) -> None:
+        if self._marker is not None:
+            self._marked.remove(self._marker)
 
-    def _leave_server(self) -> None:
-        try:
-            if self._marker is not None:
-                self._marked.remove(self._marker)
-        finally:
-            self.session.close()
+    def close(self) -> None:
+        self.session.close()
 
     @abstractmethod
     def make_tables(self) -> None:

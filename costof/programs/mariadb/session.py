@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
 from costof.errors import CostofError, Problem
-from costof.programs.mariadb.url import MysqlUrl
+from costof.programs.login_url import LoginUrl
 
 REACH_SECONDS = 5
 # An index over all records of the largest run, on a slow disk.
@@ -33,7 +33,7 @@ Rows = Sequence[tuple[Any, ...]]
 class MysqlSession:
     """Reconnects when the server hung up; `again` is called then, for what belongs to a connection."""
 
-    def __init__(self, url: MysqlUrl, again: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, url: LoginUrl, again: Callable[[], None] = lambda: None) -> None:
         self._url = url
         self._again = again
         self._connection: pymysql.Connection[Cursor] | None = None
@@ -97,7 +97,7 @@ class MysqlSession:
         )
 
 
-def tls_context(url: MysqlUrl) -> ssl.SSLContext:
+def tls_context(url: LoginUrl) -> ssl.SSLContext:
     """Verifies the chain and the name, by the URL's CA or the system's."""
     return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
 

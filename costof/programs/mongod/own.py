@@ -7,8 +7,7 @@ that is dropped is what the marker says this run has made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pymongo
 from pymongo.errors import OperationFailure
@@ -24,7 +23,7 @@ from costof.programs.mongod.replica_set import read_counters
 from costof.programs.mongod.session import MongodbSession, first_words
 from costof.programs.mongod.settings import COLLECTION, MongodbSettings
 from costof.programs.mongod.url import parse_mongodb_url
-from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, own_name, told_writes
+from costof.programs.own_database import MARKER_NAME, Marker, own_name, told_writes
 from costof.programs.server import OwnServer
 
 
@@ -47,27 +46,19 @@ class OwnMongodb(OwnServer):
         self._marker: Marker | None = None
         self._counters_hidden: str | None = None
 
-    def __enter__(self) -> Self:
-        check_ca_file(self.ca_file)
+    def claim(self) -> None:
         self.session.open()
-        try:
-            self.hello: dict[str, Any] = self.session.asked(lambda: self.session.client.admin.command("hello"))
-            check_privileges(self.session, self._url, self.database, (COLLECTION, MARKER_NAME), self._chosen)
-            self._refuse_what_is_there()
-        except BaseException:
-            self.session.close()
-            raise
-        return self
+        self.hello: dict[str, Any] = self.session.asked(lambda: self.session.client.admin.command("hello"))
+        check_privileges(self.session, self._url, self.database, (COLLECTION, MARKER_NAME), self._chosen)
+        self._refuse_what_is_there()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def remove_made(self) -> None:
         self._heartbeat.stop()
-        try:
-            if self._marker is not None:
-                self._marked.remove(self._marker)
-        finally:
-            self.session.close()
+        if self._marker is not None:
+            self._marked.remove(self._marker)
+
+    def close(self) -> None:
+        self.session.close()
 
     def client_settings(self) -> MongodbSettings:
         replica_set = self.hello.get("setName")

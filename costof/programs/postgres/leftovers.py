@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from costof.errors import CostofError
 from costof.programs.access import Access
 from costof.programs.leftovers import Leftover, Server, in_use_here
+from costof.programs.login_url import LoginUrl
 from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, could_be_own
 from costof.programs.postgres.marked_schema import MarkedSchema, remove_made
 from costof.programs.postgres.session import PostgresSession
-from costof.programs.postgres.url import PostgresUrl, parse_postgres_url
+from costof.programs.postgres.url import first_database, parse_postgres_url
 
 _DATABASES = "SELECT datname FROM pg_database WHERE datallowconn AND has_database_privilege(datname, 'CONNECT')"
 _MARKED = "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid WHERE relname = %s"
@@ -19,7 +20,7 @@ _MARKED = "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_n
 class PostgresServer(Server):
     """What it finds is a database that a run has made, or `database.schema`."""
 
-    def __init__(self, session: PostgresSession, url: PostgresUrl) -> None:
+    def __init__(self, session: PostgresSession, url: LoginUrl) -> None:
         self.shown = url.shown
         self._url = url
         self._session = session
@@ -55,7 +56,7 @@ class PostgresServer(Server):
 def opened(access: Access) -> Iterator[Server]:
     url = parse_postgres_url(access, "clean")
     check_ca_file(url.ca_file)
-    session = PostgresSession(url, url.database)
+    session = PostgresSession(url, first_database(url))
     session.open()
     try:
         yield PostgresServer(session, url)

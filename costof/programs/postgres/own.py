@@ -7,20 +7,18 @@ the marker says this run has made. No setting of the server is changed, and noth
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
 from costof.errors import CostofError, Problem
 from costof.lab.program import Description
 from costof.programs.access import Access
 from costof.programs.maker import Maker
-from costof.programs.own_database import MARKER, MARKER_NAME, PREFIX, Marker, check_ca_file, own_name
+from costof.programs.own_database import MARKER, MARKER_NAME, PREFIX, Marker, own_name
 from costof.programs.postgres.marked_schema import MarkedSchema, holds_nothing, remove_made
 from costof.programs.postgres.server import SCALE
 from costof.programs.postgres.session import PostgresSession
 from costof.programs.postgres.settings import PostgresSettings
-from costof.programs.postgres.url import parse_postgres_url
+from costof.programs.postgres.url import first_database, parse_postgres_url
 from costof.programs.server import OwnServer
 
 
@@ -35,34 +33,24 @@ class OwnPgbench(OwnServer):
         self.records = records
         self.name = own_name(access.database, run)
         self._run = run
-        self._server = PostgresSession(self.url, self.url.database)
+        self._first_database = first_database(self.url)
+        self._server = PostgresSession(self.url, self._first_database)
         #: To the database that has the run's schema.
         self.session = self._server
         self._schema = MarkedSchema(self._server, self.name)
         self._marker: Marker | None = None
 
-    def __enter__(self) -> Self:
-        check_ca_file(self.ca_file)
+    def claim(self) -> None:
         self._server.open()
-        try:
-            self._make()
-        except BaseException:
-            self._leave_server()
-            raise
-        return self
+        self._make()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave_server()
+    def remove_made(self) -> None:
+        if self._marker is not None:
+            remove_made(self._schema, self._marker, self.session, self._server)
 
-    def _leave_server(self) -> None:
-        try:
-            if self._marker is not None:
-                remove_made(self._schema, self._marker, self.session, self._server)
-        finally:
-            self.session.close()
-            self._server.close()
+    def close(self) -> None:
+        self.session.close()
+        self._server.close()
 
     def prepare(self, load: Callable[[], None]) -> None:
         load()
@@ -73,7 +61,7 @@ class OwnPgbench(OwnServer):
         return PostgresSettings(
             addresses=[self.url.address],
             username=self.url.username,
-            password=self.url.password,
+            password=self.url.password or None,
             database=self.session.database,
             search_path=self._schema.quoted,
             scale=SCALE,
@@ -88,7 +76,7 @@ class OwnPgbench(OwnServer):
         name = self.chosen or f"{PREFIX}<run>_<random>"
         return [
             f"create database {name} on {self.shown}, where the account may, and schema {name} in it; else schema "
-            f"{name} in database {self.url.database}; refuse when it is there",
+            f"{name} in database {self._first_database}; refuse when it is there",
             f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
             f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
             f"drop what was created at the end, if its marker is this run's: tables, schema {name}, and the database "
@@ -107,7 +95,7 @@ class OwnPgbench(OwnServer):
             raise self._occupied()
         makes_database = may_make_databases and not there
         if not makes_database:
-            self._check_privilege(self.name if there else self.url.database)
+            self._check_privilege(self.name if there else self._first_database)
         marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
         if makes_database:
             # From template0: the usual one cannot be copied while anybody is connected to it.
@@ -155,7 +143,7 @@ class OwnPgbench(OwnServer):
 
     def _grant(self) -> str:
         user = '"' + self.url.username.replace('"', '""') + '"'
-        return f'ALTER ROLE {user} CREATEDB; or GRANT CREATE ON DATABASE "{self.url.database}" TO {user};'
+        return f'ALTER ROLE {user} CREATEDB; or GRANT CREATE ON DATABASE "{self._first_database}" TO {user};'
 
     def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
         return CostofError(Problem.TARGET_OCCUPIED, database=self.name, target=self.shown, what=what)

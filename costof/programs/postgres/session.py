@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from costof.errors import CostofError, Problem
-from costof.programs.postgres.url import PostgresUrl
+from costof.programs.login_url import LoginUrl
 
 REACH_SECONDS = 5
 WRONG_LOGIN = ("authentication failed", "no pg_hba.conf entry", "no password supplied")
@@ -25,7 +25,7 @@ class PostgresSession:
     """To one database of the server. Reconnects when the server hung up; `again` is called then, for what belongs to a
     connection."""
 
-    def __init__(self, url: PostgresUrl, database: str, again: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, url: LoginUrl, database: str, again: Callable[[], None] = lambda: None) -> None:
         self.database = database
         self._url = url
         self._again = again
