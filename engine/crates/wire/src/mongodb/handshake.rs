@@ -56,10 +56,10 @@ pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> 
         command.append(cstr!("speculativeAuthenticate"), start);
         exchange = Some(begun);
     }
-    let sent_plain = channel.stream().is_plain();
-    let before = channel.traffic().bytes_received;
+    let sent_plain = channel.io.stream().is_plain();
+    let before = channel.io.stream().traffic().bytes_received;
     let outcome = channel.command(&command).await.map(RawDocument::to_owned);
-    let silent = channel.traffic().bytes_received == before;
+    let silent = channel.io.stream().traffic().bytes_received == before;
     let reply = outcome.map_err(|failure| if sent_plain && silent { plain_refused(failure) } else { failure })?;
     message::check_ok(&reply)?;
     let speculative = reply.get_document("speculativeAuthenticate").ok().map(read_reply).transpose()?;

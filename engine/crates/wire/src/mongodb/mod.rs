@@ -78,7 +78,7 @@ impl Service {
         let address = service.reader(0);
         reactor.set_deadline(clock::now() + timeout_ns);
         let session = service.open(reactor, &address, &mut Timeline::default()).await;
-        session.map_err(|failure| failure.with(&address))?.close();
+        session.map_err(|failure| failure.with(&address))?.io.close();
         Ok(service)
     }
 
@@ -109,10 +109,10 @@ impl Service {
         let stream = connect(reactor, address, &self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
         let greeted = handshake::hello(&mut channel, self.credentials.as_ref()).await?;
-        timeline.end_phase(Phase::Hello, channel.traffic());
+        timeline.end_phase(Phase::Hello, channel.io.stream().traffic());
         if let (Some(credentials), Some(exchange)) = (&self.credentials, greeted.exchange) {
             handshake::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
-            timeline.end_phase(Phase::Auth, channel.traffic());
+            timeline.end_phase(Phase::Auth, channel.io.stream().traffic());
         }
         Ok(channel)
     }
@@ -211,18 +211,18 @@ impl workload::Session for Session {
     type Tally = ();
 
     fn traffic(&self) -> Traffic {
-        self.channel.traffic()
+        self.channel.io.stream().traffic()
     }
 
     fn connection(&self) -> Connection {
         Connection {
             server: self.address.to_string(),
-            security: self.channel.stream().security(&self.service.transport),
+            security: self.channel.io.stream().security(&self.service.transport),
         }
     }
 
     fn close(self) {
-        self.channel.close();
+        self.channel.io.close();
     }
 }
 

@@ -87,7 +87,7 @@ impl Scout<'_> {
         let mut channel = Channel::new(stream);
         let greeted = handshake::hello(&mut channel, None).await?;
         let description = describe(&greeted.reply)?;
-        channel.close();
+        channel.io.close();
         Ok(description)
     }
 }

@@ -62,7 +62,7 @@ pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Resu
 async fn finish(channel: &mut Channel) -> Result<u64> {
     channel.send().await?;
     let written = packet::changed_rows(channel.receive().await?)?;
-    channel.check_idle()?;
+    channel.io.check_idle()?;
     Ok(written)
 }
 

@@ -46,7 +46,7 @@ pub async fn log_in(
 ) -> Result<LoggedIn> {
     let mut channel = Channel::new(Stream::connect(reactor, address, timeline).await?);
     let greeting = Greeting::parse(channel.receive().await?)?;
-    channel.end_phase(Phase::Greeting, timeline);
+    channel.io.end_phase(Phase::Greeting, timeline);
     if let Transport::Tls(_) = transport {
         if !greeting.offers_tls() {
             return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
@@ -58,9 +58,9 @@ pub async fn log_in(
     }
     let nonce = if user.decrypts() { Some(ClientNonce::random()?) } else { None };
     let proven = Proof::new(&mut channel, user, &greeting).give(&greeting, nonce.as_ref()).await;
-    proven.map_err(|failure| if channel.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
-    channel.check_idle()?;
-    channel.end_phase(Phase::Auth, timeline);
+    proven.map_err(|failure| if channel.io.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
+    channel.io.check_idle()?;
+    channel.io.end_phase(Phase::Auth, timeline);
     let salt = match nonce {
         Some(nonce) => Some(SessionSalt::of(greeting.scramble()?, &nonce)),
         None => None,
@@ -93,7 +93,7 @@ impl<'a> Proof<'a> {
     }
 
     async fn give(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
-        let tls = !self.channel.stream().is_plain();
+        let tls = !self.channel.io.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
         // A gateway is told that we decrypt, and our part of what its keys are bound to.
         let nonce = nonce.map(ClientNonce::hex).unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Proof<'a> {
 
     /// The password itself, so that nobody on the way can read it.
     async fn password(&mut self) -> Result<Vec<u8>> {
-        if !self.channel.stream().is_plain() {
+        if !self.channel.io.stream().is_plain() {
             return Ok(self.user.password_with_zero());
         }
         self.say(&[PUBLIC_KEY_WANTED]).await?;

@@ -19,6 +19,7 @@ mod ycsb;
 pub use decryption::Decrypted;
 pub use settings::{DecryptionSettings, PROTOCOL, Settings, Statements};
 
+use crate::first_reached;
 use auth::Credentials;
 use base::Random;
 use base::clock;
@@ -31,7 +32,7 @@ use net::runtime::Reactor;
 use net::runtime::TaskId;
 use net::transport::{Address, Transport};
 use query::{PointSelect, Prepared};
-use record::{Connection, Counts, Phase, Tally, Timeline, Traffic};
+use record::{Connection, Counts, Tally, Timeline, Traffic};
 use row::Row;
 use statement::Parameters;
 use statement::PreparedSet;
@@ -79,24 +80,13 @@ impl Service {
             table: settings.table.clone(),
             address: Address::parse("none", DEFAULT_PORT)?,
         };
-        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
-        for address in &settings.addresses {
-            service.address = Address::parse(address, DEFAULT_PORT)?;
+        let prove = async |address: &Address, timeline: &mut Timeline| {
+            service.address = address.clone();
             reactor.set_deadline(clock::now() + timeout_ns);
-            let mut timeline = Timeline::default();
-            match service.log_in(reactor, &mut timeline).await {
-                Ok(logged_in) => {
-                    logged_in.channel.close_with(command::QUIT);
-                    return Ok(service);
-                }
-                Err(failure) => outcome = Err(failure.with(&service.address)),
-            }
-            // One that was reached is the one that is meant, whatever it said.
-            if timeline.spans().any(|span| span.phase == Phase::Tcp) {
-                break;
-            }
-        }
-        outcome
+            service.log_in(reactor, timeline).await
+        };
+        first_reached(&settings.addresses, DEFAULT_PORT, prove).await?.channel.close_with(command::QUIT);
+        Ok(service)
     }
 
     async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<LoggedIn> {
@@ -218,13 +208,13 @@ impl workload::Session for Session {
     type Tally = ();
 
     fn traffic(&self) -> Traffic {
-        self.channel.traffic()
+        self.channel.io.stream().traffic()
     }
 
     fn connection(&self) -> Connection {
         Connection {
             server: self.service.address.to_string(),
-            security: self.channel.stream().security(&self.service.transport),
+            security: self.channel.io.stream().security(&self.service.transport),
         }
     }
 

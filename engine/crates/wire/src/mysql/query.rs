@@ -91,7 +91,7 @@ pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_e
     for definitions in [width.parameters, width.columns] {
         channel.receive_columns(definitions.into(), without_eof).await?;
     }
-    channel.check_idle()?;
+    channel.io.check_idle()?;
     Ok(prepared)
 }
 
@@ -139,7 +139,7 @@ async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
             return Err(Failure::protocol("more than one row for one key"));
         }
     }
-    channel.check_idle()?;
+    channel.io.check_idle()?;
     match rows {
         0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
         _ => Ok(()),

@@ -41,7 +41,7 @@ impl Channel {
         }
         for _ in 0..count {
             let packet = self.receive_at().await?;
-            let packet = packet::not_an_error(&self.inbox[packet])?;
+            let packet = packet::not_an_error(self.io.at(packet))?;
             if let Some(decryption) = &mut self.decryption {
                 decryption.define(packet)?;
             }
@@ -59,7 +59,7 @@ impl Channel {
     /// As `receive_column_count`; the server may end a result set by an error. `encryption`, as for definitions.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
-        let packet = packet::not_an_error(&self.inbox[packet])?;
+        let packet = packet::not_an_error(self.io.at(packet))?;
         if packet::is_end(packet, layout.without_eof) {
             packet::check_end(packet, layout.without_eof)?;
             if let Some(decryption) = &mut self.decryption {

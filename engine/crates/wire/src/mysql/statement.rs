@@ -59,7 +59,7 @@ impl PreparedSet {
         self.sent += 1;
         channel.send().await?;
         packet::changed_rows(channel.receive().await?)?;
-        channel.check_idle()
+        channel.io.check_idle()
     }
 
     /// Execute a statement without a result: how many rows it has changed.
@@ -72,7 +72,7 @@ impl PreparedSet {
     pub async fn change(&mut self, channel: &mut Channel, place: usize, fill: impl Fill<Session>) -> Result<u64> {
         self.send(channel, place, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;
-        channel.check_idle()?;
+        channel.io.check_idle()?;
         self.prepared[place].types_known = true;
         Ok(changed)
     }
@@ -102,7 +102,7 @@ impl PreparedSet {
             row.end()?;
             rows += 1;
         }
-        channel.check_idle()?;
+        channel.io.check_idle()?;
         self.prepared[place].types_known = true;
         Ok(rows)
     }

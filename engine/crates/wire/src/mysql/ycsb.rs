@@ -145,7 +145,7 @@ impl Statements {
     async fn change(&self, channel: &mut Channel, how: &str) -> Result<()> {
         channel.send().await?;
         let rows = packet::changed_rows(channel.receive().await?)?;
-        channel.check_idle()?;
+        channel.io.check_idle()?;
         if rows == 1 {
             return Ok(());
         }
@@ -211,7 +211,7 @@ async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut
         key(read_key(row, columns)?)?;
         rows += 1;
     }
-    channel.check_idle()?;
+    channel.io.check_idle()?;
     Ok(rows)
 }
 

@@ -2,49 +2,26 @@
 
 use super::message::{self, HEADER, backend, frontend};
 use super::result::{Answer, Outcome, Step};
+use crate::buffered::Buffered;
 use base::error::{Failure, Result};
 use net::transport::Stream;
-use record::{Phase, Timeline, Traffic};
 use std::ops::Range;
-
-/// Enough for a row of pgbench's or YCSB's table and all around it; what is larger grows it once.
-const FIRST_INBOX: usize = 4096;
 
 /// Messages out, messages in.
 pub struct Channel {
-    stream: Stream,
-    outbox: Vec<u8>,
-    inbox: Vec<u8>,
-    /// What has come and was not read yet is `inbox[start..end]`.
-    start: usize,
-    end: usize,
+    pub(super) io: Buffered,
 }
 
 impl Channel {
     /// Over a stream that has been made secure, where it should be.
     pub fn new(stream: Stream) -> Self {
-        Channel { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0 }
-    }
-
-    /// What has gone over it so far.
-    pub fn traffic(&self) -> Traffic {
-        self.stream.traffic()
-    }
-
-    /// What it runs over.
-    pub fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
-    /// A phase ends here.
-    pub fn end_phase(&self, phase: Phase, timeline: &mut Timeline) {
-        timeline.end_phase(phase, self.traffic());
+        Channel { io: Buffered::new(stream) }
     }
 
     /// Where the next messages are to be written; then [`Channel::send`].
     pub fn request(&mut self) -> &mut Vec<u8> {
-        self.outbox.clear();
-        &mut self.outbox
+        self.io.outbox.clear();
+        &mut self.io.outbox
     }
 
     /// Send what was written, in one go.
@@ -52,7 +29,7 @@ impl Channel {
     /// # Errors
     /// Those of a broken connection.
     pub async fn send(&mut self) -> Result<()> {
-        self.stream.send(&self.outbox).await
+        self.io.send().await
     }
 
     /// The next message: its type and its body. What a server says unasked (notices, and settings that change) is passed over.
@@ -61,7 +38,7 @@ impl Channel {
     /// `protocol` and those of a broken connection.
     pub async fn receive(&mut self) -> Result<(u8, &[u8])> {
         let (kind, body) = self.receive_at().await?;
-        Ok((kind, &self.inbox[body]))
+        Ok((kind, self.io.at(body)))
     }
 
     /// Send what was written, and take all that comes up to ReadyForQuery; `each` looks at every row. The session is then
@@ -84,7 +61,7 @@ impl Channel {
                 Ok(message) => message,
                 Err(failure) => return Err(answer.cut_short(failure)),
             };
-            if let Step::Ready(outcome) = answer.take(kind, &self.inbox[body])? {
+            if let Step::Ready(outcome) = answer.take(kind, self.io.at(body))? {
                 self.check_idle()?;
                 return outcome;
             }
@@ -97,7 +74,7 @@ impl Channel {
     /// # Errors
     /// `protocol`.
     pub fn check_idle(&self) -> Result<()> {
-        match self.inbox[self.start..self.end].first() {
+        match self.io.come().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
             Some(kind) if is_unasked(*kind) => Ok(()),
             Some(_) => Err(Failure::protocol("more was answered than asked")),
@@ -107,40 +84,21 @@ impl Channel {
     /// Say that this is the end, without waiting.
     pub fn close(mut self) {
         message::append(self.request(), frontend::TERMINATE, |_| ());
-        self.stream.close_with(&self.outbox);
+        self.io.close_with_outbox();
     }
 
     async fn receive_at(&mut self) -> Result<(u8, Range<usize>)> {
         loop {
-            let come = &self.inbox[self.start..self.end];
+            let come = self.io.come();
             match message::header(come)? {
                 Some((kind, length)) if come.len() >= HEADER + length => {
-                    let body = self.start + HEADER..self.start + HEADER + length;
-                    self.start = body.end;
+                    self.io.take(HEADER);
+                    let body = self.io.take(length);
                     if !is_unasked(kind) {
                         return Ok((kind, body));
                     }
                 }
-                _ => self.fill().await?,
-            }
-        }
-    }
-
-    /// Receive more. The inbox grows with what has come, not with what a length field claims will.
-    async fn fill(&mut self) -> Result<()> {
-        if self.start > 0 {
-            self.inbox.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.end == self.inbox.len() {
-            self.inbox.resize(self.end * 2, 0);
-        }
-        match self.stream.receive(&mut self.inbox[self.end..]).await? {
-            0 => Err(Failure::closed()),
-            received => {
-                self.end += received;
-                Ok(())
+                _ => self.io.fill().await?,
             }
         }
     }

@@ -75,9 +75,9 @@ impl Opening {
         }
         let mut channel = Channel::new(stream);
         let proven = self.introduce(&mut channel, timeline).await;
-        let mechanism = proven.map_err(|failure| refusal(failure, channel.stream().is_plain()))?;
+        let mechanism = proven.map_err(|failure| refusal(failure, channel.io.stream().is_plain()))?;
         let process = read_ready(&mut channel).await?;
-        channel.end_phase(Phase::Auth, timeline);
+        channel.io.end_phase(Phase::Auth, timeline);
         Ok(LoggedIn { channel, process, mechanism })
     }
 
@@ -111,14 +111,14 @@ impl Opening {
         message::append_startup(channel.request(), settings);
         channel.send().await?;
         let request = read_request(channel.receive().await?)?;
-        channel.end_phase(Phase::Hello, timeline);
+        channel.io.end_phase(Phase::Hello, timeline);
         match request {
             Request::Accepted if self.channel_binding => {
                 Err(refused("the server asks for no proof, so that none can be bound"))
             }
             Request::Accepted => Ok(None),
             Request::Sasl { plain, plus } => {
-                let exchange = self.exchange(channel.stream(), plain, plus)?;
+                let exchange = self.exchange(channel.io.stream(), plain, plus)?;
                 self.prove(channel, &exchange).await?;
                 Ok(Some(exchange.mechanism()))
             }

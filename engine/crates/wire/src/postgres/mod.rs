@@ -14,7 +14,7 @@ mod ycsb;
 
 pub use settings::{Negotiation, PROTOCOL, Results, Settings, Statements};
 
-use crate::Facts;
+use crate::{Facts, first_reached};
 use accounts::{Prepared, Scripts};
 use base::Random;
 use base::clock;
@@ -23,7 +23,7 @@ use channel::Channel;
 use login::{LoggedIn, Opening};
 use net::runtime::{Reactor, TaskId};
 use net::transport::{Address, Transport};
-use record::{Connection, Phase, Timeline, Traffic};
+use record::{Connection, Timeline, Traffic};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,24 +66,13 @@ impl Service {
             address: Address::parse("none", DEFAULT_PORT)?,
             facts: Facts::new(),
         };
-        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
-        for address in &settings.addresses {
-            service.address = Address::parse(address, DEFAULT_PORT)?;
+        let prove = async |address: &Address, timeline: &mut Timeline| {
+            service.address = address.clone();
             reactor.set_deadline(clock::now() + timeout_ns);
-            let mut timeline = Timeline::default();
-            match service.prove(reactor, &mut timeline).await {
-                Ok(facts) => {
-                    service.facts = facts;
-                    return Ok(service);
-                }
-                Err(failure) => outcome = Err(failure.with(&service.address)),
-            }
-            // One that was reached is the one that is meant, whatever it said.
-            if timeline.spans().any(|span| span.phase == Phase::Tcp) {
-                break;
-            }
-        }
-        outcome
+            service.prove(reactor, timeline).await
+        };
+        service.facts = first_reached(&settings.addresses, DEFAULT_PORT, prove).await?;
+        Ok(service)
     }
 
     /// Log in once: by what mechanism, and what the server itself says of the connection's TLS.
@@ -175,13 +164,13 @@ impl workload::Session for Session {
     type Tally = ();
 
     fn traffic(&self) -> Traffic {
-        self.channel.traffic()
+        self.channel.io.stream().traffic()
     }
 
     fn connection(&self) -> Connection {
         Connection {
             server: self.service.address.to_string(),
-            security: self.channel.stream().security(&self.service.transport),
+            security: self.channel.io.stream().security(&self.service.transport),
         }
     }
 
