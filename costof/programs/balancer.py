@@ -6,6 +6,7 @@ what a study asks for, so that the balancer's CPU is what gives way first.
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
+#: For what it says of itself.
+ANSWER_SECONDS = 5.0
 #: What clients may choose from: whatever this OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
 #: Answered by the balancer itself: protocol and cipher of the connection that asks.
@@ -59,6 +62,8 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
+        #: Connections to its own socket: nginx counts them among all.
+        self._asked = 0
 
     @abstractmethod
     def start(self) -> None:
@@ -90,8 +95,26 @@ class Balancer(ABC):
     def _folder(self) -> Path:
         return self._lab.folder / self.name
 
-    def _spawn(self, argv: list[str], answers: Path) -> None:
-        """With as many file descriptors as it may have. It stands when the socket `answers` is there."""
+    @property
+    def _socket(self) -> Path:
+        """Where it is asked about itself. Short: the name of a socket may have 107 bytes."""
+        return self._folder / "sock"
+
+    def _ask(self, question: bytes) -> str:
+        """All that it says on its own socket until it ends the connection. Raises OSError."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(ANSWER_SECONDS)
+            asking.connect(str(self._socket))
+            self._asked += 1
+            asking.sendall(question)
+            return b"".join(iter(lambda: asking.recv(65536), b"")).decode(errors="replace")
+
+    def _answers(self) -> bool:
+        """Its socket is there before it listens on it."""
+        return self.counters(self._entrances[0].name) != Counters()
+
+    def _spawn(self, argv: list[str]) -> None:
+        """With as many file descriptors as it may have. It stands when it tells of itself."""
         raised = f'ulimit -n {DESCRIPTORS} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
         self._process = self._lab.spawn(self.name, ROLE, ["sh", "-c", raised, *argv], host=self._host)
-        self._lab.wait_until(f"starting {self.name}", answers.exists, of=self._process)
+        self._lab.wait_until(f"starting {self.name}", self._answers, of=self._process)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import socket
 from pathlib import Path
 
 from costof.lab.program import Counters, find_program, first_words
@@ -19,7 +18,6 @@ from costof.programs.balancer import (
 )
 
 PACKAGE = "haproxy"
-ANSWER_SECONDS = 5.0
 #: Protocol and cipher of the connection that asks.
 PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
@@ -46,7 +44,7 @@ class Haproxy(Balancer):
         self._folder.mkdir(mode=0o700)
         file = self._folder / "haproxy.cfg"
         file.write_text(self.configuration())
-        self._spawn([str(binary), "-db", "-f", str(file)], answers=self._socket)
+        self._spawn([str(binary), "-db", "-f", str(file)])
 
     def configuration(self) -> str:
         return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
@@ -67,11 +65,6 @@ class Haproxy(Balancer):
             "http-reuse always, no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, "
             "session cache and tickets"
         }
-
-    @property
-    def _socket(self) -> Path:
-        # Short: the name of a socket may have 107 bytes.
-        return self._folder / "sock"
 
     def _general(self) -> list[str]:
         return [
@@ -114,10 +107,6 @@ class Haproxy(Balancer):
 
     def _statistics(self) -> list[dict[str, str]]:
         """A row for each entrance. Raises OSError."""
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.settimeout(ANSWER_SECONDS)
-            asking.connect(str(self._socket))
-            # Of every proxy, the frontends (1) alone.
-            asking.sendall(b"show stat -1 1 -1\n")
-            told = b"".join(iter(lambda: asking.recv(65536), b"")).decode()
+        # Of every proxy, the frontends (1) alone.
+        told = self._ask(b"show stat -1 1 -1\n")
         return list(csv.DictReader(told.removeprefix("# ").splitlines()))

@@ -1,4 +1,4 @@
-"""`scheme://user:password@host:port/…?option=…`: the URL of one server with accounts, for programs to read their own."""
+"""`scheme://user:password@host:port/…?option=…`: the URL of one server with accounts, of whatever program."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from costof.programs.balancer import (
 PACKAGE = "nginx"
 MODULE = "ngx_stream_module.so"
 MODULE_PACKAGE = "libnginx-mod-stream"
-ANSWER_SECONDS = 5.0
 #: What it would write elsewhere.
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _ACCEPTED = re.compile(r"server accepts handled requests\s+(\d+) ")
@@ -75,9 +73,8 @@ class Nginx(Balancer):
         (self._folder / "dhparam.pem").write_text(FFDHE2048)
         file = self._folder / "nginx.conf"
         file.write_text(self.configuration())
-        self._asked = 0
         argv = [str(binary), "-p", str(self._folder), "-e", "stderr", "-c", str(file)]
-        self._spawn(argv, answers=self._socket)
+        self._spawn(argv)
 
     _module: Path | None = None
 
@@ -110,7 +107,7 @@ class Nginx(Balancer):
     def counters(self, entrance: str) -> Counters:
         """`accepts` of stub_status, without those that asked for it."""
         try:
-            told = self._status()
+            told = self._ask(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:
             return Counters()
         match = _ACCEPTED.search(told)
@@ -124,10 +121,6 @@ class Nginx(Balancer):
             f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, {IDLE_TO_ORIGIN:,} connections to the origin kept, "
             "no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, session cache and tickets"
         }
-
-    @property
-    def _socket(self) -> Path:
-        return self._folder / "sock"
 
     def _listens(self, entrance: Entrance) -> str:
         # nginx's own backlog is 511.
@@ -175,12 +168,3 @@ class Nginx(Balancer):
             f"    location / {{ proxy_pass {scheme}://to-{entrance.name}; }}",
             "}",
         ]
-
-    def _status(self) -> str:
-        """Raises OSError."""
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.settimeout(ANSWER_SECONDS)
-            asking.connect(str(self._socket))
-            self._asked += 1
-            asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            return b"".join(iter(lambda: asking.recv(65536), b"")).decode(errors="replace")

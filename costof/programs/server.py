@@ -125,7 +125,7 @@ class OwnServer(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Reach it, and make the place of the run, or a part. Raises, before anything is written, what the account lacks."""
+        """Reach it, and make the place of the run, or begin to. Raises what the account lacks before anything is written."""
 
     @abstractmethod
     def remove_made(self) -> None:

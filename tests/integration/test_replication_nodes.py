@@ -15,6 +15,8 @@ pytestmark = [
     pytest.mark.servers,
     pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
 ]
+#: How much less than asked for a path over the router may take: it is made of two links.
+BY_ROUTER_MS = 2 * SHORTER_MS
 
 
 def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
@@ -24,12 +26,12 @@ def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
         measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
         # A busy machine makes packets later and never earlier, and hardly all of them.
         medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
-        assert all(median >= asked - SHORTER_MS for median, asked in zip(medians, (0, 5, 25), strict=True))
+        assert all(median >= asked - BY_ROUTER_MS for median, asked in zip(medians, (0, 5, 25), strict=True))
         standing.move(group, near)
-        assert quickest_ms(standing, "b") < 5 - SHORTER_MS
+        assert quickest_ms(standing, "b") < 5 - BY_ROUTER_MS
         standing.move(group, far)
-        assert 5 - SHORTER_MS <= quickest_ms(standing, "b") < 25 - SHORTER_MS
-        assert 25 - SHORTER_MS <= quickest_ms(standing, "c") < 45
+        assert 5 - BY_ROUTER_MS <= quickest_ms(standing, "b") < 25 - BY_ROUTER_MS
+        assert 25 - BY_ROUTER_MS <= quickest_ms(standing, "c") < 45
         standing.move(group, near)
         with standing.hosts["a"].socket() as listener, standing.hosts["b"].socket() as client:
             listener.bind((standing.addresses["a"], 0))

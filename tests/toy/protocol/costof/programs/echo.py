@@ -66,7 +66,8 @@ class _Connection(socketserver.BaseRequestHandler):
             if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
                 client = tls.wrap_socket(client, server_side=True)
                 kind = str(client.version())
-            print(kind, flush=True)
+            # In one write: connections have a thread each.
+            print(f"{kind}\n", end="", flush=True)
             while received := client.recv(4096):
                 client.sendall(received)
 
