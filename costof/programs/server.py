@@ -125,7 +125,10 @@ class OwnServer(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Reach it, and make the place of the run, or begin to. Raises what the account lacks before anything is written."""
+        """Reach it, and make the place of the run, or begin to.
+
+        Raises what it refuses, and what the account lacks before anything is written.
+        """
 
     @abstractmethod
     def remove_made(self) -> None:
