@@ -6,6 +6,7 @@
 //! To add one, write its folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
 
 mod buffered;
+mod found;
 pub mod http;
 pub mod mongodb;
 pub mod mysql;

@@ -5,6 +5,7 @@ use super::channel::Channel;
 use super::find::mode;
 use super::insert::{append_write_concern, check_written, set_length};
 use super::message;
+use crate::found::check_scan;
 use crate::mongodb::{ReadPreference, Settings};
 use base::error::{Class, Failure, Result};
 use bson::raw::cstr;
@@ -136,13 +137,7 @@ impl Commands {
             batch = read_batch(channel.exchange().await?, last)?;
             found += batch.documents;
         }
-        match found {
-            0 => Err(Failure::new(Class::Server, "the scan found no document: is the data loaded?")),
-            found if found > count => {
-                Err(Failure::protocol(format!("{found} documents, where {count} were asked for")))
-            }
-            _ => Ok(()),
-        }
+        check_scan(found, count, "document")
     }
 }
 

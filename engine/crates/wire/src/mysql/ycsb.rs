@@ -7,6 +7,7 @@ use mysql::command;
 use mysql::row::begin_binary;
 
 use super::result::Layout;
+use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length, append_text};
 use mysql::packet;
@@ -100,11 +101,7 @@ impl Statements {
         append_head(request, prepared, 1, STRING);
         append_text(request, key.as_bytes());
         channel.send().await?;
-        match read_rows(channel, self.without_eof, |_| Ok(())).await? {
-            1 => Ok(()),
-            0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
-            rows => Err(Failure::protocol(format!("{rows} rows for one key"))),
-        }
+        check_one_row(read_rows(channel, self.without_eof, |_| Ok(())).await?)
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
@@ -127,19 +124,8 @@ impl Statements {
         append_text(request, from.as_bytes());
         request.extend_from_slice(&count.to_le_bytes());
         channel.send().await?;
-        let rows = read_rows(channel, self.without_eof, |key| {
-            if key < &last[..] {
-                return Err(Failure::protocol("the rows of a scan are out of order"));
-            }
-            last.clear();
-            last.extend_from_slice(key);
-            Ok(())
-        });
-        match rows.await? {
-            0 => Err(Failure::new(Class::Server, "the scan found no row: is the data loaded?")),
-            rows if rows > count => Err(Failure::protocol(format!("{rows} rows, where {count} were asked for"))),
-            _ => Ok(()),
-        }
+        let rows = read_rows(channel, self.without_eof, |key| check_order(key, last));
+        check_scan(rows.await?, count, "row")
     }
 
     async fn change(&self, channel: &mut Channel, how: &str) -> Result<()> {

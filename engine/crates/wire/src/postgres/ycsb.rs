@@ -7,6 +7,7 @@ use super::message::append_value;
 use super::result::{end, row};
 use super::settings::Results;
 use super::statement::{append_execution, append_parse, append_sync};
+use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use std::io::Write;
 use std::ops::Range;
@@ -94,11 +95,7 @@ impl Statements {
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         ask(channel, of(&self.reads, place(fields))?, 1, |out| append_key(key, out));
         let columns = self.columns(fields);
-        match channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows {
-            1 => Ok(()),
-            0 => Err(Failure::new(Class::Server, "the query found no row: is the data loaded?")),
-            rows => Err(Failure::protocol(format!("{rows} rows for one key"))),
-        }
+        check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
@@ -121,20 +118,8 @@ impl Statements {
             append_value(out, |out| write!(out, "{count}").expect("memory takes what is written"));
         });
         let columns = self.columns(fields);
-        let outcome = channel.ask(|body| {
-            let key = read_key(body, columns)?;
-            if key < &last[..] {
-                return Err(Failure::protocol("the rows of a scan are out of order"));
-            }
-            last.clear();
-            last.extend_from_slice(key);
-            Ok(())
-        });
-        match outcome.await?.rows {
-            0 => Err(Failure::new(Class::Server, "the scan found no row: is the data loaded?")),
-            rows if rows > count => Err(Failure::protocol(format!("{rows} rows, where {count} were asked for"))),
-            _ => Ok(()),
-        }
+        let outcome = channel.ask(|body| check_order(read_key(body, columns)?, last));
+        check_scan(outcome.await?.rows, count, "row")
     }
 
     /// Of a result: the key, and the fields that were asked for.
