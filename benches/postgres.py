@@ -13,23 +13,15 @@ import sys
 import tempfile
 from functools import partial
 
-from benches.mysql import SECONDS, TURNS, Bench
-from benches.table import OURS, Measured, Turn, alternate, print_table
+from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
+from benches.table import Measured, Turn, print_table
 from costof.errors import CostofError
-from costof.ipc.plan import Data, Plan, Workload
-from costof.ipc.process import engine
 from costof.programs.postgres.binary import find_postgres
 from costof.programs.postgres.server import PostgresServer
-from costof.run.instruments import LOAD, load_workload
-from costof.services.server.lab import ServerLab
-from costof.study.arms import PlannedArm
-from costof.study.library import load_study
-from costof.study.plan import Options, resolve
 
 #: What pgbench takes its keys from: 100,000 for each branch that it finds.
 RECORDS = 100_000
 CONNECTIONS = 200
-WORKERS = (1, 32)
 SCRIPT = f"\\set aid random(1, {RECORDS})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
 
@@ -37,7 +29,7 @@ class PostgresBench(Bench):
     """With pgbench for a peer."""
 
     def pgbench(self, clients: int, *options: str) -> Turn:
-        service, host, port, ca_file = self._to()
+        service, host, port, ca_file = self.target()
         secure = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": ca_file} if ca_file else {"PGSSLMODE": "disable"}
         told = {"PGPASSWORD": service["password"], "PGGSSENCMODE": "disable", "PGCHANNELBINDING": "disable", **secure}
         argv = ["env", *(f"{name}={value}" for name, value in told.items())]
@@ -66,36 +58,22 @@ def main() -> None:
     if os.geteuid() != 0:
         sys.stdout.write("PostgreSQL: left out (the lab needs root)\n")
         return
-    settings = ["distance=lan", "transport=tls", f"records={RECORDS}"]
-    plan = resolve(load_study("postgres-tls"), Options(profile="quick", settings=settings))
-    with ServerLab(plan, PostgresServer) as lab:
-        arms = [arm for arm in plan.arms if not arm.twin]
-        with engine(lab.prefix(arms[0])) as wire:
-            wire.plan(_plan(lab, arms))
-            lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, RECORDS, 600))
-            measured = [each for arm in arms for each in _of_arm(PostgresBench(lab, wire, arm))]
+    with standing(PostgresBench, "postgres-tls", PostgresServer, RECORDS) as arms:
+        measured = [each for arm in arms for each in _of_arm(arm)]
     print_table("PostgreSQL: connections with a query each, and select-only, prepared", measured)
 
 
-def _plan(lab: ServerLab, arms: list[PlannedArm]) -> Plan:
-    workloads = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
-    return Plan(
-        data=Data(records=RECORDS),
-        arms=[lab.endpoint(arm).named(arm.name) for arm in arms],
-        workloads=[*workloads, Workload(name="connect", kind="connect"), load_workload()],
-    )
-
-
 def _of_arm(bench: PostgresBench) -> list[Measured]:
-    connecting = {
-        OURS: partial(bench.engine, "connect", CONNECTIONS),
-        "pgbench -C": partial(bench.pgbench, 1, "--connect", f"--transactions={CONNECTIONS}"),
-    }
-    measured = [alternate(f"{bench.arm.name}, connect and query", connecting, TURNS)]
-    for workers in WORKERS:
-        selecting = {
-            OURS: partial(bench.engine, f"query{workers}", 10_000_000),
-            "pgbench": partial(bench.pgbench, workers, f"--time={SECONDS}"),
-        }
-        measured.append(alternate(f"{bench.arm.name}, select-only, {workers}", selecting, TURNS))
-    return measured
+    connecting = partial(bench.pgbench, 1, "--connect", f"--transactions={CONNECTIONS}")
+    return [
+        bench.alternate("connect and query", "connect", CONNECTIONS, {"pgbench -C": connecting}),
+        *(
+            bench.alternate(
+                f"select-only, {workers}",
+                f"query{workers}",
+                UNBOUNDED,
+                {"pgbench": partial(bench.pgbench, workers, f"--time={SECONDS}")},
+            )
+            for workers in WORKERS
+        ),
+    ]

@@ -1,6 +1,7 @@
 //! A server that speaks just enough MySQL: a greeting, every proof, point selects and inserts, one thread a connection.
 //! What is said in words is `mysql_common`'s, so that it is not checked by the code that wrote it.
 
+use super::server::serve_each;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
@@ -13,7 +14,7 @@ use openssl::sha::{sha1, sha256};
 use openssl::sign::Verifier;
 use openssl::ssl::SslAcceptor;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -93,17 +94,9 @@ impl Default for Mysql {
 impl Mysql {
     /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
         let server = self.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let server = server.clone();
-                // A client that goes away in the middle is what some tests are about.
-                std::thread::spawn(move || server.serve(stream));
-            }
-        });
-        address
+        // A client that goes away in the middle is what some tests are about.
+        serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
     fn serve(&self, stream: TcpStream) -> std::io::Result<()> {

@@ -1,10 +1,11 @@
 //! A server that speaks just enough PostgreSQL: it lets everybody in, and answers every statement of ours with what it asks
 //! for, one thread a connection. It writes its messages by hand, so that they are not checked by the code that reads them.
 
+use super::server::serve_each;
 use openssl::ssl::SslAcceptor;
 use std::collections::HashMap;
 use std::io::{Read, Result, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 const TLS_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
@@ -26,17 +27,9 @@ pub struct Postgres {
 impl Postgres {
     /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
         let server = self.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let server = server.clone();
-                // A client that goes away in the middle is what some tests are about.
-                std::thread::spawn(move || server.serve(stream));
-            }
-        });
-        address
+        // A client that goes away in the middle is what some tests are about.
+        serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
     fn serve(&self, mut stream: TcpStream) -> Result<()> {

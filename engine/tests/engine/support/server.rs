@@ -39,12 +39,17 @@ pub fn start(manner: Manner) -> String {
 
 /// As `start`, on another of loopback's addresses.
 pub fn start_on(host: &str, manner: Manner) -> String {
+    serve_each(host, move |stream| serve(stream, manner.clone()))
+}
+
+/// Serve each connection on a thread of its own, until the process ends; the address.
+pub fn serve_each(host: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let manner = manner.clone();
-            std::thread::spawn(move || serve(stream, manner));
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(stream));
         }
     });
     address.to_string()

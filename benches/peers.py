@@ -1,0 +1,97 @@
+"""The engine and another client, side by side in the lab of a study, on the same host with the same server and data."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benches.table import OURS, Measured, Turn, alternate
+from costof.ipc.plan import Data, Plan, Workload, line
+from costof.ipc.process import Instrument, engine
+from costof.programs.server import LabServer
+from costof.run.instruments import LOAD, load_workload
+from costof.services.server.lab import ServerLab
+from costof.study.arms import PlannedArm
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+
+TURNS = 5
+SECONDS = 2
+WORKERS = (1, 32)
+#: More than any turn has time for.
+UNBOUNDED = 10_000_000
+LOAD_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A lab, an engine in its client's host, and an arm to be asked."""
+
+    lab: ServerLab
+    wire: Instrument
+    arm: PlannedArm
+
+    def engine(self, workload: str, operations: int) -> Turn:
+        before = self.lab.cpu_seconds()
+        answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
+        used = self.lab.cpu_seconds()["server"] - before["server"]
+        return Turn.of_slice(answer, used)
+
+    def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Turn:
+        """Another client, on the same host; `read` finds operations and seconds in what it prints."""
+        before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
+        argv = [*self.lab.prefix(self.arm), *argv]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode:
+            sys.exit(f"{argv[0]}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        operations, seconds = read(done.stdout)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        used = self.lab.cpu_seconds()["server"] - server
+        return Turn.of(operations, seconds, cpu, used)
+
+    def target(self) -> tuple[dict[str, Any], str, str, str]:
+        """What a client of the arm is told: its service, host, port, and file of authorities ('' in plain)."""
+        end = json.loads(line(self.lab.endpoint(self.arm)))
+        host, port = end["service"]["addresses"][0].rsplit(":", 1)
+        return end["service"], host, port, end["transport"].get("ca_file", "")
+
+    def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Turn]]) -> Measured:
+        """The engine with a workload, and its peers."""
+        clients = {OURS: lambda: self.engine(workload, operations)} | peers
+        return alternate(f"{self.arm.name}, {what}", clients, TURNS)
+
+
+Side = TypeVar("Side", bound=Bench)
+
+
+@contextmanager
+def standing(kind: type[Side], study: str, program: type[LabServer], records: int) -> Iterator[list[Side]]:
+    """One for each arm of a study that compares plain with TLS, its data loaded.
+
+    Workloads are 'connect' and, for so many workers, 'query1' and 'query32'.
+    """
+    settings = ["distance=lan", "transport=tls", f"records={records}"]
+    plan = resolve(load_study(study), Options(profile="quick", settings=settings))
+    with ServerLab(plan, program) as lab:
+        arms = [arm for arm in plan.arms if not arm.twin]
+        with engine(lab.prefix(arms[0])) as wire:
+            wire.plan(_plan(lab, arms, records))
+            lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))
+            yield [kind(lab, wire, arm) for arm in arms]
+
+
+def _plan(lab: ServerLab, arms: list[PlannedArm], records: int) -> Plan:
+    workloads = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
+    return Plan(
+        data=Data(records=records),
+        arms=[lab.endpoint(arm).named(arm.name) for arm in arms],
+        workloads=[*workloads, Workload(name="connect", kind="connect"), load_workload()],
+    )
