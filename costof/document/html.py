@@ -6,6 +6,7 @@ Jinja's autoescape is on for everything: labels, details and facts are other peo
 from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from costof.document import palette
 from costof.document.blocks import Block, Document, Medium, of_medium
@@ -25,8 +26,14 @@ def render_html(document: Document) -> str:
     environment.globals.update(
         kind=lambda block: type(block).__name__, on_page=_on_page, palette=palette, picture=picture
     )
+    environment.filters["breakable"] = _breakable
     parts = [(part, found) for part in document.parts if (found := part.of(Medium.HTML))]
     return environment.get_template("page.html.j2").render(document=document, parts=parts)
+
+
+def _breakable(name: str) -> Markup:
+    """May go on in the next line after each underscore, so that no word of it is broken in a narrow column."""
+    return Markup("_<wbr>").join(name.split("_"))
 
 
 def _on_page(blocks: list[Block]) -> list[Block]:
