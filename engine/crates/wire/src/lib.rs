@@ -5,12 +5,13 @@
 //!
 //! To add one, write its folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
 
-mod buffered;
-mod found;
 pub mod http;
 pub mod mongodb;
 pub mod mysql;
 pub mod postgres;
+
+mod buffered;
+mod found;
 mod scram;
 
 use base::error::{Class, Failure, Result};
