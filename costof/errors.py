@@ -28,6 +28,15 @@ class Problem(Enum):
     BAD_DURATION = (EXIT_USAGE, "'{text}' is no duration; write it as 45s, 5m or 1h30m")
     BAD_PRECISION = (EXIT_USAGE, "'{text}' is no precision; write a percentage above 0, such as 2%")
     ROUNDS_ARE_EXACT = (EXIT_USAGE, "--rounds says exactly when a run ends; leave out {options}, or --rounds")
+    RESTARTS_ARE_EXACT = (
+        EXIT_USAGE,
+        "--restarts says how many starts a run has, however precise; leave out --precision",
+    )
+    RESTARTS_OF_TARGET = (
+        EXIT_USAGE,
+        "--restarts starts the lab's servers anew, and a target's are nobody's to restart; leave out --restarts, or "
+        "--target",
+    )
     UNKNOWN_PROFILE = (EXIT_USAGE, "{study} has no profile '{name}'; choose from: {allowed}")
     OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
@@ -192,7 +201,7 @@ class Caution(Enum):
     NOT_VERIFIED = (
         "no certificate was verified with {arms} ({how}): anybody can stand in the middle of such a connection"
     )
-    FEW_ROUNDS = "only {rounds} rounds: intervals are wide and verdicts are withheld below {needed}"
+    FEW_ROUNDS = "only {units}: intervals are wide and verdicts are withheld below {needed}"
     YCSB_WITHOUT_EFFECT = "ignored, since it changes nothing of what is done or measured here: {names}"
     YCSB_UNKNOWN = "ignored, since costof does not know it: {names}"
     YCSB_FAILED = "{count} operations failed with '{name}', the first one: {detail}"

@@ -192,13 +192,32 @@ def fake_run(
     refused: Mapping[str, str] = {},  # which nobody changes
     partial: str | None = None,
 ) -> Ledger:
-    """A whole run of so many rounds after one to warm up; the instrument `refused` these arms, with a reason.
+    """A whole run of so many rounds, in each start of the servers, after one to warm up; the instrument `refused` these
+    arms, with a reason.
 
     What else befell it is appended by who wants it.
     """
     source = np.random.default_rng(seed)
     ledger = Ledger.create(plan, folder)
-    ledger.append(EnvironmentRecord(started=STARTED, facts=truth.environment()))
+    for start in range(plan.starts):
+        fake_start(ledger, plan, truth, start, rounds=rounds, noise=noise, source=source, refused=refused)
+        ledger.append(EndRecord(partial=partial, steal_share=0.01))
+    return ledger
+
+
+def fake_start(
+    ledger: Ledger,
+    plan: Plan,
+    truth: Truth,
+    start: int,
+    *,
+    rounds: int,
+    source: np.random.Generator,
+    noise: Noise = USUAL,
+    refused: Mapping[str, str] = {},  # which nobody changes
+) -> None:
+    """One start of the servers, up to where its end is told."""
+    ledger.append(EnvironmentRecord(started=STARTED, start=start, facts=truth.environment()))
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
         ledger.append(_ready(plan, view, refused))
     for arm in plan.arms:
@@ -213,12 +232,11 @@ def fake_run(
         for workload in plan.study.workloads:
             for arm in arms:
                 chance = chances.of(workload, arm, COLD if number < 0 else 1.0)
-                ledger.append(_record(plan, truth, number, workload, arm, chance))
+                of_run = number if number < 0 else start * rounds + number
+                ledger.append(_record(plan, truth, of_run, workload, arm, chance))
     for arm in plan.arms:
         if facts := truth.last_proofs(arm):
             ledger.append(ProofRecord(arm=arm.name, facts=facts))
-    ledger.append(EndRecord(partial=partial, steal_share=0.01))
-    return ledger
 
 
 def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:

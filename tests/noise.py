@@ -13,9 +13,9 @@ from costof.study.arms import PlannedArm
 class Noise:
     """Standard deviations of logarithms of what multiplies a slice's own times.
 
-    `drift`: of each step of a walk that all arms share from round to round. `luck`: of what one arm keeps for the whole
-    run. `correlation`: of a slice's part with that of the arm's slice before. `stalls`: the share of slices that take
-    `stalled` times as long.
+    `drift`: of each step of a walk that all arms share from round to round. `luck`: of what one arm keeps for a whole
+    start of the servers. `correlation`: of a slice's part with that of the arm's slice before. `stalls`: the share of
+    slices that take `stalled` times as long.
     """
 
     slice: float = 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from costof.analysis.arms import arm_result, cpu_of, same_set_ups
 from costof.analysis.cautions import errors_of, warnings_of
-from costof.analysis.figures import effects_of, metric_result, noise_floors, values_of
+from costof.analysis.figures import between_starts, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
 from costof.errors import CostofError, Problem
@@ -28,9 +28,10 @@ def core_of(run: Run, name: str) -> Core:
         started=run.environment.started,
         measured_seconds=run.measured_seconds,
         rounds=run.rounds,
+        starts=run.starts,
         partial=run.partial,
         seed=plan.seed,
-        precision_asked=plan.precision,
+        precision_asked=plan.precision if plan.starts == 1 else None,
         rounds_asked=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},
         arms=[arm_result(run, arm, same[arm.name]) for arm in plan.arms],
@@ -41,6 +42,7 @@ def core_of(run: Run, name: str) -> Core:
         values=values_of(run),
         effects=effects,
         noise_floor=floors,
+        between_starts=between_starts(run),
         published=study.published,
         links=run.links,
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
@@ -66,6 +68,6 @@ def _environment(run: Run) -> dict[str, object]:
         facts["peak memory of the engine, MiB"] = round(
             max((p.answer.peak_memory_bytes for p in run.slices if p.view == "wire"), default=0) / 2**20, 1
         )
-    if run.end is not None:
-        facts["steal"] = f"{run.end.steal_share:.2%}"
+    if run.steal_share is not None:
+        facts["steal"] = f"{run.steal_share:.2%}"
     return facts

@@ -60,11 +60,13 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         texts.append(Caution.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
     if disturbed.usual > NEIGHBOURS_WORTH_A_WORD:
         texts.append(Caution.NEIGHBOURS.text(share=disturbed.usual))
-    if run.end is not None and run.end.steal_share > STEAL_WORTH_A_WORD:
-        texts.append(Caution.STEAL.text(share=run.end.steal_share))
-    if effects and run.rounds < FEWEST_ROUNDS:
-        texts.append(Caution.FEW_ROUNDS.text(rounds=run.rounds, needed=FEWEST_ROUNDS))
-    return texts
+    if run.steal_share is not None and run.steal_share > STEAL_WORTH_A_WORD:
+        texts.append(Caution.STEAL.text(share=run.steal_share))
+    if effects and run.units < FEWEST_ROUNDS:
+        units = plural(run.units, "start" if run.starts else "round")
+        texts.append(Caution.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
+    # Each start of the servers says what it has to say.
+    return list(dict.fromkeys(texts))
 
 
 def _twin_differs(run: Run) -> list[str]:

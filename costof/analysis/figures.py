@@ -8,13 +8,23 @@ from statistics import fmean
 
 import numpy as np
 
-from costof.analysis.models import LONGEST_WAIT, DistributionPoint, Effect, Metric, NoiseFloor, Open, Value
+from costof.analysis.models import (
+    LONGEST_WAIT,
+    BetweenStarts,
+    DistributionPoint,
+    Effect,
+    Metric,
+    NoiseFloor,
+    Open,
+    Value,
+)
 from costof.analysis.run import Run
 from costof.ledger.changes import Change, Judged, judged, noise_of, twins_of
 from costof.ledger.samples import in_unit
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
+from costof.statistics.units import own_share
 from costof.statistics.verdicts import rounds_needed, smallest_seen
 from costof.study.arms import PlannedArm
 from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
@@ -36,6 +46,14 @@ def noise_floors(run: Run) -> list[NoiseFloor]:
     """What each control's twin differs from it by, in each metric that both have."""
     found = twins_of(run.changes)
     return [_noise_floor(name, change, relative) for name, change in found if (relative := change.relative())]
+
+
+def between_starts(run: Run) -> list[BetweenStarts]:
+    """Of each headline metric whose arms can be compared; empty where rounds are the units."""
+    metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline] if run.starts else []
+    found = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
+    shares = {name: own_share([*map(run.samples.units.together, logs)]) for name, logs in found.items()}
+    return [BetweenStarts(metric=name, share=share) for name, share in shares.items() if share is not None]
 
 
 def _noise_floor(metric: str, change: Change, relative: Estimate) -> NoiseFloor:
@@ -73,11 +91,11 @@ def _effect(run: Run, of: Judged, alike: int) -> Effect:
 def _open(run: Run, of: Judged, alike: int) -> Open:
     """What keeps an effect unresolved."""
     contrast, relative = of.contrast, of.change.ratio
-    round_seconds = run.measured_seconds / run.rounds
-    most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / round_seconds)
+    unit_seconds = run.measured_seconds / run.units
+    most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
     rounds = rounds_needed(contrast, alike, max(most, contrast.rounds), run.error_rate)
     return Open(
-        needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * round_seconds,
+        needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * unit_seconds,
         between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
         smallest=smallest_seen(contrast, alike, run.error_rate) if relative else None,
         within_noise=contrast.within_noise,
@@ -98,10 +116,9 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     metric = run.plan.study.metrics[name]
     if metric.phase == WHOLE_SLICE:
         pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
-        return _value_of_slices(run, name, arm, run.samples.of(name, arm.name), sum(each.operations for each in pieces))
+        return _value_of_slices(run, name, arm, sum(each.operations for each in pieces))
     if metric.of_slice:
-        numbers = run.samples.of(name, arm.name)
-        return _value_of_slices(run, name, arm, numbers, len(numbers))
+        return _value_of_slices(run, name, arm, len(run.samples.by_round(name, arm.name)))
     phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
     workers = run.plan.workers(metric.workload, arm)
     count = sum(phase.count for phase in phases)
@@ -134,9 +151,10 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     )
 
 
-def _value_of_slices(run: Run, name: str, arm: PlannedArm, numbers: list[float], operations: int) -> Value:
+def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
     """A metric of whole slices: what is distributed are the slices' own numbers, the worst last."""
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
+    numbers = run.samples.by_round(name, arm.name).values()
     asked = [*PERCENTILES.values(), *QUANTILES]
     # All in one call: each takes longer to begin than to answer.
     found = sign * np.percentile([sign * number for number in numbers], asked)

@@ -180,6 +180,39 @@ class Index:
         floors = self.core.noise_floor
         return next((floor for floor in floors if (floor.metric, floor.context) == (metric, context)), None)
 
+    @property
+    def unit(self) -> str:
+        """What intervals are over: 'round', or 'start' of the servers."""
+        return "start" if self.core.starts else "round"
+
+    @property
+    def extent(self) -> str:
+        """'12 rounds', '5 starts of 4 rounds', '5 starts of 3 to 4 rounds'."""
+        starts = self.core.starts
+        if not starts:
+            return fmt.plural(self.core.rounds, "round")
+        least, most = min(starts), max(starts)
+        rounds = fmt.plural(most, "round")
+        return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
+
+    def noise_lines(self) -> list[str]:
+        """What identical copies, and starts of the same servers, differ by."""
+        return [words for words in (self.noise_words(), self._between_starts_words()) if words]
+
+    def _between_starts_words(self) -> str | None:
+        """How far starts differ beyond what their rounds explain, in the headline metric in which they do most."""
+        if not self.core.between_starts:
+            return None
+        most = max(self.core.between_starts, key=lambda each: each.share.value)
+        share = f"{fmt.percentage(most.share)} of the variance between them"
+        where = f"('{self.metric_label(most.metric)}', where it is most)"
+        if most.share.low > 0:
+            return (
+                f"Starts of the servers differ by more than their rounds explain: that is {share} {where}. Intervals "
+                "over rounds would be too narrow."
+            )
+        return f"Starts of the servers may differ by no more than their rounds explain: {share} is beyond that {where}."
+
     def noise_words(self) -> str | None:
         """The largest difference between control and twin, in the headline metrics where these have one."""
         headline = {metric.name for metric in self.headline_metrics}

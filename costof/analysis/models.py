@@ -90,7 +90,7 @@ class DistributionPoint(Model):
 
 
 class Value(Model):
-    """One metric of one arm: the mean over rounds, and the distribution over all operations of all rounds."""
+    """One metric of one arm: the mean over rounds or starts, and the distribution over all operations of all rounds."""
 
     metric: str
     arm: str
@@ -115,7 +115,8 @@ class Open(Model):
         description=f"Measuring time it would still need, estimated; None beyond {LONGEST_WAIT} times the run's budget."
     )
     between_rounds: Finite | None = Field(
-        description="Standard deviation between rounds of the relative effect; 0.05 is 5 %. None without a ratio."
+        description="Standard deviation of the relative effect between rounds, or starts; 0.05 is 5 %. None without a "
+        "ratio."
     )
     smallest: Finite | None = Field(description="The smallest relative effect that this run would have seen.")
     within_noise: bool = Field(description="The control's twin may differ from it by as much.")
@@ -132,7 +133,7 @@ class Effect(Model):
     usual: Estimate = Field(description="The difference in a usual round: a trimmed mean, with its interval.")
     verdict: Verdict
     rounds: int
-    differences: list[Finite] = Field(description="The rounds' paired differences, in order.")
+    differences: list[Finite] = Field(description="The paired differences of rounds or starts, in order.")
     open: Open | None = Field(default=None, description="Why it is unresolved; None where it is not, or of few rounds.")
 
     @property
@@ -155,7 +156,14 @@ class NoiseFloor(Model):
     ratio: Estimate
     absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
     relative: Finite = Field(description="How much more the larger may be than the smaller; 0.01 is 1 %.")
-    differences: list[Finite] = Field(default=[], description="The rounds' paired differences of the twin, in order.")
+    differences: list[Finite] = Field(default=[], description="The twin's paired differences, in order.")
+
+
+class BetweenStarts(Model):
+    """How far starts of the servers differ beyond what their rounds explain, in what arms change in a metric."""
+
+    metric: str
+    share: Estimate = Field(description="Of the variance of a start's mean, what is the start's own: 0 to 1.")
 
 
 class Cpu(Model):
@@ -199,10 +207,17 @@ class Core(Model):
     started: str = Field(description="ISO 8601, UTC.")
     measured_seconds: Finite
     rounds: int
+    starts: list[int] = Field(
+        default=[],
+        description="Rounds of each start of the servers, where these were started anew (--restarts). Starts are what "
+        "all intervals are over then, and what `rounds` of an estimate counts.",
+    )
     partial: str | None = Field(default=None, description="Why the run did not end by itself, in one line.")
     seed: int
     precision_asked: Finite | None = None
-    rounds_asked: int | None = Field(default=None, description="The run was to take exactly so many (--rounds).")
+    rounds_asked: int | None = Field(
+        default=None, description="The run, or each start of it, was to take exactly so many (--rounds)."
+    )
     slice_shares: dict[str, Finite] = Field(
         default={}, description="How much of its planned length was enough for a slice, by its name in the profile."
     )
@@ -214,6 +229,7 @@ class Core(Model):
     values: list[Value]
     effects: list[Effect]
     noise_floor: list[NoiseFloor]
+    between_starts: list[BetweenStarts] = Field(default=[], description="By headline metric, of a run with --restarts.")
     published: Published | None = None
     links: list[LinkEvidence] = Field(default_factory=list)
     cpu: list[Cpu]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 
 from costof.analysis.disturbance import NO_DISTURBANCES, Disturbances, disturbances
 from costof.lab.round_trips import LinkEvidence
@@ -24,12 +26,15 @@ from costof.ledger.ledger import (
     SizesRecord,
     SliceRecord,
 )
-from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
+from costof.ledger.samples import ByRound, Samples, ServersSide, Turn, add_samples
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, log_ratios
+from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
+
+ENDED_FROM_OUTSIDE = "it was ended from outside"
 
 
 @dataclass
@@ -44,10 +49,11 @@ class Run:
     environment: EnvironmentRecord | None = None
     cautions: list[str] = field(default_factory=list)
     proofs: dict[str, dict[str, str]] = field(default_factory=dict)
-    links: list[LinkEvidence] = field(default_factory=list)
+    links_by_start: dict[int, list[LinkEvidence]] = field(default_factory=dict)
     lost: str | None = None
     lost_arms: dict[str, str] = field(default_factory=dict)
     end: EndRecord | None = None
+    ends: list[EndRecord] = field(default_factory=list)
     error_rate_spent: float = 0.0
     disturbances: Disturbances = NO_DISTURBANCES
 
@@ -106,6 +112,12 @@ class Run:
         """The rounds' pairs of an arm and its control, where they can be compared at all."""
         return self.samples.compared(self.plan, metric, arm)
 
+    def log_ratios_by_round(self, metric: str, arm: PlannedArm) -> ByRound:
+        """Of the arm to its control; empty where either has nothing of the metric in any round."""
+        control, values = self.samples.paired_rounds(metric, arm.baseline or "", arm.name)
+        logs = log_ratios([*control.values()], [*values.values()])
+        return {} if logs is None else dict(zip(control, logs, strict=True))
+
     @cached_property
     def changes(self) -> Changes:
         """What each arm changes against its control."""
@@ -113,10 +125,23 @@ class Run:
 
     def together(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """The numbers of each metric and arm in the rounds that have all of them; None where these are too few."""
-        common = sorted(set.intersection(*(set(self.samples.rounds(*pair)) for pair in pairs)))
-        if len(common) < fewest:
-            return None
-        return [[self.samples.at(*pair, number) for number in common] for pair in pairs]
+        found = self.samples.together(*pairs)
+        return found if len(found[0]) >= fewest else None
+
+    @property
+    def starts(self) -> list[int]:
+        """Rounds of each start of the servers, where starts are what is independent; empty where rounds are."""
+        return list(Counter(self.samples.units.starts.values()).values())
+
+    @property
+    def units(self) -> int:
+        """Starts, or rounds, that were measured."""
+        return len(self.starts) or self.rounds
+
+    @property
+    def links(self) -> list[LinkEvidence]:
+        """As they were measured last."""
+        return next(reversed(self.links_by_start.values()), [])
 
     @property
     def rounds(self) -> int:
@@ -128,6 +153,11 @@ class Run:
         return max((piece.round for piece in self.slices), default=0) if self.rounds else 0
 
     @property
+    def whole_starts(self) -> int:
+        """Starts of the servers that a resumed run need not have again."""
+        return sum(end.partial is None for end in self.ends)
+
+    @property
     def measured_seconds(self) -> float:
         return sum(piece.answer.elapsed_ns for piece in self.slices if not piece.warm_up) / 1e9
 
@@ -137,6 +167,12 @@ class Run:
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
+    def steal_share(self) -> float | None:
+        """Of the machine's time, in all starts of the servers; None of a run that did not end."""
+        ends = self.ends if self.starts else self.ends[-1:]
+        return fmean(end.steal_share for end in ends) if self.end else None
+
+    @property
     def cores(self) -> int:
         """The machine's, as it said at the start."""
         return int(self.environment.facts.get("cores", 1)) if self.environment else 1
@@ -144,33 +180,42 @@ class Run:
     @property
     def partial(self) -> str | None:
         if self.end is None:
-            return "it was ended from outside"
-        return self.end.partial or self.lost
+            return ENDED_FROM_OUTSIDE
+        missing = bool(self.starts) and self.whole_starts < self.plan.starts
+        return self.end.partial or self.lost or (ENDED_FROM_OUTSIDE if missing else None)
 
 
 def read_run(ledger: Ledger) -> Run:
-    """Everything in a ledger. Raises `NOT_A_RUN`."""
-    run = Run(plan=ledger.plan())
+    """Everything in a ledger. Raises `NOT_A_RUN`.
+
+    Of a plan that has several starts of the servers these are the units, and a resumed run has one more. Of any other
+    plan rounds are, whether it was resumed or not.
+    """
+    run, start = Run(plan=ledger.plan()), 0
+    starts: dict[int, int] = {}
     for record in _all_of(ledger):
         match record:
             case SliceRecord():
                 run.slices.append(record)
+                if run.plan.starts > 1 and not record.warm_up:
+                    starts[record.round] = start
             case SizesRecord():
                 run.sizes = record.slices
             case ReadyRecord():
                 run.ready.append(record)
             case EnvironmentRecord():
-                run.environment = run.environment or record
+                run.environment, start = run.environment or record, record.start
                 # A resumed run starts over: what ended it before no longer counts.
                 run.lost = run.end = None
-                run.lost_arms.clear()
+                if run.plan.starts == 1:
+                    run.lost_arms.clear()
             case CautionRecord():
                 run.cautions.append(record.text)
             case ProofRecord():
                 # What is proved once the run is over stands beside what was proved before it.
                 run.proofs[record.arm] = {**run.proofs.get(record.arm, {}), **record.facts}
             case LinksRecord():
-                run.links = record.links
+                run.links_by_start[start] = record.links
             case LostRecord(arm=None):
                 run.lost = record.detail
             case LostRecord(arm=str() as arm):
@@ -179,6 +224,8 @@ def read_run(ledger: Ledger) -> Run:
                 run.error_rate_spent += record.error_rate
             case EndRecord():
                 run.end = record
+                run.ends.append(record)
+    run.samples = Samples(Units(starts))
     run.disturbances = disturbances(run.slices, run.cores)
     for piece in run.counted:
         turn = Turn(piece.workload, piece.answer.arm)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from costof.programs.access import Access
     from costof.report.result import Result
     from costof.run.experiment import Before
+    from costof.services import Service
 
 
 @click.command()
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
+@click.option("--restarts", metavar="N", help="Start the servers anew N times, and estimate over starts (5 or more).")
 @target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
@@ -44,6 +46,7 @@ def run(
     budget: str | None,
     precision: str | None,
     rounds: str | None,
+    restarts: str | None,
     access: Access | None,
     out: Path | None,
     as_json: bool,
@@ -54,13 +57,14 @@ def run(
     """Ask STUDY: measure, and report what the protection costs."""
     if resume is not None:
         given = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
+        given |= {"--restarts": restarts}
         ledger, before = _reopen(resume, [name for name, value in given.items() if value])
         plan = ledger.plan().with_budget(budget)
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
         asked = load_study(study)
-        options = Options(profile, settings, budget, precision, rounds, seed, *shown_urls(asked, access))
+        options = Options(profile, settings, budget, precision, rounds, restarts, seed, *shown_urls(asked, access))
         plan, before = resolve(asked, options), None
         # Imported here: a mistyped option should not wait for what the sections compute with.
         from costof.sections import check
@@ -86,16 +90,23 @@ def _reopen(folder: Path, options: list[str]) -> tuple[Ledger, Before]:
         raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
+    if done.plan.starts > 1:
+        # One that was cut off cannot go on where it was, on servers that have been started anew.
+        return ledger, Before(
+            sizes=done.sizes, start=len(done.starts), whole_starts=done.whole_starts, rounds_of_others=done.rounds
+        )
     return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
 
 
 def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
-    from costof.run.experiment import run as carry_out
+    from costof.run.starts import run_starts
+
+    def service() -> Service:
+        return open_service(plan, access, ledger.folder.name)
 
     try:
-        service = open_service(plan, access, ledger.folder.name)
-        with Bar(plan, Console(stderr=True, highlight=False)) as bar:
-            carry_out(plan, service, ledger, bar, before)
+        with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
+            run_starts(plan, service, ledger, bar, before)
     except CostofError:
         if before is None or before.rounds == 0:
             ledger.discard()
@@ -103,6 +114,8 @@ def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access |
 
 
 def _print_plan(plan: Plan, access: Access | None) -> None:
+    from costof.statistics.intervals import FEWEST_ROUNDS
+
     service = open_service(plan, access, "a-run")
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
@@ -112,8 +125,12 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         click.echo(f"slice     {name}: {size.operations:,} operations or {size.seconds:g} s")
     if plan.may_shorten_slices:
         click.echo("          shorter where the warm-up shows that to be enough")
-    most = f" to {plan.most_rounds}, {plan.budget_seconds:.0f} s at most" if plan.budget_seconds is not None else ""
-    click.echo(f"rounds    {plan.fewest_rounds}{most}")
+    budget = plan.of_a_start().budget_seconds
+    most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
+    click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
+    if plan.starts > 1:
+        few = f": intervals, and no verdicts below {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
+        click.echo(f"starts    {plan.starts}{few}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for write in service.writes():
         click.echo(f"write     {write}")

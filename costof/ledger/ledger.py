@@ -36,6 +36,9 @@ class EnvironmentRecord(Model):
 
     record: Literal["environment"] = "environment"
     started: str
+    start: int = Field(
+        default=0, description="Of the servers, where a plan has several: all slices that follow are of it."
+    )
     facts: dict[str, Any]
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from costof.ipc.answers import Phase, SliceAnswer
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
+from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Metric
 
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
+ByRound = Mapping[int, float]
 
 
 class Turn(NamedTuple):
@@ -23,8 +26,12 @@ class Turn(NamedTuple):
 
 @dataclass
 class Samples:
-    """One number for each metric, arm and round: the mean of a slice, in the metric's unit."""
+    """One number for each metric, arm and round: the mean of a slice, in the metric's unit.
 
+    Whoever estimates from them gets one for each unit, so that they are independent of each other.
+    """
+
+    units: Units = field(default_factory=Units)
     _values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
     _succeeded: set[Turn] = field(default_factory=set)
 
@@ -35,28 +42,30 @@ class Samples:
         """Something of the workload has succeeded on the arm."""
         self._succeeded.add(turn)
 
+    def by_round(self, metric: str, arm: str) -> ByRound:
+        return self._values.get((metric, arm), {})
+
     def of(self, metric: str, arm: str) -> list[float]:
         """The arm's numbers in the order of the rounds."""
-        rounds = self._values.get((metric, arm), {})
-        return [rounds[number] for number in sorted(rounds)]
+        return self.units.means(self.by_round(metric, arm))
 
-    def rounds(self, metric: str, arm: str) -> list[int]:
-        return sorted(self._values.get((metric, arm), {}))
+    def together(self, *of: tuple[str, str]) -> list[list[float]]:
+        """The numbers of each metric and arm in the rounds that have all of them."""
+        found = [self.by_round(*pair) for pair in of]
+        return [self.units.means(each) for each in in_common(found)]
 
-    def at(self, metric: str, arm: str, round_number: int) -> float:
-        return self._values[metric, arm][round_number]
-
-    def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Both arms' numbers in the rounds that both have.
+    def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
+        """Both arms' numbers in the rounds that both have, in their order.
 
         A control without the phase counts as 0: it spends nothing on it.
         """
-        of_arm = self._values.get((metric, arm), {})
-        of_control = self._values.get((metric, control), {})
-        if not of_control:
-            return [0.0] * len(of_arm), self.of(metric, arm)
-        common = sorted(set(of_arm) & set(of_control))
-        return [of_control[number] for number in common], [of_arm[number] for number in common]
+        of_arm = self.by_round(metric, arm)
+        return in_common([self.by_round(metric, control) or dict.fromkeys(of_arm, 0.0), of_arm])
+
+    def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
+        """Both arms' numbers in the rounds that both have."""
+        of_control, of_arm = map(self.units.means, self.paired_rounds(metric, control, arm))
+        return of_control, of_arm
 
     def compared(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """The rounds' pairs of an arm and its control, where there are enough of them.
@@ -67,6 +76,12 @@ class Samples:
             return None
         control, values = self.pairs(metric, arm.baseline, arm.name)
         return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None
+
+
+def in_common(found: Sequence[ByRound]) -> list[ByRound]:
+    """Each in the rounds that all of them have, in their order."""
+    common = sorted(set.intersection(*map(set, found)))
+    return [{number: each[number] for number in common} for each in found]
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def document(result: Result, *more: Part) -> Document:
     profile = f"profile {result.profile}"
     return Document(
         title=result.question,
-        subtitle=" · ".join([result.study, profile, fmt.plural(result.rounds, "round"), measured]),
+        subtitle=" · ".join([result.study, profile, index.extent, measured]),
         started=result.started,
         parts=[part for section, data in _present(result.sections) for part in section.parts(index, data)] + [*more],
         made=f"Made by costof from the ledger of run {result.run}.",

@@ -1,4 +1,5 @@
-"""A run, from a plan to a ledger: start the service, prove the arms, load the data, take turns until it is enough."""
+"""A start of a run, from a plan to a ledger: start the service, prove the arms, load the data, take turns until it is
+enough. Most runs have one start; `run/starts.py` carries out those that have several."""
 
 from __future__ import annotations
 
@@ -48,13 +49,20 @@ class Progress(Protocol):
 @dataclass
 class Before:
     """What a run that is resumed has already: its samples, whole rounds, measuring time in seconds, what of the error
-    rate its looks have spent, and the sizes of its slices."""
+    rate its looks have spent, and the sizes of its slices.
+
+    A start of the servers among several has rounds of its own: it knows the sizes, its number among all that were
+    begun, how many are whole, and how many rounds the others have, after which its own are numbered.
+    """
 
     samples: Samples = field(default_factory=Samples)
     rounds: int = 0
     seconds: float = 0.0
     error_rate_spent: float = 0.0
     sizes: dict[str, SliceSize] | None = None
+    start: int = 0
+    whole_starts: int = 0
+    rounds_of_others: int = 0
 
 
 @dataclass
@@ -70,6 +78,7 @@ class _Run:
     looks: Looks
     lost_arms: set[str] = field(default_factory=set)
     slices: int = 0
+    rounds: int = 0
 
     @property
     def runnable(self) -> dict[str, list[str]]:
@@ -80,25 +89,29 @@ class _Run:
         }
 
 
-def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before: Before | None = None) -> None:
+def run(
+    plan: Plan, service: Service, ledger: Ledger, progress: Progress, before: Before | None = None
+) -> Before | None:
     """Carry the plan out; everything worth knowing is in the ledger afterwards.
 
-    A Ctrl-C or a lost service ends the run as partial with what it has. Raises `CostofError` when there is nothing:
-    the service cannot start, or no arm can run.
+    A Ctrl-C or a lost service ends the run as partial with what it has. Returns what another start of the servers would
+    begin with, or None where this one is partial. Raises `CostofError` when there is nothing: the service cannot start,
+    or no arm can run.
     """
     if not plan.protected:
         raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
     before = before or Before()
     looks = Looks(plan, before.error_rate_spent)
-    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger), before, looks)
+    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger, before.start), before, looks)
     partial: str | None = None
-    _caution_if_busy(ledger)
+    if before.start == 0:
+        _caution_if_busy(ledger)
     try:
         progress.stage("starting the servers")
         with cores_awake() as cores, service, ExitStack() as stack:
             facts = {**describe_machine(service.describe()), "idle cores": cores}
-            ledger.append(EnvironmentRecord(started=now(), facts=facts))
+            ledger.append(EnvironmentRecord(started=now(), start=before.start, facts=facts))
             progress.stage("proving the arms")
             state.instruments.start(stack)
             if plan.loads:
@@ -119,6 +132,18 @@ def run(plan: Plan, service: Service, ledger: Ledger, progress: Progress, before
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
         ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
+    return None if partial else _before_another(state)
+
+
+def _before_another(state: _Run) -> Before:
+    """What another start of the servers begins with."""
+    before = state.before
+    return Before(
+        sizes=state.plan.slices,
+        start=before.start + 1,
+        whole_starts=before.whole_starts + 1,
+        rounds_of_others=before.rounds_of_others + state.rounds,
+    )
 
 
 def _prove(state: _Run, stage: Stage) -> None:
@@ -141,9 +166,10 @@ def _measure(state: _Run) -> str | None:
     state.progress.stage("measuring")
     started, longest, fruitless = time.monotonic() - before.seconds, 0.0, 0
     reached: list[float | None] = []
-    for number in range(before.rounds, plan.most_rounds):
-        round_started = time.monotonic()
+    for done in range(before.rounds + 1, plan.most_rounds + 1):
+        round_started, number = time.monotonic(), before.rounds_of_others + done - 1
         succeeded = sum(each.answer.operations for each in _round(state, number))
+        state.rounds = done
         if lost := state.service.lost():
             state.ledger.append(LostRecord(detail=lost))
             return lost
@@ -153,10 +179,10 @@ def _measure(state: _Run) -> str | None:
         longest = max(longest, time.monotonic() - round_started)
         elapsed = time.monotonic() - started
         reached.append(precision(plan, before.samples))
-        state.progress.round(number + 1, elapsed, reached[-1])
-        if enough(plan, number + 1, elapsed, reached, longest):
+        state.progress.round(done, elapsed, reached[-1])
+        if enough(plan, done, elapsed, reached, longest):
             break
-        rate = state.looks.due(number + 1, elapsed)
+        rate = state.looks.due(done, elapsed)
         if rate is not None:
             state.ledger.append(LookRecord(round=number, error_rate=rate))
             if all_stand(judged(plan, every_change(plan, before.samples), rate)):

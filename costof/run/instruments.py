@@ -40,12 +40,14 @@ Surroundings = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 class Instruments:
     """Instruments that have been handed their plans; 'wire' is the engine, all others are drivers.
 
+    `start_number`: of the servers, among several. Which data and keys are drawn is luck too: each start has its own.
     `members` says who answers an arm, as `address:port`, by instrument and arm.
     """
 
     plan: Plan
     service: Service
     ledger: Ledger
+    start_number: int = 0
     _instruments: dict[tuple[str, str], Instrument] = field(default_factory=dict)
     members: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -117,7 +119,7 @@ class Instruments:
 
     def _plan_for_instrument(self, instrument: str, arms: list[PlannedArm]) -> ipc.Plan:
         return ipc.Plan(
-            seed=self.plan.seed,
+            seed=self.plan.seed + self.start_number,
             threads=os.cpu_count() or 1,
             data=ipc.Data(records=self.plan.records),
             arms=[self.service.endpoint(arm).named(arm.name) for arm in arms],

@@ -91,7 +91,10 @@ class Looks:
 
 
 def precision(plan: Plan, samples: Samples) -> float | None:
-    """The widest half-interval among the headline ratios, which the stop rule compares with what was asked."""
+    """The widest half-interval among the headline ratios, which the stop rule compares with what was asked. None of
+    one start among several: its rounds do not tell what starts differ by."""
+    if plan.starts > 1:
+        return None
     widths = []
     for name, metric in plan.study.metrics.items():
         if not metric.headline:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from costof.analysis.index import Index
 from costof.analysis.section import Section
-from costof.document import format as fmt
 from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
 
 NO_ANSWER = "This run measured too little to answer the question."
@@ -38,8 +37,7 @@ class AnswerSection(Section[None, None]):
 
 
 def _partial(index: Index) -> str:
-    rounds = index.core.rounds
-    figures = f" The figures are those of the {fmt.plural(rounds, 'round')} measured." if rounds else ""
+    figures = f" The figures are those of the {index.extent} measured." if index.core.rounds else ""
     return f"{(index.core.partial or '').rstrip('.')}.{figures}"
 
 

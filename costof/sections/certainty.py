@@ -1,4 +1,4 @@
-"""How sure: every round's difference, all operations from the fastest to the slowest, and the twin's differences."""
+"""How sure: each round's or start's difference, all operations from the fastest to the slowest, and the twin's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CUT = 0.999
 """The curves end here: a single slowest operation would squeeze all others into a corner."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = "The height is the share of operations done within a time, on a scale that spreads the slowest ones out."
-ROUNDS = "One dot is one round, the first at the top; the band is the 95 % interval of the effect."
+DOTS = "One dot is one {}, the first at the top; the band is the 95 % interval of the effect."
 Panels = list[tuple[Metric, Setting]]
 
 
@@ -60,12 +60,12 @@ def _titled(metric: Metric, setting: Setting) -> str:
 
 
 def _differences(index: Index, shown: Panels) -> Figure:
-    """Every round's paired difference; the twin shows the noise."""
+    """Every round's, or start's, paired difference; the twin shows the noise."""
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     if any(index.noise(metric.name, setting.context) for metric, setting in shown):
         legend.append(Legend("control", "twin of the control: the run's own noise"))
-    caption = [ROUNDS, *(_differences_caption(index, *pair) for pair in shown)]
-    title = "Every round's difference from the control"
+    caption = [DOTS.format(index.unit), *(_differences_caption(index, *pair) for pair in shown)]
+    title = f"Every {index.unit}'s difference from the control"
     return Figure(
         "differences", title, caption, lambda width: _draw_differences(index, shown, width), legend, media=HTML
     )
@@ -78,11 +78,11 @@ def _effects(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, 
 
 
 def _differences_caption(index: Index, metric: Metric, setting: Setting) -> str:
-    """How many rounds fell on which side, and the verdict."""
+    """How many rounds or starts fell on which side, and the verdict."""
     parts = []
     for arm, effect in _effects(index, metric, setting):
         above = sum(each > 0 for each in effect.differences)
-        rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), 'round')}"
+        rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), index.unit)}"
         parts.append(f"{rounds} ({verdict_words(effect, metric)})")
     return f"{_titled(metric, setting)}: {'; '.join(parts)}."
 

@@ -20,7 +20,6 @@ from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.model import Finite, Model
 from costof.statistics.intermittent import intermittent
-from costof.statistics.intervals import log_ratios
 from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm
 
@@ -31,7 +30,7 @@ METHOD = (
     "A slice stands apart where it is more than five robust standard deviations above the arm's others, and by a tenth "
     "at least. Whether the arm has more of them than the control and its twin is asked by Fisher's exact test. "
     "An operation is slow where it takes longer than its slice's median by half of it, or of the control's if that is "
-    "more. Shares are compared with those of control and twin by round (t-test)."
+    "more. Shares are compared with those of control and twin by {unit} (t-test)."
 )
 #: Questions that are asked of each metric and arm: of its slices, and of its operations.
 QUESTIONS = 2
@@ -86,15 +85,15 @@ class IntermittentSection(Section[None, Intermittent]):
             yield Table.of(HEAD, [_row(index, each) for each in data.found], title=self.title, texts=(0, 1))
         if data.slow:
             yield Table.of(SLOW_HEAD, [_slow_row(index, each) for each in data.slow], title=SLOW_TITLE, texts=(0, 1))
-        yield Paragraph(METHOD, "note", media=FILES)
+        yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
 def _of_slices(run: Run, name: str, comparisons: int) -> Iterator[ComesAndGoes]:
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     logs = {
-        change.arm.name: [sign * each for each in found]
+        change.arm.name: [sign * each for each in found.values()]
         for change in run.changes[name]
-        if (found := log_ratios(change.control, change.values)) is not None
+        if (found := run.log_ratios_by_round(name, change.arm))
     }
     twins = {control.name: logs.get(run.plan.twin_of(control).name) for control in run.plan.controls}
     for arm in run.plan.protected:
@@ -112,7 +111,7 @@ def _of_operations(run: Run, name: str, comparisons: int) -> Iterator[Slow]:
     for control in run.plan.controls:
         of_control, of_twin = _slices(run, name, control), _slices(run, name, run.plan.twin_of(control))
         for arm in (each for each in run.plan.protected if each.baseline == control.name):
-            slow = slow_operations(_slices(run, name, arm), of_control, of_twin, comparisons)
+            slow = slow_operations(_slices(run, name, arm), of_control, of_twin, comparisons, run.samples.units)
             if slow is not None:
                 yield Slow(metric=name, arm=arm.name, **asdict(slow))
 

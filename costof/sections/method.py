@@ -34,14 +34,21 @@ def _method(index: Index) -> list[str]:
         f"Each round holds one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, so that drift "
         f"of a shared machine hits all arms alike. Orders are random (seed {core.seed}) and balanced: each arm follows "
         "each other one equally often.",
-        "An effect is the mean of the rounds' paired differences (relative effects: of log ratios); its 95 % interval "
-        "is taken over rounds, not over single operations, with variances that the arms of a metric lend each other.",
+        f"An effect is the mean of the {index.unit}s' paired differences (relative effects: of log ratios); its 95 % "
+        f"interval is taken over {index.unit}s, not over single operations, with variances that the arms of a metric "
+        "lend each other.",
         "Verdicts are corrected for the number of effects that are judged (headline effects by Holm, the others by "
         "Benjamini and Hochberg); the printed intervals are not. So a verdict can be “unresolved” although its "
         "interval just leaves out zero.",
         "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one; "
         "“unresolved” means that this run cannot tell.",
     ]
+    if core.starts:
+        lines.append(
+            f"The servers were started anew for each of {index.extent}, with their data and whatever asks them. What a "
+            "start draws, such as where memory lies, lasts for all its rounds. So one number a start goes into each "
+            "figure: the mean of its rounds."
+        )
     if shortened := [f"{name} {fmt.share(round(share, 2))}" for name, share in core.slice_shares.items() if share < 1]:
         lines.append(
             "After the warm-up slices were as short as their start-up and the noise of their operations allowed, for "
@@ -53,7 +60,8 @@ def _method(index: Index) -> list[str]:
             "once its budget was spent."
         )
     if core.rounds_asked is not None:
-        lines.append(f"The run was to end after exactly {fmt.plural(core.rounds_asked, 'round')}, however precise.")
+        whole = "Each start" if core.starts else "The run"
+        lines.append(f"{whole} was to end after exactly {fmt.plural(core.rounds_asked, 'round')}, however precise.")
     return lines
 
 

@@ -138,12 +138,13 @@ def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
 
 def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     """Every mitigation of the run that was measured beside the reference."""
-    found, rounds = [], set(run.samples.rounds(spec.metric, reference.name))
+    found = []
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
         changed = [name for name in names if reference.levels.get(name) != arm.levels.get(name)]
         alone = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
-        if alone and len(rounds & set(run.samples.rounds(spec.metric, arm.name))) >= ROUNDS_OF_AN_INTERVAL:
+        pairs = ((spec.metric, each.name) for each in (reference, arm))
+        if alone and run.together(*pairs, fewest=ROUNDS_OF_AN_INTERVAL):
             found.append(Candidate(changed[0], arm.levels[changed[0]], arm))
     return found
 

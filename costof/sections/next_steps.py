@@ -29,7 +29,7 @@ class NextSection(Section[None, None]):
 
 def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
     longest = max(effect.needed_seconds or 0.0 for effect in waiting)
-    option = "--rounds" if index.core.rounds_asked is not None else "--budget"
+    option = "--restarts" if index.core.starts else "--budget" if index.core.rounds_asked is None else "--rounds"
     return f"To resolve {_names(waiting)}, measure for about {fmt.roughly(longest)} more ({option})."
 
 
@@ -37,13 +37,13 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
     spent = "the budget" if index.core.rounds_asked is None else "as many rounds"
     return (
-        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(noisy)} here{_because(noisy)}."
+        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(noisy)} here{_because(index, noisy)}."
         f"{_ruled_out(index, noisy)} Measure on a machine with nothing else running, or take longer slices{longer}. If "
         "a cost of that size does not matter to you, raise the margin in the study's file."
     )
 
 
-def _because(noisy: Sequence[Effect]) -> str:
+def _because(index: Index, noisy: Sequence[Effect]) -> str:
     """The largest of what they have."""
     why = [effect.open for effect in noisy if effect.open]
     spreads = [each.between_rounds for each in why if each.between_rounds is not None]
@@ -51,8 +51,8 @@ def _because(noisy: Sequence[Effect]) -> str:
     if not spreads or not smallest:
         return ""
     return (
-        f", because rounds differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect that this "
-        f"run could have seen is {fmt.percent(max(smallest))}"
+        f", because {index.unit}s differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect that "
+        f"this run could have seen is {fmt.percent(max(smallest))}"
     )
 
 

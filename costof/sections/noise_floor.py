@@ -1,4 +1,4 @@
-"""The noise floor in one sentence; a page has it below the costs, and the twin's figures under 'How sure'."""
+"""The noise floor in a sentence or two; a page has it below the costs, and the twin's figures under 'How sure'."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class NoiseFloorSection(Section[None, None]):
     name, title, order = "noise_floor", "Noise floor", 90
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        if noise := index.noise_words():
-            yield Bullets([noise], label="Noise floor", loose=True, media=TEXT)
+        if lines := index.noise_lines():
+            yield Bullets(lines, label="Noise floor", loose=True, media=TEXT)
 
 
 SECTION = NoiseFloorSection()

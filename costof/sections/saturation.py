@@ -82,7 +82,8 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
     """None where the workers wait for nothing at times, or do nothing twice."""
     pieces, workers = [p for p in run.of(workload, arm.name) if p.answer.phases], run.plan.workers(workload, arm)
     operations, seconds = sum(p.answer.operations for p in pieces), sum(p.answer.elapsed_ns for p in pieces) / 1e9
-    if len(pieces) < ROUNDS_OF_AN_INTERVAL or operations < TURNS * workers * len(pieces):
+    rates = run.samples.units.means({p.round: p.answer.operations / p.answer.elapsed_ns * 1e9 for p in pieces})
+    if len(rates) < ROUNDS_OF_AN_INTERVAL or operations < TURNS * workers * len(pieces):
         return None
     phase = _whole(pieces)
     in_flight = sum(p.answer.phases[phase].sum_ns for p in pieces if phase in p.answer.phases) / 1e9 / seconds
@@ -95,7 +96,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
         phase=phase,
         workers=workers,
         in_flight=in_flight,
-        per_second=estimate([p.answer.operations / p.answer.elapsed_ns * 1e9 for p in pieces]),
+        per_second=estimate(rates),
         limit=_limit(cpu, operations / seconds, run.cores),
     )
 

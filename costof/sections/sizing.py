@@ -19,9 +19,10 @@ from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.document.format import Text
+from costof.ledger.samples import ByRound, in_common
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, differences, estimate
 from costof.study.arms import PlannedArm
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
@@ -32,7 +33,6 @@ MODEL = (
     "plus clients × the CPU time that the protection adds ÷ cores: the last client waits for its answer only once its "
     "handshake is done."
 )
-ByRound = dict[int, float]
 
 
 class Spec(Model):
@@ -123,18 +123,20 @@ class SizingSection(Section[Spec, list[Sizing]]):
 
 def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, arm.baseline or "")
-    if len(used) < ROUNDS_OF_AN_INTERVAL:
+    taken = run.samples.units.means(used)
+    if len(taken) < ROUNDS_OF_AN_INTERVAL:
         return None
-    cpu, common = estimate(list(used.values())), sorted(used.keys() & plain.keys())
+    cpu = estimate(taken)
     if cpu.low <= 0:
         return None  # The counter saw too little to say how many clients a core serves.
-    enough = len(common) >= ROUNDS_OF_AN_INTERVAL
+    of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
+    enough = len(of_arm) >= ROUNDS_OF_AN_INTERVAL
     return Sizing(
         role=spec.role,
         arm=arm.name,
         label=arm.label,
         cpu_ms=cpu,
-        added_cpu_ms=difference([plain[n] for n in common], [used[n] for n in common]) if enough else None,
+        added_cpu_ms=difference(of_control, of_arm) if enough else None,
         clients_per_core_second=cpu.through(lambda ms: 1e3 / ms),
         examples=[_cores_for(cpu, clients, seconds) for clients, seconds in EXAMPLES],
         checks=[check for other in _other_cores(run, spec, arm) if (check := _check(run, spec, arm, other))],
@@ -164,16 +166,22 @@ def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstChe
     cores = _cores(burst.levels.get(spec.cores_factor, ""))
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, arm.baseline or "")
     elapsed, control = _seconds(run, spec, burst.name), _seconds(run, spec, burst.baseline or "")
-    rounds = sorted(used.keys() & plain.keys() & elapsed.keys() & control.keys())
-    if cores is None or len(rounds) < ROUNDS_OF_AN_INTERVAL:
+    common = in_common([used, plain, elapsed, control])
+    cpu, cpu_without, measured, without = map(run.samples.units.means, common)
+    if cores is None or len(measured) < ROUNDS_OF_AN_INTERVAL:
         return None
     clients = run.plan.workers(spec.workload, burst)
     return BurstCheck(
         arm=burst.name,
         clients=clients,
         cores=cores,
-        predicted_seconds=estimate([control[n] + clients * (used[n] - plain[n]) / 1e3 / cores for n in rounds]),
-        measured_seconds=estimate([elapsed[n] for n in rounds]),
+        predicted_seconds=estimate(
+            [
+                burst_without + clients * added / 1e3 / cores
+                for burst_without, added in zip(without, differences(cpu_without, cpu), strict=True)
+            ]
+        ),
+        measured_seconds=estimate(measured),
     )
 
 
@@ -187,8 +195,7 @@ def _cores(level: str) -> float | None:
 
 def _seconds(run: Run, spec: Spec, arm: str) -> ByRound:
     """How long each round's burst took."""
-    rounds = run.samples.rounds(spec.elapsed, arm)
-    return {number: run.samples.at(spec.elapsed, arm, number) / 1e3 for number in rounds}
+    return {number: ms / 1e3 for number, ms in run.samples.by_round(spec.elapsed, arm).items()}
 
 
 def _sentence(sizing: Sizing) -> str:

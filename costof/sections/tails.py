@@ -38,7 +38,7 @@ from costof.study.schema import Metric
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "arm's", "relative"))]
 METHOD = (
-    "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole rounds. A "
+    "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole {unit}s. A "
     f"percentile is told where at least {FEWEST_BEYOND} operations of both arms lie beyond it."
 )
 
@@ -96,19 +96,21 @@ class TailsSection(Section[None, Tails]):
         yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
         if data.untold:
             yield Paragraph(" ".join(_untold(data.untold)), "note", media=FILES)
-        yield Paragraph(METHOD, "note", media=FILES)
+        yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
 def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
     rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
-    if len(rounds) < FEWEST_ROUNDS:
+    units = [run.samples.units.of(number) for number in rounds]
+    count = len(set(units))
+    if count < FEWEST_ROUNDS:
         return
-    drawn = resamples(len(rounds), run.plan.seed)
+    drawn = resamples(units, run.plan.seed)
     measured = {arm.name: _measured(run, name, arm, rounds, drawn) for arm in run.plan.arms}
     for arm in run.plan.protected:
         of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")
         if of_arm is not None and of_control is not None:
-            yield from _of_arm(name, metric, arm.name, of_control, of_arm, len(rounds))
+            yield from _of_arm(name, metric, arm.name, of_control, of_arm, count)
 
 
 def _of_arm(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
+from pydantic import Field
+
 from costof.model import Finite, Model
 
 
@@ -19,12 +21,12 @@ class Verdict(StrEnum):
 
 
 class Estimate(Model):
-    """A number with its 95 % interval over `rounds` rounds; its unit is its owner's."""
+    """A number with its 95 % interval; its unit is its owner's."""
 
     value: Finite
     low: Finite
     high: Finite
-    rounds: int
+    rounds: int = Field(description="That the interval is over; starts where the servers were started anew.")
 
     def through(self, function: Callable[[float], float]) -> Estimate:
         """What a function that only rises, or only falls, makes of it."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from costof.statistics.histogram import Integers, Numbers, counted
 from costof.statistics.intervals import FEWEST_ROUNDS, mean_of
+from costof.statistics.units import Units
 
 #: Of the median: by how much more a slow operation takes.
 APART = 0.5
@@ -79,19 +80,19 @@ class Slices:
 
 
 def slow_operations(
-    arm: Slices, control: Slices, twin: Slices, comparisons: int, error_rate: float = ERROR_RATE
+    arm: Slices, control: Slices, twin: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
     """None where the arm has no more of them than control and twin; `comparisons`: how many arms and metrics are asked
     this in one run."""
     from scipy.special import stdtr
 
     rounds = reduce(np.intersect1d, [each.rounds_with_a_median for each in (arm, control, twin)])
-    if len(rounds) < FEWEST_ROUNDS:
+    if len({units.of(int(number)) for number in rounds}) < FEWEST_ROUNDS:
         return None
     arm, control, twin = (each.at(rounds) for each in (arm, control, twin))
     own = arm.shares_beyond(arm.medians + APART * np.maximum(arm.medians, control.medians))
     usual = np.mean([each.shares_beyond((1 + APART) * each.medians) for each in (control, twin)], axis=0)
-    more = mean_of([*map(float, own - usual)])
+    more = mean_of(units.means(dict(zip(map(int, rounds), map(float, own - usual), strict=True))))
     if more.value < LEAST_SHARE:
         return None
     distance = more.value / more.error if more.error else math.inf

@@ -33,10 +33,13 @@ class Percentiles:
     resampled: Numbers
 
 
-def resamples(rounds: int, seed: int) -> Numbers:
-    """`[resample, round]`: how often each round is drawn. The first is the run as it was measured."""
-    drawn = np.random.default_rng(seed).multinomial(rounds, np.full(rounds, 1 / rounds), size=RESAMPLES)
-    return np.vstack([np.ones(rounds), drawn])
+def resamples(units: Sequence[int], seed: int) -> Numbers:
+    """`[resample, round]`: how often each round is drawn, of which `units` says the unit: those of one unit are drawn
+    together. The first resample is the run as it was measured."""
+    _, places = np.unique(units, return_inverse=True)
+    count = int(places.max()) + 1
+    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    return np.vstack([np.ones(len(places)), drawn[:, places]])
 
 
 def operations_needed(percentile: float) -> int:

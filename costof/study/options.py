@@ -9,6 +9,8 @@ from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
+#: Of the servers: two have an interval, and nobody would wait for more.
+FEWEST_STARTS, MOST_STARTS = 2, 1000
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 

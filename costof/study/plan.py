@@ -15,8 +15,10 @@ from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.options import (
+    FEWEST_STARTS,
     MOST_RECORDS,
     MOST_ROUNDS,
+    MOST_STARTS,
     chosen_levels,
     parse_assignment,
     parse_duration,
@@ -52,6 +54,10 @@ class Plan(Model):
     plain_target: str | None = None
     protection_asked: bool = False
     protection_alone: bool = False
+    starts: int = Field(
+        default=1,
+        description="So often the servers are started anew. Rounds are those of each start; the budget is of all.",
+    )
     ends_when_resolved: bool = Field(
         default=True, description="It may end before its budget is spent, once every headline verdict stands."
     )
@@ -86,6 +92,12 @@ class Plan(Model):
             raise CostofError(Problem.RESUME_DIFFERS, options="--budget")
         return self.model_copy(update={"budget_seconds": parse_duration(text)})
 
+    def of_a_start(self) -> Plan:
+        """What each start of the servers has of it: an even share of the budget."""
+        if self.budget_seconds is None:
+            return self
+        return self.model_copy(update={"budget_seconds": self.budget_seconds / self.starts})
+
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
 
@@ -116,6 +128,7 @@ class Options:
     budget: str | None = None
     precision: str | None = None
     rounds: str | None = None
+    restarts: str | None = None
     seed: int | None = None
     target: str | None = None
     plain_target: str | None = None
@@ -140,6 +153,7 @@ def resolve(study: Study, options: Options) -> Plan:
     if options.target is not None:
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     budget_seconds, precision, rounds = _stop_rule(profile, options)
+    starts = _starts(options)
     return Plan(
         study=study,
         profile=options.profile,
@@ -148,7 +162,8 @@ def resolve(study: Study, options: Options) -> Plan:
         slices=profile.slices,
         budget_seconds=budget_seconds,
         precision=precision,
-        ends_when_resolved=options.rounds is None and options.precision is None,
+        starts=starts,
+        ends_when_resolved=options.rounds is None and options.precision is None and starts == 1,
         fewest_rounds=rounds[0],
         most_rounds=rounds[1],
         warm_up_rounds=profile.warm_up_rounds,
@@ -173,6 +188,17 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
     rounds = whole_number("--rounds", options.rounds, ROUNDS_OF_AN_INTERVAL, MOST_ROUNDS)
     return None, None, (rounds, rounds)
+
+
+def _starts(options: Options) -> int:
+    """Of the servers. Raises `RESTARTS_OF_TARGET`, and `RESTARTS_ARE_EXACT` for a precision that would end none."""
+    if options.restarts is None:
+        return 1
+    if options.target is not None:
+        raise CostofError(Problem.RESTARTS_OF_TARGET)
+    if options.precision is not None:
+        raise CostofError(Problem.RESTARTS_ARE_EXACT)
+    return whole_number("--restarts", options.restarts, FEWEST_STARTS, MOST_STARTS)
 
 
 def as_served(study: Study) -> Study:

@@ -89,4 +89,4 @@ def test_a_round_is_left_out_for_all_arms_alike(slices: list[SliceRecord], tmp_p
         ledger.append(piece)
     run = read_run(ledger)
     for arm in plan.arms:
-        assert run.samples.rounds("wire.reused_query", arm.name) == [each for each in range(ROUNDS) if each != 7]
+        assert [*run.samples.by_round("wire.reused_query", arm.name)] == [each for each in range(ROUNDS) if each != 7]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from costof.statistics.slow_operations import FEWEST_OPERATIONS, Slices, SlowOperations, slow_operations
+from costof.statistics.units import Units
 
 VALUES = np.geomspace(0.01, 200, 2000)
 RUNS = 200
@@ -35,7 +36,7 @@ def measured(chance: np.random.Generator, rounds: int = 40, operations: int = 20
 
 def run_of(chance: np.random.Generator, costing: Callable[[Times], Times]) -> SlowOperations | None:
     arm, control, twin = (measured(chance) for _ in range(3))
-    return slow_operations(slices(costing(arm)), slices(control), slices(twin), comparisons=1)
+    return slow_operations(slices(costing(arm)), slices(control), slices(twin), comparisons=1, units=Units())
 
 
 def test_a_cost_that_one_operation_in_ten_pays_is_found_on_a_busy_machine() -> None:
@@ -60,7 +61,7 @@ def test_what_every_operation_pays_alike_is_paid_by_more_than_few(costing: Calla
 def test_slices_of_a_handful_of_operations_have_no_median_to_stand_apart_from() -> None:
     steady, slow = np.ones((40, FEWEST_OPERATIONS - 1)), np.ones((40, FEWEST_OPERATIONS - 1))
     slow[:, :4] = 3.0
-    assert slow_operations(slices(slow), slices(steady), slices(steady), comparisons=1) is None
+    assert slow_operations(slices(slow), slices(steady), slices(steady), comparisons=1, units=Units()) is None
     steady, slow = (np.hstack([each, each]) for each in (steady, slow))
-    found = slow_operations(slices(slow), slices(steady), slices(steady), comparisons=1)
+    found = slow_operations(slices(slow), slices(steady), slices(steady), comparisons=1, units=Units())
     assert found == SlowOperations(pytest.approx(4 / 19), 0.0)  # type: ignore[arg-type]

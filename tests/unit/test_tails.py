@@ -30,7 +30,7 @@ def rounds_of(chance: np.random.Generator, rounds: int, times: float, shared: Nu
 def test_a_percentile_is_the_pooled_one() -> None:
     chance = np.random.default_rng(1)
     operations = rounds_of(chance, 20, 1.0, np.zeros(20))
-    found = percentiles_of(VALUES, counted(operations), resamples(20, 1), ASKED)
+    found = percentiles_of(VALUES, counted(operations), resamples(range(20), 1), ASKED)
     expected = np.percentile(operations, ASKED, method="inverted_cdf")
     assert found.measured == pytest.approx(expected, rel=0.012)
     assert found.measured[0] == pytest.approx(1.0, rel=0.05)
@@ -42,7 +42,7 @@ def test_the_interval_of_a_ratio_holds_the_truth_in_95_of_100_runs() -> None:
     held = np.zeros(len(ASKED))
     for run in range(RUNS):
         shared = chance.normal(0, 0.1, 30)
-        drawn = resamples(30, run)
+        drawn = resamples(range(30), run)
         control, arm = (
             percentiles_of(VALUES, counted(rounds_of(chance, 30, times, shared)), drawn, ASKED) for times in (1.0, 1.1)
         )
@@ -55,7 +55,7 @@ def test_a_tail_alone_is_seen() -> None:
     chance = np.random.default_rng(3)
     operations = rounds_of(chance, 30, 1.0, np.zeros(30))
     stalled = np.where(chance.random(operations.shape) < 0.02, operations * 5, operations)
-    drawn = resamples(30, 3)
+    drawn = resamples(range(30), 3)
     control, arm = (percentiles_of(VALUES, counted(each), drawn, ASKED) for each in (operations, stalled))
     median, _, p99 = ratios(control, arm, 30)
     assert median.low < 1.03

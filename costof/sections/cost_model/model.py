@@ -17,6 +17,7 @@ from costof.analysis.run import Run, cpu_seconds
 from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
 from costof.ledger.ledger import SliceRecord
+from costof.ledger.samples import in_common
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, combined, difference, estimate, mean_of
@@ -121,13 +122,18 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
-    """Over the arm's link, milliseconds: the mean of what TCP measured on it; as it was asked for, and taken for exact,
-    where nothing was measured."""
+    """Over the arm's link, milliseconds: the mean of what TCP measured on it, in each start of the servers; as it was
+    asked for, and taken for exact, where nothing was measured."""
     distance = arm.levels.get(run.plan.study.distance_factor or "")
-    for link in run.links:
-        if (link.name, link.method) == (distance, BY_TCP) and link.mean_ms is not None and link.error_ms is not None:
-            return Mean(link.mean_ms, link.error_ms, link.probes - 1)
-    return Mean(run.plan.study.round_trip_ms(arm.levels), 0.0, math.inf)
+    measured = [
+        Mean(link.mean_ms, link.error_ms, link.probes - 1)
+        for links in run.links_by_start.values()
+        for link in links
+        if (link.name, link.method) == (distance, BY_TCP) and link.mean_ms is not None and link.error_ms is not None
+    ]
+    if not measured:
+        return Mean(run.plan.study.round_trip_ms(arm.levels), 0.0, math.inf)
+    return combined([(1 / len(measured), each) for each in measured])
 
 
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
@@ -192,8 +198,8 @@ def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: Plan
         }
         for each in (control, arm)
     ]
-    common = sorted(set(by_round[0]) & set(by_round[1]))
-    return difference([by_round[0][number] for number in common], [by_round[1][number] for number in common])
+    of_control, of_arm = map(run.samples.units.means, in_common(by_round))
+    return difference(of_control, of_arm)
 
 
 def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:

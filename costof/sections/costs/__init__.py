@@ -14,7 +14,6 @@ from costof.sections.costs.tables import table, views
 
 NO_ROUNDS = "No round was completed, so there is no figure to show."
 NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."
-INTERVALS = "Brackets hold the 95 % interval over rounds."
 
 
 class CostsSection(Section[None, None]):
@@ -32,13 +31,15 @@ class CostsSection(Section[None, None]):
             yield table(index, view, TERMINAL)
         if found:
             published = index.core.published
-            legend = " ".join([INTERVALS, *([published.cited] if published else [])])
+            legend = " ".join(
+                [f"Brackets hold the 95 % interval over {index.unit}s.", *([published.cited] if published else [])]
+            )
             other = "farther" if index.core.distances else "other"
             more = f" All metrics of the {other} settings are in the full report." if index.many_settings else ""
             yield Paragraph(legend + (" Never mixed into our estimates." if published else ""), "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
-        if noise := index.noise_words():
-            yield Paragraph(noise, label="Noise floor.", media=HTML)
+        if lines := index.noise_lines():
+            yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:
             yield Paragraph(_errors(index), label="Errors.", media=HTML)
 
