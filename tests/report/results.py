@@ -50,6 +50,15 @@ def mongodb(**changes: Any) -> Result:
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 
+@cache
+def restarted() -> Result:
+    """Of five starts of the servers, each arm with luck of its own in each."""
+    plan, noise = plan_of(MONGODB, restarts="5"), Noise(0.01, drift=0.03, luck=0.02)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / f"{STARTED[:10]}-{MONGODB}-restarted"
+        return analyse(fake_run(run, plan, TRUTHS[MONGODB], rounds=4, noise=noise))
+
+
 def two_keys() -> Result:
     return result_of(MONGODB, "quick", "key=ecdsa-p256,rsa-4096", rounds=10)
 

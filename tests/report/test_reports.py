@@ -27,6 +27,7 @@ from tests.report.results import (
     Page,
     drawn,
     printed,
+    restarted,
     result_of,
     spaced,
     transport,
@@ -67,6 +68,20 @@ def test_markdown_looks_as_agreed(study: str, golden: Golden) -> None:
 @pytest.mark.parametrize("study", SMALL)
 def test_terminal_looks_as_agreed(study: str, golden: Golden) -> None:
     golden(f"{study}.txt", printed(small(study), 100))
+
+
+def test_a_run_of_several_starts_looks_as_agreed(golden: Golden) -> None:
+    golden("restarts.md", render_markdown(restarted()))
+    golden("restarts.txt", printed(restarted(), 100))
+
+
+def test_no_word_of_a_run_of_several_starts_takes_rounds_for_what_intervals_are_over() -> None:
+    text = drawn(restarted()) + render_markdown(restarted()) + printed(restarted())
+    assert "interval over starts" in text
+    assert "One dot is one start" in text
+    assert "over rounds," not in text
+    assert "over whole rounds" not in text
+    assert not re.search(r"\b20 rounds", spaced(text))
 
 
 def test_the_page_is_laid_out_as_agreed(golden: Golden) -> None:

@@ -18,8 +18,16 @@ REPLICATION = "mongodb-chained-replication"
 ONE_TERMINAL = (Workload(name="transactions", kind="tpcc", tpcc={}),)
 
 
-def plan_of(study: str, profile: str = "quick", *settings: str, target: str | None = None, seed: int = 1) -> Plan:
-    return resolve(load_study(study), Options(profile=profile, settings=settings, target=target, seed=seed))
+def plan_of(
+    study: str,
+    profile: str = "quick",
+    *settings: str,
+    target: str | None = None,
+    seed: int = 1,
+    restarts: str | None = None,
+) -> Plan:
+    options = Options(profile=profile, settings=settings, target=target, seed=seed, restarts=restarts)
+    return resolve(load_study(study), options)
 
 
 def two_rounds(plan: Plan, **operations: int) -> Plan:
