@@ -29,6 +29,10 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
         (["run", "mongodb-tls", "--rounds", "-1"], 2, "'-1'"),
         (["run", "mongodb-tls", "--rounds", "5", "--budget", "1m"], 2, "leave out --budget"),
         (["run", "--resume", "nowhere", "--rounds", "5"], 2, "leave out --rounds"),
+        (["run", "mongodb-tls", "--restarts", "1"], 2, "--restarts must be a whole number from 2"),
+        (["run", "mongodb-tls", "--restarts", "5", "--precision", "1%"], 2, "leave out --precision"),
+        (["run", "mongodb-tls", "--restarts", "5", "--target", "mongodb://h"], 2, "nobody's to restart"),
+        (["run", "--resume", "nowhere", "--restarts", "5"], 2, "leave out --restarts"),
         (["run", "mongodb-tls", "--profile", "slow"], 2, "quick, default, published"),
         (["run", "mongodb-tls", "--no-such-option"], 2, "No such option"),
         (["run"], 2, "which study?"),
@@ -65,6 +69,13 @@ def test_a_dry_run_tells_exact_rounds(tmp_path: Path) -> None:
     done = costof("run", "mongodb-tls", "--rounds", "7", "--dry-run", cwd=tmp_path)
     assert done.status == 0
     assert "\nrounds    7\n" in done.out
+
+
+def test_a_dry_run_tells_what_so_many_starts_can_give(tmp_path: Path) -> None:
+    asked = ("run", "mongodb-tls", "--profile", "quick", "--budget", "60s", "--dry-run", "--restarts")
+    few, enough = (costof(*asked, number, cwd=tmp_path).out for number in ("4", "5"))
+    assert "15 s at most, in each start\nstarts    4: intervals, and no verdicts below 5\n" in few
+    assert "12 s at most, in each start\nstarts    5\n" in enough
 
 
 def test_list_and_doctor(tmp_path: Path) -> None:

@@ -100,6 +100,9 @@ def test_the_published_profile_repeats_the_published_sizes(study: Study) -> None
         (Options(rounds="3", budget="5m"), Problem.ROUNDS_ARE_EXACT, "leave out --budget"),
         (Options(rounds="3", precision="2%"), Problem.ROUNDS_ARE_EXACT, "leave out --precision"),
         (Options(rounds="3", budget="5m", precision="2%"), Problem.ROUNDS_ARE_EXACT, "--budget and --precision"),
+        (Options(restarts="1"), Problem.BAD_NUMBER, "--restarts must be a whole number from 2"),
+        (Options(restarts="5", precision="2%"), Problem.RESTARTS_ARE_EXACT, "leave out --precision"),
+        (Options(restarts="5", target="mongodb://h"), Problem.RESTARTS_OF_TARGET, "nobody's to restart"),
         (Options(profile="fast"), Problem.UNKNOWN_PROFILE, "quick, default, published"),
         (Options(settings=["key=rsa-2048"], target="mongodb://h"), Problem.LAB_ONLY_FACTOR, "key"),
     ],
@@ -111,6 +114,15 @@ def test_bad_input_is_told_in_one_line(study: Study, options: Options, problem: 
     assert caught.value.exit_status == EXIT_USAGE
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_starts_share_a_budget_evenly_and_have_all_rounds_each(study: Study) -> None:
+    shared = resolve(study, Options(budget="60s", restarts="5"))
+    assert (shared.starts, shared.budget_seconds, shared.of_a_start().budget_seconds) == (5, 60.0, 12.0)
+    assert not shared.ends_when_resolved
+    assert shared.may_shorten_slices
+    exact = resolve(study, Options(rounds="4", restarts="5"))
+    assert (exact.starts, exact.of_a_start().most_rounds) == (5, 4)
 
 
 def test_durations_and_precisions() -> None:

@@ -1,0 +1,93 @@
+"""Runs whose servers are started anew: other processes in each start, a Ctrl-C between them, and what is left."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from costof.ledger.ledger import EnvironmentRecord, Ledger, SizesRecord
+from costof.programs.mongod.binary import find_mongod
+from costof.report import analyse
+from costof.report.result import Result
+
+from .conftest import SMALL, costof, costof_running, processes_of, wait_for_slices
+
+pytestmark = pytest.mark.servers
+
+#: Slices of a start: a round to warm up and two that are measured, of plain, its twin and TLS.
+A_ROUND = 12
+A_START = 3 * A_ROUND
+ASKED = ["mongodb-tls", *SMALL, "--rounds", "2", "--restarts"]
+
+
+def servers_of(folder: Path) -> set[int]:
+    return {pid for pid, words in processes_of(folder).items() if words[0].endswith("mongod")}
+
+
+def starts_of(run: Path) -> list[int]:
+    return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
+
+
+def test_each_start_has_servers_of_its_own_and_none_is_left(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with costof_running(run, temporary, *ASKED, "2") as process:
+        wait_for_slices(run, 1)
+        first = servers_of(temporary)
+        wait_for_slices(run, A_START + 1)
+        second = servers_of(temporary)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert len(first) == len(second) == 3
+    assert not first & second
+    assert not processes_of(temporary)
+    assert not list(temporary.iterdir())
+    assert "start 2 of 2: measuring" in err
+    result = Result.model_validate_json((run / "result.json").read_bytes())
+    assert (result.starts, result.partial) == ([2, 2], None)
+    assert {effect.rounds for effect in result.effects} == {2}
+
+
+def test_a_start_that_fails_ends_the_run_with_those_before_it(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, mongod = tmp_path / "run", tmp_path / "mongod"
+    mongod.symlink_to(find_mongod())
+    monkeypatch.setenv("COSTOF_MONGOD", str(mongod))
+    with costof_running(run, temporary, *ASKED, "3") as process:
+        wait_for_slices(run, A_START + 1)
+        mongod.unlink()
+        _, err = process.communicate()
+    assert process.returncode == 3, err
+    assert "Traceback" not in err
+    result = Result.model_validate_json((run / "result.json").read_bytes())
+    assert result.starts == [2, 2]
+    assert result.partial is not None
+    assert "COSTOF_MONGOD" in result.partial
+    assert not list(temporary.iterdir())
+
+
+def test_a_ctrl_c_in_the_middle_keeps_whole_starts_and_the_others_can_be_had(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with costof_running(run, temporary, *ASKED, "3") as process:
+        wait_for_slices(run, A_START + A_ROUND + 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 3, err
+    assert not processes_of(temporary)
+    partial = Result.model_validate_json((run / "result.json").read_bytes())
+    assert partial.partial == "interrupted"
+    assert len(partial.starts) == 2
+    done = costof("run", "--resume", str(run), cwd=tmp_path, TMPDIR=str(temporary))
+    assert done.status == 0, done.err
+    assert "start 2 of 3: measuring" in done.err
+    assert "start 3 of 3: measuring" in done.err
+    whole = analyse(Ledger.open(run))
+    assert whole.partial is None
+    assert (starts_of(run), whole.starts) == ([0, 1, 2, 3], [2, partial.starts[1], 2, 2])
+    sizes = [record for record in Ledger.open(run).records() if isinstance(record, SizesRecord)]
+    assert len(sizes) == 1
+    again = costof("run", "--resume", str(run), cwd=tmp_path, TMPDIR=str(temporary))
+    assert again.status == 0, again.err
+    assert starts_of(run) == [0, 1, 2, 3], "none is missing"
