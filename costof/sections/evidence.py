@@ -33,7 +33,7 @@ class EvidenceSection(Section[None, None]):
         rows = [row for arm in index.core.arms for row in _rows(arm)]
         yield Table.of(HEAD, rows, texts=(0, 1, 2), media=FILES)
         if links := index.core.links:
-            title = "Links: asked for and measured"
+            title = f"Links: asked for and measured{' in the last start' if index.core.starts else ''}"
             yield Table.of(LINKS, map(_link, links), title=title, texts=(0, 1), media=FILES)
         yield from _errors(index)
         if warnings := index.core.warnings:

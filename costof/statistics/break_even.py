@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from costof.statistics.intervals import bootstrap_shares
+
 RESAMPLES = 2000
 
 
@@ -34,7 +36,8 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
 
     With n operations a connection costs C + n q. The arm's extra, dC + n dq, stays below share (C + n q) from
     n = (dC - share C) / (share q - dq) on, or never where dq is not below share q. The interval is a percentile
-    bootstrap over rounds (Efron 1979): the ratio of two uncertain numbers has no simple interval of its own.
+    bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015): the ratio of two uncertain numbers has no simple
+    interval of its own.
     """
     table = np.asarray(
         [rounds.control_connection, rounds.arm_connection, rounds.control_operation, rounds.arm_operation], dtype=float
@@ -44,7 +47,7 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
     picks = chance.integers(0, count, size=(RESAMPLES, count))
     resampled = np.sort(_needed(_means(table[:, picks]), share))
     middle = float(_needed(_means(table[:, None, :]), share)[0])
-    low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in (0.025, 0.975))
+    low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in bootstrap_shares(count))
     return Operations(middle, min(low, middle), max(high, middle))
 
 

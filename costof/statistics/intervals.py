@@ -105,6 +105,19 @@ def t_quantile(freedom: float, confidence: float) -> float:
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
+@cache
+def bootstrap_shares(count: int) -> tuple[float, float]:
+    """The shares of resamples of `count` numbers below which the ends of their 95 % interval lie.
+
+    Resamples of few scatter by sqrt((n - 1) / n) too little and have no t's tails: of five the middle 95 % hold the
+    truth in 82 to 89 % of simulated runs. Expanded by both they do in 91 to 97 % (Hesterberg 2015, 4.3).
+    """
+    from scipy.special import ndtr
+
+    low = float(ndtr(-math.sqrt(count / (count - 1)) * t_quantile(count - 1, CONFIDENCE)))
+    return low, 1 - low
+
+
 def differences(control: Sequence[float], arm: Sequence[float]) -> list[float]:
     """Arm minus control, by round."""
     return [b - a for a, b in zip(control, arm, strict=True)]

@@ -2,7 +2,7 @@
 
 A percentile of pooled operations has no simple interval, since operations of one slice share their moment. Whole rounds
 are drawn again instead, the same ones for every arm (a cluster bootstrap; Davison & Hinkley 1997, 3.8), and the
-percentile of what they hold together is read from added histograms.
+percentile of what they hold together is read from added histograms. Where servers were started anew, starts are drawn.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import bootstrap_shares
 
 RESAMPLES = 500
 #: Operations that must lie beyond a percentile before it is told: fewer are single operations' luck.
@@ -59,7 +60,7 @@ def percentiles_of(values: Numbers, counts: Numbers, drawn: Numbers, percentiles
 def ratios(control: Percentiles, arm: Percentiles, rounds: int) -> list[Estimate]:
     """Arm over control at each percentile, from the same resamples of both."""
     measured = arm.measured / control.measured
-    low, high = np.quantile(arm.resampled / control.resampled, [0.025, 0.975], axis=0)
+    low, high = np.quantile(arm.resampled / control.resampled, bootstrap_shares(rounds), axis=0)
     return [
         Estimate(value=float(value), low=min(float(a), float(value)), high=max(float(b), float(value)), rounds=rounds)
         for value, a, b in zip(measured, low, high, strict=True)

@@ -164,11 +164,12 @@ def test_break_even_is_never_reached_when_each_operation_costs_more() -> None:
     assert math.isinf(break_even(constant_rounds(0.06), 0.05, seed=1).value)
 
 
-def test_break_even_interval_holds_the_truth() -> None:
+@pytest.mark.parametrize("count", [5, 20])
+def test_break_even_interval_holds_the_truth(count: int) -> None:
     chance = np.random.default_rng(5)
     held = 0
     for index in range(300):
-        noise = [np.exp(chance.normal(0, 0.02, 20)) for _ in range(4)]
+        noise = [np.exp(chance.normal(0, 0.02, count)) for _ in range(4)]
         rounds = Rounds(list(10 * noise[0]), list(20 * noise[1]), list(1.0 * noise[2]), list(1.0 * noise[3]))
         found = break_even(rounds, 0.05, seed=index)
         held += found.low <= 190.0 <= found.high
