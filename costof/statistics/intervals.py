@@ -110,7 +110,7 @@ def bootstrap_shares(count: int) -> tuple[float, float]:
     """The shares of resamples of `count` numbers below which the ends of their 95 % interval lie.
 
     Resamples of few scatter by sqrt((n - 1) / n) too little and have no t's tails: of five the middle 95 % hold the
-    truth in 82 to 89 % of simulated runs. Expanded by both they do in 91 to 97 % (Hesterberg 2015, 4.3).
+    truth in 82 to 89 % of simulated runs. Expanded by both they do in 91 to 97 % (Hesterberg 2015).
     """
     from scipy.special import ndtr
 

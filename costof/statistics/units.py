@@ -3,7 +3,7 @@
 What a start draws (where memory lies, which core serves, how a server has laid out its data) lasts for all its rounds.
 So they are not independent of each other, and only starts are: the highest level at which luck is drawn (Kalibera &
 Jones 2013). One number a start goes into each figure then, the mean of its rounds. Starts of unequally many rounds are
-known unequally well, which makes intervals of their mean wider and never too narrow (Ibragimov & Müller 2010).
+known unequally well, which makes intervals of their mean wider and not too narrow (Ibragimov & Müller 2010).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def own_share(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
 
     `samples[arm][start][round]` are of arms whose variances are much alike. With mean squares B between and W within
     starts it is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of one random
-    factor; Searle, Casella & McCulloch 1992, 3.5). Arms of one control are not independent: the degrees of freedom
+    factor; Searle, Casella & McCulloch 1992, chapter 3). Arms of one control are not independent: the degrees of freedom
     between starts are those of one arm, so the interval is rather too wide. None where a single round a start, or
     fewer than two starts, do not tell.
     """
