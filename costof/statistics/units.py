@@ -45,9 +45,9 @@ def own_share(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
 
     `samples[arm][start][round]` are of arms whose variances are much alike. With mean squares B between and W within
     starts it is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of one random
-    factor; Searle, Casella & McCulloch 1992, chapter 3). Arms of one control are not independent: the degrees of freedom
-    between starts are those of one arm, so the interval is rather too wide. None where a single round a start, or
-    fewer than two starts, do not tell.
+    factor; Searle, Casella & McCulloch 1992, chapter 3). Arms of one control are not independent, so degrees of freedom
+    are those of one arm, and the interval is rather too wide. None where a single round a start, or fewer than two
+    starts, do not tell.
     """
     from scipy.special import fdtri
 

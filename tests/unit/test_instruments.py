@@ -43,6 +43,14 @@ def test_other_studies_load_records_as_before(tmp_path: Path) -> None:
     assert told["query_1"].tpcc is None
 
 
+def test_each_start_of_the_servers_draws_anew_what_instruments_draw(tmp_path: Path) -> None:
+    plan, ledger = plan_of("mysql-transport"), Ledger.create(plan_of("mysql-transport"), tmp_path / "run")
+    starts = [Instruments(plan, cast(Service, None), ledger, number) for number in range(3)]
+    assert [each._plan_for_instrument("wire", []).seed for each in starts] == [
+        plan.seed + number for number in range(3)
+    ]
+
+
 class Loader:
     """Stands for an instrument: what it is asked to load."""
 

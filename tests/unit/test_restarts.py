@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +15,16 @@ from costof.analysis.run import read_run
 from costof.ledger.changes import every_change
 from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger
 from costof.ledger.samples import Samples, Turn
-from costof.report import analyse
+from costof.report import analyse, render_markdown
 from costof.report.result import Result
+from costof.statistics.estimate import Estimate
 from costof.statistics.units import Units, own_share
+from costof.study.library import study_names
 from costof.study.plan import Plan
 from tests.fake_run import STARTED, Truth, fake_run, fake_start
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
 
 STUDY, METRIC = "mongodb-tls", "wire.reused_query"
 TIMES = 1.1
@@ -115,6 +121,24 @@ def test_starts_are_told_and_counted(tmp_path: Path) -> None:
     assert {tail.ratio.rounds for tail in result.sections.tails.found} == {6}
     found = {each.metric: each.share for each in result.between_starts}
     assert found[METRIC].low > 0
+
+
+def estimates(found: Any) -> Iterator[dict[str, Any]]:
+    """Every one in a result's JSON."""
+    if isinstance(found, dict):
+        if found.keys() == Estimate.model_fields.keys():
+            yield found
+        found = [*found.values()]
+    for each in found if isinstance(found, list) else []:
+        yield from estimates(each)
+
+
+@pytest.mark.parametrize("study", study_names())
+def test_no_section_of_any_study_takes_rounds_for_independent(study: str, tmp_path: Path) -> None:
+    plan = plan_of(study, restarts="5")
+    result = analyse(fake_run(tmp_path / "run", plan, TRUTHS.get(study, Truth()), rounds=3, noise=Noise(0.01)))
+    assert {each["rounds"] for each in estimates(json.loads(result.model_dump_json()))} == {5}
+    assert "5 starts of 3 rounds" in render_markdown(result)
 
 
 def test_fewer_starts_than_verdicts_need_give_intervals(tmp_path: Path) -> None:
