@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
-@click.option("--restarts", metavar="N", help="Start the servers anew N times, and estimate over starts (5 or more).")
+@click.option(
+    "--restarts", metavar="N", help="Start the servers anew N times and estimate over starts (verdicts need 5)."
+)
 @target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")

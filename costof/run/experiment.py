@@ -1,5 +1,4 @@
-"""A start of a run, from a plan to a ledger: start the service, prove the arms, load the data, take turns until it is
-enough. Most runs have one start; `run/starts.py` carries out those that have several."""
+"""A run, or one of its starts: start the service, prove the arms, load the data, take turns until it is enough."""
 
 from __future__ import annotations
 
