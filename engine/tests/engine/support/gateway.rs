@@ -97,7 +97,7 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
     receive(&mut stream)?;
     stream.write_all(&packet(2, OK))?;
     let (_, command) = receive(&mut stream)?;
-    if command == b"\x03SET NAMES utf8mb4" {
+    if command.starts_with(b"\x03SET NAMES utf8mb4, ") {
         stream.write_all(&packet(1, OK))?;
         tell_tables(&mut stream);
         return Ok(Came::Catalogue);

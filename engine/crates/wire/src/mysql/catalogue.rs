@@ -18,6 +18,10 @@ use std::rc::Rc;
 /// Values in the order of a SELECT's columns; NULL is empty.
 pub type Row = Vec<String>;
 
+/// By these the server quotes names in backticks in the expressions that it tells, and tells all rows, whatever it is set to.
+const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_quote_show_create = 1, \
+    @@session.sql_select_limit = 18446744073709551615";
+
 /// A connection to ask by.
 pub struct Inquiry {
     channel: super::channel::Channel,
@@ -45,7 +49,7 @@ impl Inquiry {
         })?;
         let login::LoggedIn { mut channel, without_eof, .. } =
             login::log_in(reactor, server, transport, &user, &mut Timeline::default()).await?;
-        channel.command(command::QUERY).extend_from_slice(b"SET NAMES utf8mb4");
+        channel.command(command::QUERY).extend_from_slice(SETTINGS.as_bytes());
         channel.send().await?;
         mysql::packet::not_an_error(channel.receive().await?)?;
         Ok(Inquiry { channel, without_eof })
