@@ -40,6 +40,14 @@ CREATE TABLE ties.keyed (id INT PRIMARY KEY, tied VARCHAR(30), open VARCHAR(30),
 INSERT INTO ties.keyed (id, tied, open) VALUES (1, '{NAME}', 'a'), (2, '{OTHER}', 'b');
 CREATE TABLE ties.bits (id INT PRIMARY KEY, p_bits BIT(64), p_padded BIGINT(19) ZEROFILL, p_year YEAR);
 INSERT INTO ties.bits VALUES (1, {SALARIES[0]}, {SALARIES[0]}, 0);
+CREATE TABLE ties.addresses (id INT PRIMARY KEY, p_text VARCHAR(45) CHARACTER SET latin1, p_bytes VARBINARY(16),
+  address INET6, code UUID, bits BIT(8));
+INSERT INTO ties.addresses VALUES (1, 'Zoë', INET6_ATON('::1'), '::', UUID(), 1);
+CREATE TABLE ties.sized (id INT PRIMARY KEY, p_salary INT, p_name VARCHAR(30)) ENGINE = MyISAM;
+INSERT INTO ties.sized VALUES (1, 0, '{NAME}'), (2, {SALARIES[0]}, '{NAME}');
+CREATE TABLE ties.hours (id INT PRIMARY KEY, note INT, p_from TIME, p_day DATETIME,
+  day VARCHAR(10) AS (DAYNAME(p_from)) VIRTUAL, CHECK (p_from <> p_day));
+INSERT INTO ties.hours (id, note, p_from, p_day) VALUES (1, 0, '10:00:00', '2100-01-01');
 CREATE TABLE ties.moments (id INT PRIMARY KEY, note INT, p_at TIMESTAMP NULL, p_day DATETIME,
   hour INT AS (HOUR(p_at)) VIRTUAL, p_epoch INT, shown INT AS (HOUR(FROM_UNIXTIME(p_epoch))) VIRTUAL,
   CHECK (p_at > '2024-03-05 12:00:00'));

@@ -80,6 +80,7 @@ def test_names_that_differ_in_case_are_two_tables(site: Site, settings: str) -> 
         "UPDATE grades SET grade = 5",
         "UPDATE clocks SET note = 5",
         "UPDATE moments SET note = 5",
+        "UPDATE hours SET note = 5",
     ],
 )
 def test_a_write_does_not_measure_what_is_stored(site: Site, settings: str, statement: str) -> None:
@@ -121,10 +122,19 @@ def test_what_measures_nothing_is_written(site: Site, settings: str, statement: 
         "SELECT shown FROM moments",
         "SELECT id FROM moments WHERE hour IS NULL",
         "SELECT id FROM moments WHERE p_at = p_day",
+        "SELECT day FROM hours",
+        "SELECT id FROM hours WHERE p_from = p_day",
         "INSERT INTO numbered (name) VALUES ('x') ON DUPLICATE KEY UPDATE copy = VALUES(p_id)",
         "SELECT NEXTVAL(numbers)",
         "SELECT next_not_cached_value FROM numbers",
         "SELECT p_float FROM floats UNION ALL SELECT 1e0",
+        "SELECT p_text FROM addresses UNION ALL SELECT address FROM addresses",
+        "SELECT p_text FROM addresses UNION ALL SELECT code FROM addresses",
+        "SELECT p_text FROM addresses UNION ALL SELECT bits FROM addresses",
+        "SELECT p_text FROM addresses UNION ALL SELECT X'00'",
+        "SELECT p_bytes FROM addresses UNION ALL SELECT address FROM addresses",
+        "SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
+        "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
         "SELECT @@warning_count",
         "SET max_join_size = 20",
     ],
@@ -161,6 +171,60 @@ def test_tables_are_told_without_their_next_ids(site: Site, settings: str) -> No
     told = dict(zip([column.name for column in answer.columns], answer.rows[0], strict=True))
     assert len(told) == 18
     assert (told[b"Name"], told[b"Rows"], told[b"Auto_increment"], told[b"Checksum"]) == (b"secrets", b"2", None, None)
+
+
+def test_what_columns_are_made_of_is_known_whatever_the_server_is_set_to(site: Site, settings: str) -> None:
+    """Under its own settings it tells expressions with other quotes, or none, and a few rows of each of its tables."""
+    hostile = {"sql_mode": "'ANSI_QUOTES'", "sql_quote_show_create": "0", "sql_select_limit": "3"}
+    try:
+        for name, value in hostile.items():
+            site.server.ask(f"SET GLOBAL {name} = {value}")
+        assert set(site.process.reload().values()) == {None}
+        assert_refused(site, settings, "UPDATE checks SET bonus = 5")
+        assert ask(site, settings, "SELECT total FROM sums").is_sealed(0)
+        assert ask(site, settings, "SELECT copy FROM defaults").is_sealed(0)
+    finally:
+        for name in hostile:
+            site.server.ask(f"SET GLOBAL {name} = DEFAULT")
+        assert set(site.process.reload().values()) == {None}
+
+
+def test_tables_are_told_without_the_bytes_that_they_take(site: Site, settings: str) -> None:
+    """In some a number takes none where it is 0."""
+    answer = ask(site, settings, "SHOW TABLE STATUS LIKE 'sized'")
+    told = dict(zip([column.name for column in answer.columns], answer.rows[0], strict=True))
+    assert {told[name] for name in (b"Avg_row_length", b"Data_length", b"Index_length", b"Data_free")} == {None}
+    answer = ask(site, settings, "SELECT data_free FROM information_schema.tables WHERE table_name = 'sized'")
+    assert answer.error is not None, answer
+    assert answer.error[0] == 1054, answer
+
+
+def test_no_client_chooses_by_which_modes_columns_are_computed(site: Site, settings: str) -> None:
+    """A server's own stay, whatever else a client asks for."""
+    own = "PAD_CHAR_TO_FULL_LENGTH"
+    ((before,),) = site.server.ask("SELECT @@GLOBAL.sql_mode")
+    site.server.ask(f"SET GLOBAL sql_mode = '{own}'")
+    try:
+        answer = ask(site, settings, "SET sql_mode = 'STRICT_ALL_TABLES'", "SELECT @@sql_mode")
+    finally:
+        site.server.ask(f"SET GLOBAL sql_mode = '{before}'")
+    assert answer.rows == [(b"STRICT_ALL_TABLES,PAD_CHAR_TO_FULL_LENGTH",)]
+
+
+@pytest.mark.parametrize(
+    ("alone", "more"),
+    [
+        ("SELECT p_text FROM addresses", " UNION ALL SELECT ''"),
+        ("SELECT p_text FROM addresses", " UNION ALL SELECT 1"),
+        ("SELECT p_text FROM addresses", " UNION ALL SELECT CAST(id AS CHAR) FROM addresses"),
+        ("SELECT p_bytes FROM addresses", " UNION ALL SELECT 'x'"),
+    ],
+)
+def test_texts_and_bytes_keep_their_length_in_a_union(site: Site, settings: str, alone: str, more: str) -> None:
+    united = ask(site, settings, alone + more)
+    assert united.is_sealed(0)
+    ((value,), *_), ((alone_value,),) = united.rows, ask(site, settings, alone).rows
+    assert len(value or b"") == len(alone_value or b"")
 
 
 def test_a_lock_has_a_name_of_the_clients_own(site: Site, settings: str) -> None:

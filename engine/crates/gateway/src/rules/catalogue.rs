@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 /// The server's own tables that may be read, and what in them tells of rows.
 const OF_THE_SERVER: &str = "information_schema";
 const READABLE: [&str; 6] = ["tables", "columns", "schemata", "key_column_usage", "keywords", "statistics"];
-const TELLING: [&str; 3] = ["checksum", "auto_increment", "cardinality"];
+const TELLING: [&str; 7] =
+    ["checksum", "auto_increment", "cardinality", "avg_row_length", "data_length", "index_length", "data_free"];
 /// Whose statements, statistics and logs may quote data.
 const CLOSED: [&str; 3] = ["performance_schema", "mysql", "sys"];
 

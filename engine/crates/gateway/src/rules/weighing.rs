@@ -64,9 +64,12 @@ impl Catalogue {
         Some(self.table(database, table)?.column(column)?.value)
     }
 
-    /// Whether what is made of these columns is another value in another time zone of the session.
+    /// Whether what is made of these columns may be another value in another time zone of the session. A TIME is taken to be of
+    /// the present day where a date is made of it or stands beside it.
     fn follow_clock<'t>(&self, columns: &'t [Names], sources: &Sources<'t>) -> bool {
-        let is_moment = |names: &&Names| self.value(names).is_some_and(|value| value.class == Class::Timestamp);
+        let is_moment = |names: &&Names| {
+            self.value(names).is_some_and(|value| matches!(value.class, Class::Timestamp | Class::Time))
+        };
         sources.ask_clock(columns) || sources.met(columns).iter().any(is_moment)
     }
 

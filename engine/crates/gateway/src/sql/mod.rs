@@ -19,7 +19,7 @@ mod words;
 
 pub use cache::read as read_known;
 pub use policy::{Check, Class, Taint, Value};
-pub use settings::MODES;
+pub use settings::{MODES, kept_mode};
 
 use super::rules::{self, Catalogue, Expressions, Rules};
 use encryption::Algorithm;
@@ -248,10 +248,12 @@ fn known_table<'a>(table: &Table<'_>, surroundings: &Surroundings<'a>) -> Result
     found.ok_or_else(|| Refusal::unknown_table(database, &table.name))
 }
 
-/// SHOW TABLE STATUS without next ids and checksums, of the database behind it.
+/// SHOW TABLE STATUS without next ids, checksums and sizes, of the database behind it. How many bytes rows take may tell
+/// whether a number is 0 or how well a value is compressed.
 const TABLE_STATUS: &str = "SELECT table_name AS `Name`, engine AS `Engine`, version AS `Version`, \
-    row_format AS `Row_format`, table_rows AS `Rows`, avg_row_length AS `Avg_row_length`, data_length AS `Data_length`, \
-    max_data_length AS `Max_data_length`, index_length AS `Index_length`, data_free AS `Data_free`, \
+    row_format AS `Row_format`, table_rows AS `Rows`, CAST(NULL AS UNSIGNED) AS `Avg_row_length`, \
+    CAST(NULL AS UNSIGNED) AS `Data_length`, max_data_length AS `Max_data_length`, \
+    CAST(NULL AS UNSIGNED) AS `Index_length`, CAST(NULL AS UNSIGNED) AS `Data_free`, \
     CAST(NULL AS UNSIGNED) AS `Auto_increment`, create_time AS `Create_time`, update_time AS `Update_time`, \
     check_time AS `Check_time`, table_collation AS `Collation`, CAST(NULL AS UNSIGNED) AS `Checksum`, \
     create_options AS `Create_options`, table_comment AS `Comment` FROM information_schema.tables WHERE table_schema = ";

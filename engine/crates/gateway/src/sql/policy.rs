@@ -1,7 +1,7 @@
 //! Where a protected value may stand: by default nowhere, and each exception is a function here.
 
 use super::Refusal;
-use super::tree::{Expr, Unary};
+use super::tree::{Expr, Type, Unary};
 use crate::rules::{Catalogue, Predicates};
 
 /// What a value of a statement holds, and of which kind it is.
@@ -44,8 +44,10 @@ pub enum Class {
     Text(u32),
     /// Bytes.
     Binary,
-    /// Dates and times.
+    /// Dates, with times of the day or without.
     Temporal,
+    /// Times without a date: beside dates they are of the session's present day.
+    Time,
     /// Moments: in another time zone of the session they are other dates and times.
     Timestamp,
     /// A literal NULL.
@@ -147,8 +149,22 @@ impl Class {
                 Class::Text(collation.bytes().fold(0x811C_9DC5, mix))
             }
             "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Class::Binary,
-            "date" | "datetime" | "time" => Class::Temporal,
+            "date" | "datetime" => Class::Temporal,
+            "time" => Class::Time,
             "timestamp" => Class::Timestamp,
+            _ => Class::Other,
+        }
+    }
+
+    /// Of what is cast to this type.
+    pub fn of_cast(to: Type) -> Self {
+        match (to.name, to.charset) {
+            ("CHAR" | "VARCHAR", None | Some("utf8mb4" | "utf8" | "utf8mb3" | "latin1" | "ascii")) => Class::Text(0),
+            ("BINARY", None) => Class::Binary,
+            ("SIGNED" | "UNSIGNED" | "INTEGER" | "INT", None) => Class::Integer,
+            ("DECIMAL", None) => Class::Decimal,
+            ("DATE" | "DATETIME", None) => Class::Temporal,
+            ("TIME", None) => Class::Time,
             _ => Class::Other,
         }
     }
@@ -165,13 +181,31 @@ impl Class {
             }
             Expr::Text(_) => Class::Text(0),
             Expr::Bytes { charset: None, .. } => Class::Binary,
+            Expr::Temporal { kind: "TIME", .. } => Class::Time,
             Expr::Temporal { .. } => Class::Temporal,
             _ => return None,
         })
     }
 
-    fn may_be_number(self) -> bool {
-        matches!(self, Class::Integer | Class::Decimal | Class::Float | Class::Padded | Class::Other)
+    /// Whether a value of this class is sent in as many bytes where it is in one column of a set with values of another class.
+    fn keeps_its_length_beside(self, other: Class) -> bool {
+        match (self, other) {
+            (Class::Null, _) => true,
+            // What is padded is so no longer, even beside NULL.
+            (Class::Padded, _) => false,
+            (_, Class::Null) => true,
+            // FLOAT becomes DOUBLE, with more digits.
+            (Class::Float | Class::Other, _) => false,
+            (Class::Integer | Class::Decimal, other) => self == other,
+            // As an address or a UUID (`Other`) it is written anew, or NULL; beside bytes, or BIT, it keeps the bytes of its own
+            // character set.
+            (Class::Text(_), other) => !matches!(other, Class::Binary | Class::Padded | Class::Other),
+            (Class::Binary, other) => matches!(other, Class::Binary | Class::Text(_)),
+            (Class::Time, other) => matches!(other, Class::Time | Class::Text(_)),
+            (Class::Temporal | Class::Timestamp, other) => {
+                matches!(other, Class::Temporal | Class::Timestamp | Class::Text(_))
+            }
+        }
     }
 
     /// Whether a column of this class is compared with such a literal as it is.
@@ -184,6 +218,7 @@ impl Class {
             (Class::Text(_), literal) => matches!(literal, Class::Text(_)),
             (Class::Binary, literal) => matches!(literal, Class::Text(_) | Class::Binary),
             (Class::Temporal | Class::Timestamp, literal) => matches!(literal, Class::Text(_) | Class::Temporal),
+            (Class::Time, literal) => matches!(literal, Class::Text(_) | Class::Time),
             (Class::Null | Class::Other, _) => false,
         }
     }
@@ -201,7 +236,8 @@ impl Class {
             Class::Float => is_integer || is_decimal || matches!(kind, 0x04 | 0x05),
             Class::Text(_) => is_text,
             Class::Binary => is_text || matches!(kind, 0xF9..=0xFC),
-            Class::Temporal | Class::Timestamp => is_text || matches!(kind, 0x07 | 0x0A..=0x0C),
+            Class::Temporal | Class::Timestamp => is_text || matches!(kind, 0x07 | 0x0A | 0x0C),
+            Class::Time => is_text || kind == 0x0B,
             Class::Null | Class::Other => false,
         };
         is_null || takes || !Check::ComparedClass.is_on()
@@ -333,20 +369,20 @@ impl<'c> Policy<'c> {
         if !Check::Union.is_on() {
             return Ok(left);
         }
-        // FLOAT becomes DOUBLE, with more digits, and what is padded is so no longer, even beside NULL.
-        let is_one_type = left.class == right.class && !matches!(left.class, Class::Float | Class::Other);
-        let has = |class| [left.class, right.class].contains(&class);
-        let is_alike = !has(Class::Padded) && (is_one_type || has(Class::Null));
-        for value in [left, right] {
-            if value.class.may_be_number() && !is_alike {
-                self.may_use(Check::Union, value.taint, "union with another type")?;
+        for (one, other) in [(left, right), (right, left)] {
+            if !one.class.keeps_its_length_beside(other.class) {
+                self.may_use(Check::Union, one.taint, "union with another type, or with an expression without CAST,")?;
             }
         }
         let class = match (left.class, right.class) {
             (one, other) if one == other => one,
             (Class::Null, one) | (one, Class::Null) => one,
-            (one, other) if one.may_be_number() || other.may_be_number() => Class::Other,
-            _ => Class::Text(0),
+            (Class::Text(_), one) | (one, Class::Text(_)) if Class::Text(0).keeps_its_length_beside(one) => {
+                Class::Text(0)
+            }
+            (Class::Text(_), Class::Binary) | (Class::Binary, Class::Text(_)) => Class::Binary,
+            (Class::Temporal, Class::Timestamp) | (Class::Timestamp, Class::Temporal) => Class::Temporal,
+            _ => Class::Other,
         };
         Ok(Value { taint: self.joined(left.taint, right.taint), class })
     }

@@ -29,6 +29,16 @@ pub const MODES: [&str; 15] = [
     "TIME_TRUNCATE_FRACTIONAL",
 ];
 
+/// Of these a client changes none: a server computes generated columns and CHECKs by them, of the same stored values another
+/// outcome.
+const FIXED: [&str; 5] = [
+    "ALLOW_INVALID_DATES",
+    "NO_UNSIGNED_SUBTRACTION",
+    "PAD_CHAR_TO_FULL_LENGTH",
+    "TIME_ROUND_FRACTIONAL",
+    "TIME_TRUNCATE_FRACTIONAL",
+];
+
 const ISOLATION_LEVELS: [&str; 4] = ["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"];
 
 /// A value that a client gives.
@@ -197,16 +207,24 @@ fn modes(value: &Value<'_>) -> Option<String> {
     match value {
         Value::ChangedModes(printed) => Some(printed.clone()),
         Value::Number(_) => None,
-        Value::Text(_) | Value::Word(_) => known_modes(text(value)?).map(|modes| format!("'{modes}'")),
+        Value::Text(_) | Value::Word(_) => {
+            let modes = known_modes(text(value)?)?;
+            Some(format!("CONCAT_WS(',', '{modes}', {})", FIXED.map(kept_mode).join(", ")))
+        }
     }
 }
 
-/// SQL modes with commas between them, as they are printed; None, where one of them may not be set.
+/// An SQL mode where the session has it, NULL where not, as it is printed.
+pub fn kept_mode(mode: &str) -> String {
+    format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)")
+}
+
+/// SQL modes with commas between them, as they are printed; None, where one of them may not be changed.
 pub fn known_modes(written: &str) -> Option<String> {
     let mut known = Vec::new();
     for mode in written.split(',').map(str::trim).filter(|mode| !mode.is_empty()) {
         // Which stands for several of them.
-        let all = MODES.iter().chain(&["TRADITIONAL"]);
+        let all = MODES.iter().filter(|mode| !FIXED.contains(mode)).chain(&["TRADITIONAL"]);
         known.push(*all.into_iter().find(|known| known.eq_ignore_ascii_case(mode))?);
     }
     Some(known.join(","))

@@ -277,6 +277,9 @@ fn what_is_refused_says_why() {
         ("SELECT id FROM people WHERE (SELECT NEXTVAL(notes)) > 1", "next value of a sequence for rows of a table"),
         ("SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "SET of this form"),
         ("SET sql_mode = REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', 'ANSI_QUOTES')", "SET of this form"),
+        ("SET sql_mode = CONCAT(@@sql_mode, ',PAD_CHAR_TO_FULL_LENGTH')", "SET of this form"),
+        ("SET sql_mode = REPLACE(@@sql_mode, 'TIME_ROUND_FRACTIONAL', '')", "SET of this form"),
+        ("SET sql_mode = 'ALLOW_INVALID_DATES'", "such value of the setting SQL_MODE"),
         ("SET sql_mode = REPLACE(@@version, 'STRICT_TRANS_TABLES', '')", "SET of this form"),
     ] {
         let told = planned(sql).unwrap_err().to_string();
@@ -470,9 +473,15 @@ fn no_length_depends_on_what_a_client_chooses() {
         "t.shown int VIRTUAL-GENERATED hour(from_unixtime(`epoch`))",
         "t.deep int VIRTUAL-GENERATED (`shown`+1)",
         "t.local int VIRTUAL-GENERATED weekday(`day`)",
+        "t.text varchar",
+        "t.bytes varbinary",
+        "t.address inet6",
+        "t.letter char",
+        "t.since time",
+        "t.opens varchar VIRTUAL-GENERATED dayname(`since`)",
     ]);
     let rule = |name| format!("[[columns]]\ndatabase = 'd'\ntable = 't'\ncolumn = '{name}'\n");
-    let columns: String = ["at", "day", "bits", "year", "padded", "epoch"].map(rule).concat();
+    let columns: String = ["at", "day", "bits", "year", "padded", "epoch", "text", "bytes", "since"].map(rule).concat();
     for (sql, passes) in [
         (
             "SELECT at, day, bits, year, padded, stored FROM t WHERE year = 2024 AND padded = 5 AND at = '2024-01-01'",
@@ -491,6 +500,24 @@ fn no_length_depends_on_what_a_client_chooses() {
         ("SELECT padded FROM t UNION ALL SELECT NULL", false),
         ("SELECT year FROM t UNION ALL SELECT year FROM t", false),
         ("SELECT year FROM t UNION ALL SELECT 1", false),
+        ("SELECT text FROM t UNION ALL SELECT letter FROM t UNION ALL SELECT 1 UNION ALL SELECT text FROM t", true),
+        ("SELECT text FROM t UNION ALL SELECT CAST(LEFT(letter, 1) AS CHAR) FROM t", true),
+        ("SELECT day FROM t UNION ALL SELECT at FROM t UNION ALL SELECT ''", true),
+        ("SELECT bytes FROM t UNION ALL SELECT ''", true),
+        ("SELECT epoch FROM t UNION ALL SELECT CAST(LENGTH(letter) AS SIGNED) FROM t", true),
+        ("SELECT since FROM t WHERE since = '10:00' AND since <> TIME '10:00'", true),
+        ("SELECT since FROM t UNION ALL SELECT '' UNION ALL SELECT since FROM t", true),
+        ("SELECT opens FROM t", false),
+        ("SELECT id FROM t WHERE since = day", false),
+        ("SELECT id FROM t WHERE since = TIMESTAMP '2024-01-01 10:00'", false),
+        ("SELECT since FROM t UNION ALL SELECT day FROM t", false),
+        ("SELECT text FROM t UNION ALL SELECT address FROM t", false),
+        ("SELECT bytes FROM t UNION ALL SELECT COALESCE(address, address) FROM t", false),
+        ("SELECT text FROM t UNION ALL SELECT X'00'", false),
+        ("SELECT text FROM t UNION ALL (SELECT '' UNION ALL SELECT X'00')", false),
+        ("SELECT text FROM t UNION ALL SELECT CAST(letter AS CHAR CHARACTER SET binary) FROM t", false),
+        ("SELECT text FROM t UNION ALL SELECT bits FROM t", false),
+        ("SELECT text FROM t UNION ALL SELECT MAX(id) FROM t", false),
     ] {
         for (predicates, expected) in [("refuse", passes && !sql.contains('=')), ("equality", passes), ("allow", true)]
         {

@@ -233,8 +233,11 @@ impl<'a> Resolver<'a> {
                     Taint::Mixed { .. } => self.computed(value.taint),
                 }
             }
+            Expr::Cast { operand, to } => {
+                let taint = self.value(operand, scope)?.taint;
+                Ok(Value { class: Class::of_cast(*to), ..self.computed(taint)? })
+            }
             Expr::Unary { operand, .. }
-            | Expr::Cast { operand, .. }
             | Expr::Convert { operand, .. }
             | Expr::Collate { operand, .. }
             | Expr::Is { operand, .. } => {
