@@ -21,6 +21,8 @@ const CONNECT_ATTRIBUTES: u32 = 0x10_0000;
 const MORE_RESULTS: u16 = 8;
 /// An answer takes no such time but from a server that hangs.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// A join of everything with everything takes minutes.
+const LONGEST_ANSWER: usize = 16 << 20;
 
 /// Who logs in where.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -35,6 +37,8 @@ pub struct Login {
 pub enum Lost {
     HungUp,
     Stalled,
+    /// The answer is longer than is worth waiting for.
+    TooLong,
     /// In words of the one who refused.
     Refused(String),
 }
@@ -191,6 +195,9 @@ impl Client {
             Err(lost) => (&self.buffer[self.start..], Err(lost.clone())),
         };
         let at = answer.bytes.len();
+        if at > LONGEST_ANSWER {
+            return Err(Lost::TooLong);
+        }
         answer.bytes.extend_from_slice(packet);
         if outcome.is_err() {
             self.start = self.buffer.len();

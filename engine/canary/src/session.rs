@@ -79,6 +79,10 @@ impl<'a> Session<'a> {
         if let Some(leak) = answers.iter().find_map(|(answer, _)| self.oracle.finds(&answer.bytes)) {
             return Outcome::Leak(leak);
         }
+        // Rows come in any order: what came of them so far may be others.
+        if answers.iter().any(|(_, outcome)| matches!(outcome, Err(Lost::TooLong))) {
+            return Outcome::Ended;
+        }
         if let [(left, _), (right, _)] = &answers[..]
             && let Some(differ) = difference(left, right)
         {

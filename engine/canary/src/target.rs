@@ -139,5 +139,6 @@ pub fn words(lost: &Lost) -> String {
         Lost::Refused(words) => words.clone(),
         Lost::HungUp => "hung up".into(),
         Lost::Stalled => "no answer".into(),
+        Lost::TooLong => "an answer without an end".into(),
     }
 }

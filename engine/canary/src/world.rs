@@ -27,6 +27,36 @@ pub struct Canaries {
     pub numbers: Vec<i64>,
 }
 
+/// An address, a text of latin1, a time of the day, an approximate number, a padded one, and a moment that may be past: of as many
+/// bytes on both sides, but not as values of another type.
+const KINDS: [&[[&str; 6]]; 2] = [
+    &[
+        ["fe800000000000000000000000000001", "Zoëqqqqqqqqqqqqq", "20:00:00", "1.1", "61007", "2100-01-01 10:00:09.6"],
+        [
+            "fe800000000000000000000000000002",
+            "qqqqqqqqqqqqqqqqq",
+            "30:00:00",
+            "1.75",
+            "610070000",
+            "2001-01-01 10:00:08.2",
+        ],
+    ],
+    &[
+        [
+            "fe801111222233334444555566667777",
+            "qqqqqqqqqqqqqqqqz",
+            "30:00:00",
+            "1.7",
+            "610070000",
+            "2001-01-01 10:00:08.2",
+        ],
+        ["fe801111222233334444555566668888", "Zoëqqqqqqqqqqqqz", "20:00:00", "1.25", "61007", "2100-01-01 10:00:09.6"],
+    ],
+];
+/// With what statements store a sum of them is one of its type, or none.
+const CAPS: [&[i64]; 2] =
+    [&[4_700_000_000_000_000_000, 5_700_000_000_000_000_000], &[5_700_000_000_000_000_000, 4_700_000_000_000_000_000]];
+
 /// One side's protected values.
 pub struct World {
     names: Vec<[u8; LENGTH]>,
@@ -39,6 +69,9 @@ pub struct World {
     /// Hours of moments, and numbers of other lengths.
     hours: Vec<usize>,
     bits: Vec<u64>,
+    /// Of each kind one; by `side`.
+    kinds: &'static [[&'static str; 6]],
+    caps: &'static [i64],
 }
 
 impl World {
@@ -59,6 +92,8 @@ impl World {
             hidden: texts(&mut rng, ODD),
             hours: (0..MOMENTS).map(|id| if side == 0 { 13 + id } else { 22 - id }).collect(),
             bits: (0..MOMENTS as u32).map(|id| NO_LITERAL * 10_u64.pow(if side == 0 { id } else { 8 - id })).collect(),
+            kinds: KINDS[side as usize],
+            caps: CAPS[side as usize],
         };
         // A key needs an index, and by a covering index a server may give rows in its order: that is known, and no find. So
         // the order of these is the same on both sides, also among what statements add.
@@ -136,6 +171,14 @@ impl World {
         let moments = self.hours.iter().zip(&self.bits).enumerate();
         let moments = moments.map(|(id, (hour, bits))| format!("({id}, 0, '2024-03-05 {hour}:00:00', {bits:013})"));
         insert(database, "moments (id, note, at, bits)", &moments.collect::<Vec<_>>(), &mut fill);
+        let kinds = self.kinds.iter().enumerate().map(|(id, [address, latin, since, amount, padded, until])| {
+            format!("({id}, 0, '::{id}', X'{address}', '{latin}', '{since}', {amount}, {padded}, '{until}')")
+        });
+        let columns = "kinds (id, note, place, address, latin, since, amount, padded, until)";
+        insert(database, columns, &kinds.collect::<Vec<_>>(), &mut fill);
+        insert(database, "grades (id, bonus)", &["(1, 0)".into(), "(2, 1)".into()], &mut fill);
+        let graded = self.caps.iter().enumerate().map(|(id, cap)| format!("({id}, {id}, {cap})"));
+        insert(database, "graded (id, bonus, cap)", &graded.collect::<Vec<_>>(), &mut fill);
         let notes: Vec<_> = (1..=5).map(|id| format!("({id}, 'note {id}', {})", id * 3)).collect();
         insert(database, "notes (id, t, n)", &notes, &mut fill);
         fill.push("COMMIT".into());
@@ -159,7 +202,8 @@ fn text(rng: &mut Rng) -> [u8; LENGTH] {
     std::array::from_fn(|_| *rng.pick(LETTERS))
 }
 
-const TABLES_OF_DATA: &[&str] = &["orders", "people", "owners", "badges", "guesses", "notes", "odd", "moments"];
+const TABLES_OF_DATA: &[&str] =
+    &["orders", "people", "owners", "badges", "guesses", "notes", "odd", "moments", "kinds", "graded", "grades"];
 
 /// Statements that make a database. `initial`, `hushed`, `hour`: generated; `person_name`: by a foreign key; `badge`, `bonus`: by a
 /// CHECK; `extra`: weighed by a CHECK of what is generated from it; `copy`: by its default. There is no index on a protected column but those of keys.
@@ -194,6 +238,18 @@ pub fn schema(database: &str) -> Vec<String> {
         format!(
             "CREATE TABLE {d}.moments (id INT PRIMARY KEY, note INT, at TIMESTAMP NULL, bits BIT(64), \
              hour INT AS (HOUR(at)), CHECK (at > '2024-03-05 07:00:00'))"
+        ),
+        format!(
+            "CREATE TABLE {d}.kinds (id INT PRIMARY KEY, note INT, place INET6, address VARBINARY(16), \
+             latin VARCHAR(64) CHARACTER SET latin1, since TIME, amount FLOAT, padded BIGINT(19) ZEROFILL, \
+             until DATETIME(1) NOT NULL, renewed DATETIME ON UPDATE CURRENT_TIMESTAMP INVISIBLE, \
+             day VARCHAR(10) AS (DAYNAME(since)) INVISIBLE, second INT AS (SECOND(CAST(until AS DATETIME))) INVISIBLE, \
+             CHECK (renewed <= until))"
+        ),
+        format!("CREATE TABLE {d}.grades (id INT PRIMARY KEY, bonus BIGINT UNIQUE)"),
+        format!(
+            "CREATE TABLE {d}.graded (id INT PRIMARY KEY, bonus BIGINT, cap BIGINT, total BIGINT AS (bonus + cap), \
+             FOREIGN KEY (bonus) REFERENCES {d}.grades (bonus) ON UPDATE CASCADE)"
         ),
         // Of which one is a view, where names have case.
         format!("CREATE TABLE {d}.Cased_v (id INT PRIMARY KEY)"),

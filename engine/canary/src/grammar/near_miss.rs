@@ -283,6 +283,18 @@ const PLACES: &[&str] = &[
     "SELECT id FROM people WHERE (?, 1) IN ((name, 1), (salary, 1))",
     "SELECT id FROM people WHERE 'x' IN (@, city COLLATE utf8mb4_general_ci)",
     "UPDATE people SET name = ? WHERE name = ?",
+    "SELECT address FROM kinds UNION ALL SELECT place FROM kinds",
+    "SELECT latin FROM kinds UNION ALL SELECT X'00'",
+    "SELECT latin FROM kinds UNION ALL SELECT bits FROM moments",
+    "SELECT amount FROM kinds UNION ALL SELECT 1e0",
+    "SELECT (SELECT padded FROM kinds WHERE id = 0)",
+    "SELECT day FROM kinds",
+    "SELECT second FROM kinds",
+    "UPDATE kinds SET note = 1",
+    "UPDATE grades SET bonus = 4000750000000000000 WHERE id = 1",
+    "SET sql_mode = 'ONLY_FULL_GROUP_BY,TIME_ROUND_FRACTIONAL'",
+    "SET sql_mode = 'ONLY_FULL_GROUP_BY,PAD_CHAR_TO_FULL_LENGTH'",
+    "SELECT data_free, avg_row_length FROM information_schema.tables WHERE table_name = 'kinds'",
 ];
 
 /// Ways to name it, in people.

@@ -390,7 +390,7 @@ impl Generator {
             let alias = self.alias();
             return (format!("({query}) AS {alias}"), vec![Source { alias, columns }]);
         }
-        let table = self.rng.weighted(&[32, 12, 10, 6, 10, 10, 6, 5, 5, 3, 4, 3, 3, 3]);
+        let table = self.rng.weighted(&[32, 12, 10, 6, 10, 10, 6, 5, 6, 2, 2, 5, 3, 4, 3, 3, 3]);
         self.named_table(table)
     }
 

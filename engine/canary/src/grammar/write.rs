@@ -65,7 +65,7 @@ impl Generator {
     }
 
     fn writable(&mut self) -> &'static Table {
-        let place = self.rng.weighted(&[36, 10, 13, 5, 13, 13, 10, 6]);
+        let place = self.rng.weighted(&[36, 10, 13, 5, 13, 13, 10, 6, 6, 3, 3]);
         &TABLES[place]
     }
 
