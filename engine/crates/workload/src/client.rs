@@ -108,11 +108,14 @@ pub trait KeyValue: Ask {
     async fn insert(&mut self, table: &Self::About, records: Range<u64>) -> Result<()>;
 }
 
-/// A session that can be asked many things at once, and carries out pgbench's transactions.
-pub trait Pgbench: KeyValue {
+/// A session that can be asked many things at once.
+pub trait Pipeline: Ask {
     /// Ask so often without waiting for an answer in between, then take all of them.
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
+}
 
+/// A session that carries out pgbench's transactions.
+pub trait Pgbench: KeyValue + Pipeline {
     /// Carry out one transaction of pgbench's, "TPC-B (sort of)"; `random` chooses what it is about.
     async fn transact(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }

@@ -21,7 +21,7 @@ pub mod tpcc;
 mod worker;
 pub mod ycsb;
 
-pub use client::{AboutOf, Ask, Client, KeyValue, Pgbench, Records, Requests, Session, TallyOf, Target};
+pub use client::{AboutOf, Ask, Client, KeyValue, Pgbench, Pipeline, Records, Requests, Session, TallyOf, Target};
 pub use connect::Connect;
 pub use job::{Job, OPENING_AT_A_TIME};
 pub use load::Load;

@@ -3,7 +3,7 @@
 
 use super::Workload;
 use super::persistent::{AsPooled, Persistent};
-use crate::client::{AboutOf, Ask, Client, Pgbench, Session, TallyOf, Target};
+use crate::client::{AboutOf, Ask, Client, Pgbench, Pipeline, Session, TallyOf, Target};
 use base::Random;
 use base::error::Result;
 use record::{Counts, Evidence, Phase, Tally, Timeline};
@@ -31,7 +31,7 @@ impl<S: Ask> Question<S> for OneByOne {
 /// Sixteen queries at once.
 pub struct Pipelined;
 
-impl<S: Pgbench> Question<S> for Pipelined {
+impl<S: Pipeline> Question<S> for Pipelined {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
         session.ask_at_once(about, PIPELINED, random).await
     }

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::pgbench::Bank;
 use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Pgbench, Records, Target};
+use workload::{Ask, Job, KeyValue, Pgbench, Pipeline, Records, Target};
 use ycsb::Statements as RecordStatements;
 
 /// The port of an address that names none.
@@ -198,12 +198,14 @@ impl KeyValue for Session {
     }
 }
 
-impl Pgbench for Session {
+impl Pipeline for Session {
     async fn ask_at_once(&mut self, bank: &Bank, count: usize, random: &mut Random) -> Result<()> {
         let Session { service, channel, prepared, .. } = self;
         service.scripts.select(channel, prepared, count, || bank.account(random)).await
     }
+}
 
+impl Pgbench for Session {
     async fn transact(&mut self, bank: &Bank, random: &mut Random) -> Result<()> {
         let Session { service, channel, prepared, .. } = self;
         service.scripts.transact(channel, prepared, bank.transfer(random)).await
