@@ -114,6 +114,12 @@ pub trait Pipeline: Ask {
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
+/// A session over which a record is written whether it is there or not, as a cache's are.
+pub trait Overwrite: KeyValue {
+    /// Write one record anew; `random` chooses which.
+    async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
+}
+
 /// A session that carries out pgbench's transactions.
 pub trait Pgbench: KeyValue + Pipeline {
     /// Carry out one transaction of pgbench's, "TPC-B (sort of)"; `random` chooses what it is about.

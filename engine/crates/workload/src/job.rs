@@ -1,8 +1,8 @@
 //! From a workload's settings to the worker that does it, over whatever protocol: what a protocol's `spawn` calls, once a
 //! worker, so that the loop that is measured is compiled for its protocol and its workload.
 
-use crate::client::{AboutOf, Ask, Client, KeyValue, Pgbench, Records, Requests, Target};
-use crate::query::{OneByOne, Pipelined, Question, Transactions};
+use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
+use crate::query::{OneByOne, Overwritten, Pipelined, Question, Transactions};
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
 use crate::tpcc::{self, TpccPhase};
@@ -101,6 +101,18 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Pipeline => self.ask::<C, Pipelined>(client, table),
             Kind::Tpcb => self.ask::<C, Transactions>(client, table),
+            _ => self.records(client, table),
+        }
+    }
+
+    /// Over sessions that write records whether they are there or not, and are asked many at once ([`CACHE`](crate::CACHE)).
+    pub fn cache<C>(self, client: C, table: AboutOf<C>) -> TaskId
+    where
+        C: Client<Session: Overwrite + Pipeline + Records> + Clone,
+    {
+        match self.workload.kind {
+            Kind::Pipeline => self.ask::<C, Pipelined>(client, table),
+            Kind::Write => self.ask::<C, Overwritten>(client, table),
             _ => self.records(client, table),
         }
     }

@@ -21,14 +21,16 @@ pub mod tpcc;
 mod worker;
 pub mod ycsb;
 
-pub use client::{AboutOf, Ask, Client, KeyValue, Pgbench, Pipeline, Records, Requests, Session, TallyOf, Target};
+pub use client::{
+    AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Session, TallyOf, Target,
+};
 pub use connect::Connect;
 pub use job::{Job, OPENING_AT_A_TIME};
 pub use load::Load;
 pub use query::Query;
 pub use request::Request;
 pub use schedule::Schedule;
-pub use settings::{Arrivals, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
+pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use slot::{Order, Slot, Window};
 pub use worker::work;
 

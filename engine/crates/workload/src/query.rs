@@ -1,9 +1,9 @@
-//! `query`, `pipeline` and `tpcb`: one question after the other over a persistent connection, about records whose keys are
-//! uniformly random.
+//! `query`, `write`, `pipeline` and `tpcb`: one question after the other over a persistent connection, about records whose keys
+//! are uniformly random.
 
 use super::Workload;
 use super::persistent::{AsPooled, Persistent};
-use crate::client::{AboutOf, Ask, Client, Pgbench, Pipeline, Session, TallyOf, Target};
+use crate::client::{AboutOf, Ask, Client, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
 use base::Random;
 use base::error::Result;
 use record::{Counts, Evidence, Phase, Tally, Timeline};
@@ -25,6 +25,15 @@ pub struct OneByOne;
 impl<S: Ask> Question<S> for OneByOne {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()> {
         session.ask(about, random, tally).await
+    }
+}
+
+/// One record written anew.
+pub struct Overwritten;
+
+impl<S: Overwrite> Question<S> for Overwritten {
+    async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
+        session.overwrite(about, random).await
     }
 }
 

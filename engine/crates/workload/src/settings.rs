@@ -121,6 +121,8 @@ pub enum Kind {
     Pipeline,
     /// A transaction of pgbench's, which is like TPC-B's.
     Tpcb,
+    /// A record written over a persistent connection, whether it is there or not.
+    Write,
 }
 
 impl Kind {
@@ -135,6 +137,7 @@ impl Kind {
             Kind::Tpcc => "tpcc",
             Kind::Pipeline => "pipeline",
             Kind::Tpcb => "tpcb",
+            Kind::Write => "write",
         }
     }
 }
@@ -147,6 +150,8 @@ pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycs
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc];
 /// What one that reads and writes records besides, several at once, and carries out pgbench's transactions, can be asked.
 pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
+/// What one that reads and writes records by their keys, there or not, and several at once, can be asked.
+pub const CACHE: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Write];
 /// What one that carries requests can be asked.
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 
