@@ -6,8 +6,11 @@ use crate::support::counting::allocations;
 use crate::support::http::{Http, OK, Says};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::postgres::Postgres;
+use crate::support::redis::Redis;
 use crate::support::server::{self, Manner};
-use crate::support::{TIMEOUT_NS, http_service, mysql_service, on_runtime, postgres_service, service, tls};
+use crate::support::{
+    TIMEOUT_NS, http_service, mysql_service, on_runtime, postgres_service, redis_service, service, tls,
+};
 use base::Random;
 use base::clock;
 use encryption::Algorithm;
@@ -19,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::mysql::Statements;
-use wire::{Settings, postgres};
+use wire::{Settings, postgres, redis};
 use workload::{Data, Job, OPENING_AT_A_TIME, Order, Slot, Window, ycsb};
 
 #[test]
@@ -93,6 +96,29 @@ fn a_postgres_query_under_tls_allocates_nothing() {
     assert_eq!(of_queries(postgres_service(&address), transport), 0);
 }
 
+/// Of every kind but the load, whose batches are as large as they are few.
+#[test]
+fn a_redis_operation_allocates_nothing() {
+    let address = Redis::default().start();
+    for resp in [2, 3] {
+        let settings = redis::Settings { resp, ..redis_service(&address) };
+        for workload in
+            [query(), json!({"name": "w", "kind": "write"}), json!({"name": "p", "kind": "pipeline"}), mix()]
+        {
+            assert_eq!(allocations_of(workload.clone(), settings.clone(), Transport::Plain {}), 0, "{workload}");
+        }
+    }
+}
+
+#[test]
+fn a_redis_query_under_tls_allocates_nothing() {
+    let authority = Authority::new();
+    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), None) else { panic!("TLS") };
+    let address = Redis { tls: Some(acceptor), ..Redis::default() }.start();
+    let transport = tls(&authority.file("redis-allocation"), None, Verify::Full);
+    assert_eq!(of_queries(redis_service(&address), transport), 0);
+}
+
 #[test]
 fn a_request_allocates_nothing() {
     let settings = http_service(&Http::start(Says::Bytes(OK)).address);
@@ -121,8 +147,12 @@ fn mix() -> Value {
     json!({"name": "mix", "kind": "ycsb", "ycsb": settings})
 }
 
+fn query() -> Value {
+    json!({"name": "query", "kind": "query"})
+}
+
 fn of_queries(settings: impl Settings + 'static, transport: Transport) -> u64 {
-    allocations_of(json!({"name": "query", "kind": "query"}), settings, transport)
+    allocations_of(query(), settings, transport)
 }
 
 fn of_requests(settings: impl Settings + 'static, transport: Transport) -> u64 {

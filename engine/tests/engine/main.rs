@@ -12,5 +12,6 @@ mod http_load;
 mod mysql;
 mod origin;
 mod postgres;
+mod redis;
 mod round_trips;
 mod support;

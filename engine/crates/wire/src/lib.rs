@@ -9,6 +9,7 @@ pub mod http;
 pub mod mongodb;
 pub mod mysql;
 pub mod postgres;
+pub mod redis;
 
 mod buffered;
 mod found;
@@ -35,6 +36,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     mongodb::PROTOCOL,
     mysql::PROTOCOL,
     postgres::PROTOCOL,
+    redis::PROTOCOL,
     http::PROTOCOL,
 ];
 

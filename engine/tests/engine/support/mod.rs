@@ -7,6 +7,7 @@ pub mod gateway;
 pub mod http;
 pub mod mysql;
 pub mod postgres;
+pub mod redis;
 pub mod server;
 
 use base::Random;
@@ -19,7 +20,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use wire::{mongodb, mysql as mysql_wire, postgres as postgres_wire};
+use wire::{mongodb, mysql as mysql_wire, postgres as postgres_wire, redis as redis_wire};
 use workload::pgbench::Bank;
 use workload::{Ask, Client, Session, Target};
 
@@ -143,6 +144,44 @@ pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
         let client = postgres_wire::Client::new(Arc::new(service), reactor);
         let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
         session.ask(&Bank::new(10, 1), &mut Random::new(1), &mut ()).await
+    })
+}
+
+/// The service of one Redis server, for its default user.
+pub fn redis_service(address: &str) -> redis_wire::Settings {
+    redis_wire::Settings {
+        addresses: vec![address.into()],
+        tls_addresses: None,
+        username: None,
+        password: Some("p".into()),
+        resp: 2,
+        key_prefix: String::new(),
+        value_bytes: 100,
+        expires_after_seconds: None,
+    }
+}
+
+/// As `open`, to a Redis server.
+pub fn open_redis(
+    settings: &redis_wire::Settings,
+    transport: net::settings::Transport,
+) -> Result<(Timeline, record::Connection)> {
+    let settings = settings.clone();
+    on_runtime(move |reactor| async move {
+        let service = redis_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
+        measured_session(redis_wire::Client::new(Arc::new(service), reactor)).await
+    })
+}
+
+/// Read one string of a Redis server.
+pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
+    let settings = settings.clone();
+    on_runtime(move |reactor| async move {
+        let plain = net::settings::Transport::Plain {};
+        let service = redis_wire::Service::discover(&settings, &plain, &reactor, TIMEOUT_NS).await?;
+        let client = redis_wire::Client::new(Arc::new(service), reactor);
+        let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
+        session.ask(&redis_wire::Strings::new("", 10, 100, None), &mut Random::new(1), &mut ()).await
     })
 }
 

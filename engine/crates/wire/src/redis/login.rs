@@ -1,0 +1,192 @@
+//! From a connected socket to a session that is ready: TLS, and the proof of who we are, which is one round trip. Nothing else is
+//! sent: what a driver says of itself (`CLIENT SETINFO`) exists from 7.2 on, and costs round trips of its own.
+
+use super::channel::{Channel, ok};
+use super::command::{append, append_argument, append_head};
+use super::reply::{Element, Reader, first};
+use super::settings::Settings;
+use base::Secret;
+use base::error::{Class, Failure, Result};
+use net::runtime::Reactor;
+use net::transport::{Address, Stream, Transport};
+use record::{Phase, Timeline};
+use std::rc::Rc;
+
+/// Who is meant where no user is named.
+const DEFAULT_USER: &str = "default";
+
+/// Who we are, and how a session begins. Holds the password; is never shown.
+pub struct Opening {
+    username: Option<String>,
+    password: Option<Secret>,
+    resp: u8,
+}
+
+impl Opening {
+    /// As a plan has it.
+    pub fn new(settings: &Settings) -> Self {
+        let Settings { username, password, resp, .. } = settings.clone();
+        Opening { username, password, resp }
+    }
+
+    /// Open a session, and mark `resolve`, `tcp`, `tls` and `auth`; without a password `hello`, where RESP3 begins with one.
+    ///
+    /// # Errors
+    /// Whatever keeps a session from standing.
+    pub async fn log_in(
+        &self,
+        reactor: &Rc<Reactor>,
+        address: &Address,
+        transport: &Transport,
+        timeline: &mut Timeline,
+    ) -> Result<Channel> {
+        let mut stream = Stream::connect(reactor, address, timeline).await?;
+        if let Transport::Tls(_) = transport {
+            stream = stream.secure(transport, address, timeline).await?;
+        }
+        let mut channel = Channel::new(stream);
+        let phase = if self.password.is_some() { Phase::Auth } else { Phase::Hello };
+        if self.resp == 3 {
+            self.append_hello(channel.request());
+            channel.ask(read_hello).await?;
+        } else if let Some(password) = &self.password {
+            self.append_auth(password, channel.request());
+            channel.ask(ok).await?;
+        } else {
+            return Ok(channel);
+        }
+        channel.end_phase(phase, timeline);
+        Ok(channel)
+    }
+
+    fn append_hello(&self, out: &mut Vec<u8>) {
+        append_head(out, if self.password.is_some() { 5 } else { 2 });
+        append_argument(out, b"HELLO");
+        append_argument(out, b"3");
+        if let Some(password) = &self.password {
+            append_argument(out, b"AUTH");
+            append_argument(out, self.username.as_deref().unwrap_or(DEFAULT_USER).as_bytes());
+            append_argument(out, password.reveal().as_bytes());
+        }
+    }
+
+    /// Without a user, as servers before 6 know it.
+    fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
+        let password = password.reveal().as_bytes();
+        match &self.username {
+            Some(username) => append(out, &[b"AUTH", username.as_bytes(), password]),
+            None => append(out, &[b"AUTH", password]),
+        }
+    }
+}
+
+/// A map of what the server is; it has to agree to the version.
+fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
+    let disagrees = || Failure::protocol("the server does not agree to RESP3");
+    let Element::Aggregate(_) = element else { return Err(disagrees()) };
+    while !rest.is_empty() {
+        if let Element::Bytes(b"proto") | Element::Line(b"proto") = first(&mut rest)? {
+            return if first(&mut rest)? == Element::Line(b"3") { Ok(()) } else { Err(disagrees()) };
+        }
+    }
+    Err(disagrees())
+}
+
+/// What the server itself sees of a session: which version of the protocol, and at which of its addresses it was reached.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ServerSide {
+    /// `2` or `3`.
+    pub resp: Option<String>,
+    /// `host:port`.
+    pub address: Option<String>,
+}
+
+impl ServerSide {
+    /// By `CLIENT INFO`, which servers have from 6.2 on; nothing is known where it is not there, or not for this user.
+    ///
+    /// # Errors
+    /// `protocol`, and those of a broken connection.
+    pub async fn ask(channel: &mut Channel) -> Result<Self> {
+        append(channel.request(), &[b"CLIENT", b"INFO"]);
+        match channel.ask(|element, _| Ok(Self::read(element))).await {
+            Err(failure) if matches!(failure.class, Class::Server | Class::Authentication) => {
+                // Asked for a password, another question would fail as this one did.
+                if failure.detail.starts_with("NOAUTH") { Err(failure) } else { Ok(Self::default()) }
+            }
+            answered => answered,
+        }
+    }
+
+    fn read(element: Element<'_>) -> Self {
+        let Element::Bytes(told) = element else { return Self::default() };
+        let told = String::from_utf8_lossy(told);
+        let field = |name: &str| {
+            let mut fields = told.split_ascii_whitespace().filter_map(|field| field.split_once('='));
+            fields.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+        };
+        ServerSide { resp: field("resp"), address: field("laddr") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opening(username: Option<&str>, password: Option<&str>, resp: u8) -> Opening {
+        Opening { username: username.map(Into::into), password: password.map(Into::into), resp }
+    }
+
+    fn hello(opening: &Opening) -> Vec<u8> {
+        let mut out = Vec::new();
+        opening.append_hello(&mut out);
+        out
+    }
+
+    #[test]
+    fn a_session_of_resp3_begins_with_hello() {
+        assert_eq!(hello(&opening(None, None, 3)), b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
+        let named = b"*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$1\r\np\r\n";
+        assert_eq!(hello(&opening(None, Some("p"), 3)), named);
+    }
+
+    #[test]
+    fn a_session_of_resp2_begins_with_auth() {
+        let mut out = Vec::new();
+        opening(None, None, 2).append_auth(&"p".into(), &mut out);
+        assert_eq!(out, b"*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n");
+        out.clear();
+        opening(Some("u"), None, 2).append_auth(&"p".into(), &mut out);
+        assert_eq!(out, b"*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n");
+    }
+
+    fn greeted(reply: &[u8]) -> Result<()> {
+        let mut reader = Reader::new(reply);
+        let element = first(&mut reader)?;
+        read_hello(element, reader)
+    }
+
+    #[test]
+    fn the_server_agrees_to_the_version() {
+        greeted(b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*0\r\n$5\r\nproto\r\n:3\r\n").unwrap();
+        for refused in [&b"%1\r\n$5\r\nproto\r\n:2\r\n"[..], b"%1\r\n$1\r\na\r\n:3\r\n", b"+OK\r\n", b"%0\r\n"] {
+            assert_eq!(greeted(refused).unwrap_err().class, Class::Protocol, "{}", refused.escape_ascii());
+        }
+        assert_eq!(greeted(b"-WRONGPASS no\r\n").unwrap_err().class, Class::Authentication);
+    }
+
+    #[test]
+    fn a_server_says_what_it_sees() {
+        let told = b"txt:id=3 addr=127.0.0.1:4000 laddr=127.0.0.1:6380 fd=8 name= db=0 user=u resp=3\n";
+        let seen = ServerSide::read(Element::Bytes(told));
+        assert_eq!(seen, ServerSide { resp: Some("3".into()), address: Some("127.0.0.1:6380".into()) });
+        assert_eq!(ServerSide::read(Element::Bytes(b"id=3 name=")), ServerSide::default());
+        assert_eq!(ServerSide::read(Element::Null), ServerSide::default());
+    }
+
+    #[test]
+    fn fuzz_greetings_of_arbitrary_bytes() {
+        bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+            let _ = (greeted(bytes), ServerSide::read(Element::Bytes(bytes)));
+        });
+    }
+}

@@ -1,0 +1,235 @@
+//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET one at a time and in a pipeline, and YCSB's hashes. TLS has a port of
+//! its own and begins with the connection.
+
+mod channel;
+mod command;
+mod login;
+mod reply;
+mod settings;
+mod strings;
+mod ycsb;
+
+pub use settings::{PROTOCOL, Settings};
+pub use strings::Strings;
+
+use crate::Facts;
+use base::Random;
+use base::clock;
+use base::error::{Class, Failure, Result};
+use channel::{Channel, ok};
+use login::{Opening, ServerSide};
+use net::runtime::{Reactor, TaskId};
+use net::transport::{Address, Transport};
+use record::{Connection, Phase, Timeline, Traffic};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use workload::ycsb::{Fields, Key, Shape, Values};
+use workload::{Ask, Job, KeyValue, Overwrite, Pipeline, Records, Target};
+use ycsb::{Found, Hashes};
+
+/// The port of an address that names none.
+const DEFAULT_PORT: u16 = 6379;
+
+/// An arm's server.
+pub struct Service {
+    transport: Transport,
+    opening: Opening,
+    settings: Settings,
+    hashes: Hashes,
+    address: Address,
+    seen: ServerSide,
+}
+
+impl Service {
+    /// Open one session to the first address that can be reached; that one will be measured.
+    ///
+    /// # Errors
+    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
+    pub async fn discover(
+        settings: &Settings,
+        transport: &net::settings::Transport,
+        reactor: &Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Result<Self> {
+        let mut service = Service {
+            transport: Transport::new(transport)?,
+            opening: Opening::new(settings),
+            settings: settings.clone(),
+            hashes: Hashes::new(&settings.key_prefix),
+            address: Address::parse("none", DEFAULT_PORT)?,
+            seen: ServerSide::default(),
+        };
+        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
+        for address in settings.addresses_for(transport) {
+            service.address = Address::parse(address, DEFAULT_PORT)?;
+            reactor.set_deadline(clock::now() + timeout_ns);
+            let mut timeline = Timeline::default();
+            let proven = service.prove(reactor, &mut timeline).await;
+            let was_reached = timeline.spans().any(|span| span.phase == Phase::Tcp);
+            match proven {
+                Ok(seen) => {
+                    service.seen = seen;
+                    return Ok(service);
+                }
+                Err(failure) if was_reached => return Err(service.refusal(failure).with(&service.address)),
+                Err(failure) => outcome = Err(failure.with(&service.address)),
+            }
+        }
+        outcome
+    }
+
+    /// Log in once, and ask what the server itself sees of the session.
+    async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<ServerSide> {
+        let mut channel = self.log_in(reactor, timeline).await?;
+        let seen = ServerSide::ask(&mut channel).await?;
+        channel.close();
+        Ok(seen)
+    }
+
+    async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Channel> {
+        self.opening.log_in(reactor, &self.address, &self.transport, timeline).await
+    }
+
+    /// A server that ends a plain connection without a word, when it was asked the first time.
+    fn refusal(&self, failure: Failure) -> Failure {
+        match (&self.transport, failure.class) {
+            (Transport::Plain, Class::Closed | Class::Reset) => {
+                let detail = "the server ended the connection instead of answering in plain: it may want TLS";
+                Failure::new(Class::PlainRefused, detail)
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl crate::Service for Service {
+    fn first_reader(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
+        let Settings { key_prefix, value_bytes, expires_after_seconds, .. } = &self.settings;
+        let expires = expires_after_seconds.map(NonZeroU64::get);
+        let strings = Strings::new(key_prefix, job.data.records, *value_bytes, expires);
+        let client = Client::new(self, job.reactor());
+        job.cache(client, strings)
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::from([("resp", self.seen.resp.clone().into()), ("server_side", self.seen.address.clone().into())])
+    }
+}
+
+/// One worker's way to open sessions.
+#[derive(Clone)]
+pub struct Client {
+    service: Arc<Service>,
+    reactor: Rc<Reactor>,
+}
+
+impl Client {
+    /// For a worker on this reactor's thread.
+    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
+        Client { service, reactor }
+    }
+}
+
+impl workload::Client for Client {
+    type Session = Session;
+
+    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
+        let opened = self.service.log_in(&self.reactor, timeline).await;
+        let channel = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
+        Ok(Session { service: self.service.clone(), channel, fields: 0, found: Found::default() })
+    }
+}
+
+/// A connection whose user was accepted.
+pub struct Session {
+    service: Arc<Service>,
+    channel: Channel,
+    /// Of one of YCSB's records.
+    fields: u32,
+    /// A scan's.
+    found: Found,
+}
+
+impl workload::Session for Session {
+    type Tally = ();
+
+    fn traffic(&self) -> Traffic {
+        self.channel.traffic()
+    }
+
+    fn connection(&self) -> Connection {
+        Connection {
+            server: self.service.address.to_string(),
+            security: self.channel.stream().security(&self.service.transport),
+        }
+    }
+
+    fn close(self) {
+        self.channel.close();
+    }
+}
+
+impl Ask for Session {
+    type About = Strings;
+
+    /// Reads one string by its key. That there is none is an error: the strings were loaded.
+    async fn ask(&mut self, strings: &Strings, random: &mut Random, _tally: &mut ()) -> Result<()> {
+        strings.append_get(strings.any(random), self.channel.request());
+        self.channel.ask(|element, rest| strings.check(element, rest)).await
+    }
+}
+
+impl Pipeline for Session {
+    /// In one write, as clients' pipelines are.
+    async fn ask_at_once(&mut self, strings: &Strings, count: usize, random: &mut Random) -> Result<()> {
+        let request = self.channel.request();
+        (0..count).for_each(|_| strings.append_get(strings.any(random), request));
+        self.channel.ask_all(count, |element, rest| strings.check(element, rest)).await
+    }
+}
+
+impl KeyValue for Session {
+    async fn insert(&mut self, strings: &Strings, records: Range<u64>) -> Result<()> {
+        let request = self.channel.request();
+        let count = records.clone().count();
+        records.for_each(|record| strings.append_set(record, request));
+        self.channel.ask_all(count, ok).await
+    }
+}
+
+impl Overwrite for Session {
+    async fn overwrite(&mut self, strings: &Strings, random: &mut Random) -> Result<()> {
+        strings.append_set(strings.any(random), self.channel.request());
+        self.channel.ask(ok).await
+    }
+}
+
+impl Records for Session {
+    async fn get_ready(&mut self, shape: &Shape) -> Result<()> {
+        self.fields = shape.fields;
+        Ok(())
+    }
+
+    async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        self.service.hashes.insert(&mut self.channel, key, values).await
+    }
+
+    async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()> {
+        self.service.hashes.read(&mut self.channel, key.as_bytes(), fields, self.fields).await
+    }
+
+    async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()> {
+        self.service.hashes.update(&mut self.channel, key, values).await
+    }
+
+    async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
+        let Session { service, channel, fields: of, found } = self;
+        service.hashes.scan(channel, from, count, fields, *of, found).await
+    }
+}

@@ -1,0 +1,248 @@
+//! YCSB's operations as its Redis binding asks for them (`site.ycsb.db.RedisClient`): a record is a hash under its own key, and
+//! all keys are in one sorted set, by Java's hash of each.
+
+use super::channel::{Channel, number};
+use super::command::{append_argument, append_end, append_head, append_length, append_number};
+use super::reply::{Element, Reader, first};
+use base::error::{Class, Failure, Result};
+use std::io::Write;
+use workload::ycsb::{Fields, Key, Values};
+
+/// The sorted set of all keys (`RedisClient.INDEX_KEY`).
+const INDEX: &[u8] = b"_indices";
+/// `field` and the digits of the largest number.
+const LONGEST_NAME: usize = 5 + 10;
+
+/// Where the records are.
+pub struct Hashes {
+    prefix: String,
+}
+
+/// The keys that a scan has found, one after the other, each after its length: used again for the next.
+#[derive(Default)]
+pub struct Found(Vec<u8>);
+
+impl Hashes {
+    /// Keys and index are after this prefix.
+    pub fn new(prefix: &str) -> Self {
+        Hashes { prefix: prefix.into() }
+    }
+
+    /// Write a record, and its key into the index: two round trips.
+    ///
+    /// # Errors
+    /// The server's; `protocol`, those of a broken connection.
+    pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
+        self.write(channel, key, values).await?;
+        let request = channel.request();
+        append_head(request, 4);
+        append_argument(request, b"ZADD");
+        self.append_name(INDEX, request);
+        append_number(request, java_hash(key.as_bytes()).into());
+        append_argument(request, key.as_bytes());
+        channel.ask(number).await?;
+        Ok(())
+    }
+
+    /// Set a record's fields.
+    ///
+    /// # Errors
+    /// As `insert`; `server`, where the record had no such field: Redis has made it then, as it does for YCSB.
+    pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
+        match self.write(channel, key, values).await? {
+            0 => Ok(()),
+            new => Err(Failure::new(Class::Server, format!("{new} fields were not there: is the data loaded?"))),
+        }
+    }
+
+    /// Read a record, which has so many fields, or one of them.
+    ///
+    /// # Errors
+    /// `server`, where there is none; `protocol`, those of a broken connection.
+    pub async fn read(&self, channel: &mut Channel, key: &[u8], fields: Fields, of: u32) -> Result<()> {
+        let request = channel.request();
+        match fields {
+            Fields::All => {
+                append_head(request, 2);
+                append_argument(request, b"HGETALL");
+                self.append_name(key, request);
+                channel.ask(|element, rest| check(element, rest, 2 * u64::from(of))).await
+            }
+            Fields::One(field) => {
+                append_head(request, 3);
+                append_argument(request, b"HMGET");
+                self.append_name(key, request);
+                append_field(field, request);
+                channel.ask(|element, rest| check(element, rest, 1)).await
+            }
+        }
+    }
+
+    /// Look up so many keys from this one on in the order of the index, and read each record: a round trip for the keys and one
+    /// for each record.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub async fn scan(
+        &self,
+        channel: &mut Channel,
+        from: &Key,
+        count: u64,
+        fields: Fields,
+        of: u32,
+        found: &mut Found,
+    ) -> Result<()> {
+        let request = channel.request();
+        append_head(request, 7);
+        append_argument(request, b"ZRANGEBYSCORE");
+        self.append_name(INDEX, request);
+        append_number(request, java_hash(from.as_bytes()).into());
+        append_argument(request, b"+inf");
+        append_argument(request, b"LIMIT");
+        append_number(request, 0);
+        append_number(request, i64::try_from(count).unwrap_or(i64::MAX));
+        channel.ask(|element, rest| found.read(element, rest, count)).await?;
+        for key in found.keys() {
+            self.read(channel, key, fields, of).await?;
+        }
+        Ok(())
+    }
+
+    /// How many of the fields were not there.
+    async fn write(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<i64> {
+        let request = channel.request();
+        let fields = values.fields();
+        append_head(request, 2 + 2 * fields.len());
+        append_argument(request, b"HSET");
+        self.append_name(key.as_bytes(), request);
+        values.append(request, |out, field, length| {
+            // The value before this one ends here.
+            if field > fields.start {
+                append_end(out);
+            }
+            append_field(field, out);
+            append_length(out, length);
+        });
+        append_end(request);
+        channel.ask(number).await
+    }
+
+    fn append_name(&self, name: &[u8], out: &mut Vec<u8>) {
+        append_length(out, self.prefix.len() + name.len());
+        out.extend_from_slice(self.prefix.as_bytes());
+        out.extend_from_slice(name);
+        append_end(out);
+    }
+}
+
+impl Found {
+    fn read(&mut self, element: Element<'_>, mut rest: Reader<'_>, most: u64) -> Result<()> {
+        self.0.clear();
+        match element {
+            Element::Aggregate(0) => Err(Failure::new(Class::Server, "the scan found no key: is the data loaded?")),
+            Element::Aggregate(count) if count <= most => (0..count).try_for_each(|_| self.push(first(&mut rest)?)),
+            _ => Err(Failure::protocol("the answer to a scan is not so many keys")),
+        }
+    }
+
+    fn push(&mut self, key: Element<'_>) -> Result<()> {
+        let Element::Bytes(key) = key else { return Err(Failure::protocol("a key is no string")) };
+        self.0.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        self.0.extend_from_slice(key);
+        Ok(())
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.0[..];
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first_chunk()?;
+            let (key, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+            rest = after;
+            Some(key)
+        })
+    }
+}
+
+/// So many strings, each of which is there.
+fn check(element: Element<'_>, mut rest: Reader<'_>, strings: u64) -> Result<()> {
+    match element {
+        Element::Aggregate(0) => {
+            return Err(Failure::new(Class::Server, "there is no such record: is the data loaded?"));
+        }
+        Element::Aggregate(count) if count == strings => {}
+        _ => return Err(Failure::protocol("a record has other fields than YCSB's")),
+    }
+    (0..strings).try_for_each(|_| match first(&mut rest)? {
+        Element::Bytes(_) => Ok(()),
+        Element::Null => Err(Failure::new(Class::Server, "there is no such field: is the data loaded?")),
+        _ => Err(Failure::protocol("a field is no string")),
+    })
+}
+
+fn append_field(field: u32, out: &mut Vec<u8>) {
+    let mut name = [0; LONGEST_NAME];
+    let mut rest = &mut name[..];
+    write!(rest, "field{field}").expect("no number is longer");
+    let length = LONGEST_NAME - rest.len();
+    append_argument(out, &name[..length]);
+}
+
+/// `String.hashCode` of a key, which is ASCII.
+fn java_hash(key: &[u8]) -> i32 {
+    key.iter().fold(0_i32, |hash, character| hash.wrapping_mul(31).wrapping_add(i32::from(*character)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_javas() {
+        for (text, hash) in [("", 0), ("a", 97), ("hello", 99_162_322), ("user6284781860667377211", -594_971_599)] {
+            assert_eq!(java_hash(text.as_bytes()), hash, "{text}");
+        }
+    }
+
+    fn read(reply: &[u8], strings: u64) -> Result<()> {
+        let mut reader = Reader::new(reply);
+        let element = first(&mut reader)?;
+        check(element, reader, strings)
+    }
+
+    #[test]
+    fn a_record_is_a_map_of_either_version() {
+        read(b"*2\r\n$6\r\nfield0\r\n$1\r\na\r\n", 2).unwrap();
+        read(b"%1\r\n$6\r\nfield0\r\n$1\r\na\r\n", 2).unwrap();
+        for (reply, class) in [
+            (&b"*0\r\n"[..], Class::Server),
+            (b"*1\r\n$-1\r\n", Class::Server),
+            (b"*1\r\n_\r\n", Class::Server),
+            (b"*1\r\n:1\r\n", Class::Protocol),
+            (b"*3\r\n:1\r\n:1\r\n:1\r\n", Class::Protocol),
+            (b"$1\r\na\r\n", Class::Protocol),
+        ] {
+            assert_eq!(read(reply, 1).unwrap_err().class, class, "{}", reply.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn keys_of_a_scan_are_kept() {
+        let mut found = Found::default();
+        let mut reader = Reader::new(b"*2\r\n$5\r\nuser1\r\n$0\r\n\r\n");
+        let element = first(&mut reader).unwrap();
+        found.read(element, reader, 2).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&b"user1"[..], b""]);
+        assert_eq!(found.read(element, reader, 1).unwrap_err().class, Class::Protocol);
+        assert_eq!(found.read(Element::Aggregate(0), reader, 1).unwrap_err().class, Class::Server);
+    }
+
+    #[test]
+    fn fuzz_records_and_keys_of_arbitrary_bytes() {
+        bolero::check!().with_iterations(20_000).with_type().for_each(|(reply, count): &(Vec<u8>, u8)| {
+            let _ = read(reply, u64::from(*count));
+            let mut found = Found::default();
+            let _ = found.read(Element::Aggregate(u64::from(*count)), Reader::new(reply), 255);
+            assert!(found.keys().count() <= usize::from(*count));
+        });
+    }
+}

@@ -1,0 +1,110 @@
+//! Redis's start of a connection, and what is no Redis server. What real servers say is tested on them.
+
+use crate::support::authority::{Authority, VALID};
+use crate::support::redis::Redis;
+use crate::support::server::{self, Manner};
+use crate::support::{open_redis, query_redis, redis_service, tls};
+use base::error::{Class, Failure};
+use net::settings::{Transport, Verify};
+use openssl::ssl::SslVersion;
+use record::Phase;
+use wire::redis::Settings;
+
+const PLAIN: Transport = Transport::Plain {};
+
+fn secure(test: &str, version: Option<SslVersion>) -> (Redis, Transport) {
+    let authority = Authority::new();
+    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let transport = tls(&authority.file(test), None, Verify::Full);
+    (Redis { tls: Some(acceptor), ..Redis::default() }, transport)
+}
+
+fn round_trips(settings: &Settings, transport: Transport) -> Vec<(Phase, u64)> {
+    let (timeline, _) = open_redis(settings, transport).unwrap();
+    timeline.spans().map(|span| (span.phase, span.traffic.round_trips)).collect()
+}
+
+#[test]
+fn a_log_in_is_one_round_trip_of_either_version() {
+    for resp in [2, 3] {
+        let settings = Settings { resp, ..redis_service(&Redis::default().start()) };
+        assert_eq!(round_trips(&settings, PLAIN), [(Phase::Tcp, 1), (Phase::Auth, 1)]);
+    }
+}
+
+#[test]
+fn without_a_password_a_session_of_resp2_sends_nothing() {
+    let nobody = Settings { password: None, ..redis_service(&Redis::default().start()) };
+    assert_eq!(round_trips(&nobody, PLAIN), [(Phase::Tcp, 1)]);
+    assert_eq!(round_trips(&Settings { resp: 3, ..nobody }, PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1)]);
+}
+
+#[test]
+fn tls_begins_with_the_connection() {
+    for (name, version, handshake) in [("redis-tls12", SslVersion::TLS1_2, 2), ("redis-tls13", SslVersion::TLS1_3, 1)] {
+        let (server, transport) = secure(name, Some(version));
+        let expected = [(Phase::Tcp, 1), (Phase::Tls, handshake), (Phase::Auth, 1)];
+        assert_eq!(round_trips(&redis_service(&server.start()), transport), expected);
+    }
+}
+
+/// Nothing listens where `addresses` say.
+#[test]
+fn tls_goes_to_its_own_port() {
+    let (server, transport) = secure("redis-port", None);
+    let tls_addresses = Some(vec![server.start()]);
+    let settings = Settings { tls_addresses, ..redis_service("127.0.0.1:1") };
+    assert_eq!(round_trips(&settings, transport).len(), 3);
+    assert_eq!(open_redis(&settings, PLAIN).unwrap_err().class, Class::Refused);
+}
+
+#[test]
+fn a_refused_log_in_is_told_by_its_class() {
+    for (refusal, class) in [
+        (&b"-WRONGPASS invalid username-password pair\r\n"[..], Class::Authentication),
+        (b"-ERR AUTH <password> called without any password configured\r\n", Class::Authentication),
+        (b"-LOADING Redis is loading the dataset in memory\r\n", Class::Server),
+        (b"-ERR max number of clients reached\r\n", Class::Server),
+        (b":1\r\n", Class::Protocol),
+    ] {
+        for resp in [2, 3] {
+            let server = Redis { refuses_with: Some(refusal), ..Redis::default() };
+            let settings = Settings { resp, ..redis_service(&server.start()) };
+            assert_eq!(open_redis(&settings, PLAIN).unwrap_err().class, class, "{}", refusal.escape_ascii());
+        }
+    }
+}
+
+fn meet(greets_with: &'static [u8]) -> Failure {
+    open_redis(&redis_service(&server::start(Manner::Greets(greets_with))), PLAIN).unwrap_err()
+}
+
+#[test]
+fn what_is_no_redis_server_is_told_from_its_first_bytes() {
+    assert_eq!(meet(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
+    assert_eq!(meet(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
+    assert_eq!(meet(b"").class, Class::PlainRefused);
+}
+
+/// What breaks an answer is one error, soon, by its class.
+#[test]
+fn an_answer_that_breaks_is_told_by_its_class() {
+    for (broken, class) in [
+        (&b""[..], Class::Closed),
+        (b"$100\r\nabc", Class::Closed),
+        (b"$3\r\nabc\r\n", Class::Server),
+        (b"$-1\r\n", Class::Server),
+        (b"-OOM command not allowed\r\n", Class::Server),
+        (b"-MOVED 3999 127.0.0.1:6381\r\n", Class::Server),
+        (b"-NOPERM no\r\n", Class::Authentication),
+        (b"*1\r\n:1\r\n", Class::Protocol),
+        (b"$-1\r\n+OK\r\n", Class::Protocol),
+        (b"$536870913\r\n", Class::Protocol),
+        (b"!", Class::Closed),
+        (b"?", Class::Protocol),
+    ] {
+        let server = Redis { breaks_with: Some(broken), ..Redis::default() };
+        let failure = query_redis(&redis_service(&server.start())).unwrap_err();
+        assert_eq!(failure.class, class, "{}: {failure}", broken.escape_ascii());
+    }
+}

@@ -1,0 +1,107 @@
+//! A server that speaks just enough Redis: it lets everybody in, and answers every command of ours with what it asks for, one
+//! thread a connection. It reads commands and writes replies by hand, so that they are not checked by the code that they test.
+
+use openssl::ssl::SslAcceptor;
+use std::io::{BufRead, BufReader, Read, Result, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+/// How a server behaves.
+#[derive(Clone, Default)]
+pub struct Redis {
+    pub tls: Option<Arc<SslAcceptor>>,
+    /// Instead of the answer to the first GET; then the connection ends.
+    pub breaks_with: Option<&'static [u8]>,
+    /// Instead of the answer to AUTH or HELLO.
+    pub refuses_with: Option<&'static [u8]>,
+}
+
+impl Redis {
+    /// Serve until the process ends; the address.
+    pub fn start(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = self.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let server = server.clone();
+                // A client that goes away in the middle is what some tests are about.
+                std::thread::spawn(move || server.serve(stream));
+            }
+        });
+        address
+    }
+
+    fn serve(&self, stream: TcpStream) -> Result<()> {
+        stream.set_nodelay(true)?;
+        match &self.tls {
+            None => self.converse(stream),
+            Some(acceptor) => match acceptor.accept(stream) {
+                Ok(secure) => self.converse(secure),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    fn converse<S: Read + Write>(&self, stream: S) -> Result<()> {
+        let mut stream = BufReader::new(stream);
+        let mut resp = 2;
+        loop {
+            let command = read(&mut stream)?;
+            let name = command[0].as_str();
+            let answer = match (name, self.refuses_with, self.breaks_with) {
+                ("AUTH" | "HELLO", Some(refusal), _) => refusal.to_vec(),
+                ("GET", _, Some(broken)) => return stream.get_mut().write_all(broken),
+                ("HELLO", ..) => {
+                    resp = 3;
+                    b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n".to_vec()
+                }
+                _ => answer(&command, resp),
+            };
+            stream.get_mut().write_all(&answer)?;
+        }
+    }
+}
+
+fn answer(command: &[String], resp: u8) -> Vec<u8> {
+    let strings = |count: usize| "$5\r\nvalue\r\n".repeat(count);
+    let text = match command[0].as_str() {
+        "AUTH" | "SET" => "+OK\r\n".into(),
+        "CLIENT" => format!("$6\r\nresp={resp}\r\n"),
+        "GET" => format!("$100\r\n{}\r\n", "x".repeat(100)),
+        "HSET" => ":0\r\n".into(),
+        "ZADD" => ":1\r\n".into(),
+        "HGETALL" if resp == 3 => format!("%10\r\n{}", strings(20)),
+        "HGETALL" => format!("*20\r\n{}", strings(20)),
+        "HMGET" => format!("*1\r\n{}", strings(1)),
+        "ZRANGEBYSCORE" => {
+            let count = command.last().unwrap().parse().unwrap();
+            format!("*{count}\r\n{}", strings(count))
+        }
+        other => format!("-ERR unknown command '{other}'\r\n"),
+    };
+    text.into_bytes()
+}
+
+/// A command's arguments.
+fn read(stream: &mut impl BufRead) -> Result<Vec<String>> {
+    let count = read_number(stream, b'*')?;
+    (0..count).map(|_| read_argument(stream)).collect()
+}
+
+fn read_argument(stream: &mut impl BufRead) -> Result<String> {
+    let mut bytes = vec![0; read_number(stream, b'$')? + 2];
+    stream.read_exact(&mut bytes)?;
+    assert!(bytes.ends_with(b"\r\n"));
+    bytes.truncate(bytes.len() - 2);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn read_number(stream: &mut impl BufRead, kind: u8) -> Result<usize> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    assert_eq!(line.as_bytes()[0], kind, "{line}");
+    Ok(line[1..].trim_end().parse().unwrap())
+}
