@@ -20,6 +20,8 @@ from costof.programs.mongod.binary import MONGOD_VERSION, WHEEL, cached_mongod, 
 from costof.programs.nginx import find_nginx, find_stream_module, nginx_version
 from costof.programs.openssh import find_ssh, find_sshd, ssh_version
 from costof.programs.postgres.binary import find_postgres, postgres_version
+from costof.programs.redis.binary import BINARY as REDIS_SERVER
+from costof.programs.redis.binary import find_redis, redis_version
 
 TUN = Path("/dev/net/tun")
 NETEM = "sch_netem"
@@ -41,6 +43,7 @@ def examine() -> list[Finding]:
         _mongod(),
         _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
         _found("postgres", lambda: _at(find_postgres(), postgres_version)),
+        _found(REDIS_SERVER, lambda: _at(find_redis(), redis_version)),
         _found("ssh", lambda: _at(find_ssh(), ssh_version)),
         _found("sshd", lambda: str(find_sshd())),
         _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),

@@ -21,11 +21,11 @@ FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
 
 def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
-    """Path of the program: COSTOF_<NAME>, else on PATH, else in `folders` of its own or in `FOLDERS`.
+    """Path of the program: COSTOF_<NAME>, a hyphen as '_', else on PATH, else in `folders` of its own or in `FOLDERS`.
 
     Raises `PROGRAM_MISSING`.
     """
-    variable = f"COSTOF_{name.upper()}"
+    variable = _variable(name)
     named = os.environ.get(variable)
     if named:
         if not _is_program(Path(named)):
@@ -66,9 +66,14 @@ def first_words(argv: list[str], name: str, package: str) -> str:
     if failed or not lines:
         detail = f"{argv[0]} does not run: {lines[0] if lines else 'it says nothing'}"
         raise CostofError(
-            Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=f"COSTOF_{name.upper()}"
+            Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=_variable(name)
         )
     return lines[0]
+
+
+def _variable(name: str) -> str:
+    """No shell sets a variable with a hyphen."""
+    return f"COSTOF_{name.upper().replace('-', '_')}"
 
 
 def _is_program(path: Path) -> bool:

@@ -203,6 +203,7 @@ PROGRAMS = {
     "mongod": functools.partial(standing_server, "mongod", finds_nothing, secret_files=["keyfile"]),
     "mariadbd": functools.partial(standing_server, "mariadb"),
     "postgres": functools.partial(standing_server, "postgres"),
+    "redis": functools.partial(standing_server, "redis"),
     "sshd": standing_tunnel,
     "haproxy": functools.partial(standing_balancer, Haproxy),
     "nginx": functools.partial(standing_balancer, Nginx),

@@ -18,6 +18,7 @@ def found(what: str) -> doctor.Finding:
     [
         ("mariadbd", "mariadb-server-core"),
         ("postgres", "postgresql"),
+        ("redis-server", "redis-tools"),
         ("ssh", "openssh-client"),
         ("sshd", "openssh-server"),
         ("haproxy", "haproxy"),
@@ -26,12 +27,13 @@ def found(what: str) -> doctor.Finding:
     ],
 )
 def test_a_missing_program_is_named_with_its_package(what: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"COSTOF_{what.upper()}", "/no/such/program")
+    variable = f"COSTOF_{what.upper().replace('-', '_')}"
+    monkeypatch.setenv(variable, "/no/such/program")
     monkeypatch.setattr(doctor, "is_root", lambda: True)
     finding = found(what)
     assert not finding.good
     assert f"apt-get install {package}" in finding.detail
-    assert f"COSTOF_{what.upper()}" in finding.detail
+    assert variable in finding.detail
 
 
 def test_without_netem_and_tun_far_links_lack(monkeypatch: pytest.MonkeyPatch) -> None:

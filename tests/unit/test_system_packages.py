@@ -19,7 +19,10 @@ FILES = {
     "haproxy": "usr/sbin/haproxy",
     "nginx": "usr/sbin/nginx",
     "libnginx-mod-stream": "usr/lib/nginx/modules/ngx_stream_module.so",
+    "redis-tools": "usr/bin/redis-check-rdb",
 }
+#: Under which names they are unpacked, where those are others.
+NAMES = {"redis-check-rdb": "redis-server"}
 WANTED = {package: path for package, path in FILES.items() if not Path("/", path).exists()}
 
 pytestmark = [
@@ -45,6 +48,10 @@ esac""",
 
 
 CONTROL = "Package: {package}\nVersion: {version}\nArchitecture: all\nMaintainer: x\nDescription: x\n"
+
+
+def unpacked_names() -> set[str]:
+    return {NAMES.get(name, name) for name in (Path(path).name for path in WANTED.values())}
 
 
 @dataclass
@@ -84,7 +91,7 @@ class Machine:
         os.utime(self.unpacked / "looked", (0, 0))
 
     def contents(self) -> set[str]:
-        return {(self.unpacked / Path(path).name).read_text().strip() for path in WANTED.values()}
+        return {(self.unpacked / name).read_text().strip() for name in unpacked_names()}
 
 
 @pytest.fixture
@@ -114,8 +121,7 @@ def test_a_newer_version_is_unpacked_in_place_of_the_older_within_a_day(machine:
     assert sum("download" in each for each in asked) == len(WANTED)
     assert machine.contents() == {"1:1.0-2+deb12u1"}
     assert machine.run() == ([], "")
-    names = {Path(path).name for path in WANTED.values()}
-    assert {path.name for path in machine.unpacked.iterdir()} == names | {"versions", "looked"}
+    assert {path.name for path in machine.unpacked.iterdir()} == unpacked_names() | {"versions", "looked"}
 
 
 def test_where_there_is_nothing_newer_a_day_costs_one_look(machine: Machine) -> None:

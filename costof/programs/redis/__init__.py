@@ -1,0 +1,7 @@
+"""Redis."""
+
+from costof.programs.redis.server import RedisServer
+
+__all__ = ["lab_server"]
+
+lab_server = RedisServer

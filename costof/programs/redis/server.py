@@ -1,0 +1,145 @@
+"""A Redis server of the run's own: its own data, ports and Unix socket, never the system's service.
+
+Plain and TLS are two ports of one process, and its key is changed in place, so that the arms use the very same server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from pathlib import Path
+from typing import Any, Self
+
+import redis
+from pydantic import SecretStr
+
+from costof.errors import CostofError, Problem
+from costof.lab.certificates import write_private
+from costof.lab.program import Counters, Description
+from costof.programs.redis.binary import SETTINGS, find_redis, redis_version
+from costof.programs.redis.settings import RedisSettings
+from costof.programs.server import LabServer, Place
+
+NAME = "redis"
+ROLE = "server"
+PORT = 6379
+TLS_PORT = 6380
+USER = "costof"
+ADMINISTRATOR = "administrator"
+
+
+class RedisServer(LabServer):
+    """One `redis-server`, the same at every distance."""
+
+    writes = ["the lab's own server: strings under keys key:<number>, gone with the lab"]
+
+    def __init__(self, place: Place) -> None:
+        self.address = place.new_address()
+        self.password = SecretStr(secrets.token_urlsafe(24))
+        self._admin_password = SecretStr(secrets.token_urlsafe(24))
+        self._place = place
+        self._key = place.keys[0]
+        self._admin: redis.Redis | None = None
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place)
+
+    def start(self) -> None:
+        binary = find_redis()
+        self._version = redis_version(binary)
+        # A Unix socket's path has to be short.
+        self._folder = self._place.lab.new_folder()
+        names = [self.address, NAME, "localhost"]
+        self._certificates = {kind: self._place.authority.issue(NAME, kind, names) for kind in self._place.keys}
+        configuration = self._folder / "redis.conf"
+        write_private(configuration, self.configuration().encode())
+        command_line = [str(binary), str(configuration)]
+        log = self._place.lab.spawn(NAME, ROLE, command_line, host=self._place.host).log
+        ready = b"Ready to accept connections"
+        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in log.read_bytes())
+        self._admin = redis.Redis(
+            unix_socket_path=str(self._socket),
+            username=ADMINISTRATOR,
+            password=self._admin_password.get_secret_value(),
+            decode_responses=True,
+        )
+        self.ask("PING")
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def configuration(self) -> str:
+        """The whole of its redis.conf: what is not here is Redis's default, not the distribution's."""
+        certificate = self._certificates[self._key]
+        settings = {
+            "bind": self.address,
+            "port": str(PORT),
+            "tls-port": str(TLS_PORT),
+            "tls-cert-file": str(certificate),
+            "tls-key-file": str(certificate),
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(self._folder),
+            **SETTINGS,
+        }
+        # Of passwords Redis needs the hash alone.
+        users = [
+            "default off",
+            f"{USER} on #{_hash(self.password)} allkeys allcommands",
+            f"{ADMINISTRATOR} on #{_hash(self._admin_password)} allkeys allcommands",
+        ]
+        lines = [*(f"{name} {value}" for name, value in settings.items()), *(f"user {user}" for user in users)]
+        return "\n".join(lines) + "\n"
+
+    def client_settings(self) -> RedisSettings:
+        return RedisSettings(
+            addresses=[f"{self.address}:{PORT}"],
+            tls_addresses=[f"{self.address}:{TLS_PORT}"],
+            username=USER,
+            password=self.password,
+        )
+
+    def counters(self, server: str = "") -> Counters:
+        """Connections of both ports together: Redis 7.0 does not count those with TLS apart."""
+        return Counters(int(self.ask("INFO", "stats")["total_connections_received"]))
+
+    def describe(self) -> Description:
+        return Description(
+            versions={NAME: self._version},
+            topology="one server",
+            facts={
+                "authentication": "AUTH, a password of 32 characters",
+                "TLS": "a port of its own; sessions are resumed by tickets where the client asks for it",
+                "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
+            },
+        )
+
+    def show_key(self, kind: str) -> bool:
+        """Certificate and key in one command: one without the other would be refused."""
+        if kind == self._key:
+            return False
+        file = str(self._certificates[kind])
+        self.ask("CONFIG", "SET", "tls-cert-file", file, "tls-key-file", file)
+        self._key = kind
+        return True
+
+    def ask(self, *command: str) -> Any:
+        """As the administrator. Raises `LAB_FAILED`."""
+        if self._admin is None:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME} is not running")
+        try:
+            return self._admin.execute_command(*command)  # type: ignore[no-untyped-call]
+        except redis.RedisError as error:
+            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+
+    @property
+    def _socket(self) -> Path:
+        return self._folder / "socket"
+
+
+def _hash(password: SecretStr) -> str:
+    """As Redis keeps it (`ACL SETUSER`, `#<hash>`)."""
+    return hashlib.sha256(password.get_secret_value().encode()).hexdigest()
