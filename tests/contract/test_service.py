@@ -97,7 +97,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert moved.connections is not None
         assert moved.connections >= opened
         if moved.tls_connections is None:
-            assert arm.levels["balancer"] == "nginx"
+            assert standing.kind.counted_as is None or arm.levels["balancer"] == "nginx"
         elif arm.asked.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
             # Where bytes are passed through, it is the origin that counts.

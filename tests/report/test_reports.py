@@ -21,6 +21,7 @@ from tests.report.results import (
     HTTP,
     MONGODB,
     POSTGRES,
+    REDIS,
     REPLICATION,
     TRANSPORT,
     Golden,
@@ -42,6 +43,7 @@ SMALL = {
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MONGODB: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
+    REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     TRANSPORT: (),
 }

@@ -9,6 +9,7 @@ from tests.truths.mongodb_tls import MongodbTruth
 from tests.truths.mysql_column_encryption import EncryptionTruth
 from tests.truths.mysql_transport import TransportTruth
 from tests.truths.postgres_tls import PostgresTruth
+from tests.truths.redis_tls import RedisTruth
 
 TRUTHS: dict[str, Truth] = {
     "http-tls-termination": HttpTruth(),
@@ -17,4 +18,5 @@ TRUTHS: dict[str, Truth] = {
     "mysql-column-encryption": EncryptionTruth(),
     "mysql-transport": TransportTruth(),
     "postgres-tls": PostgresTruth(),
+    "redis-tls": RedisTruth(),
 }

@@ -1,0 +1,97 @@
+"""`redis-tls`: TLS is nearly all of a connection, and takes a share of what one thread can answer."""
+
+from __future__ import annotations
+
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
+
+#: Phase -> own time in ms and round trips: in plain, and with TLS.
+CONNECT = {
+    "tcp": ((0.038, 1), (0.038, 1)),
+    "tls": ((0.0, 0), (1.12, 1)),
+    "auth": ((0.046, 1), (0.052, 1)),
+    "first_operation": ((0.031, 1), (0.036, 1)),
+}
+#: What redis-py adds to what it waits for: it loads the authorities for each connection.
+PYTHON_MS = {"app_connect": (0.31, 2.91), "app_query": (0.061, 0.069)}
+OPERATION_MS = {
+    "app_query": (0.028, 0.033),
+    "wire_query": (0.028, 0.033),
+    "wire_write": (0.029, 0.034),
+    "query_50": (0.62, 0.91),
+    "pipeline": (0.059, 0.066),
+}
+OPERATIONS = 100
+#: CPU for each operation, ms: the client's and the server's, in plain and with TLS.
+CPU_MS = {"connect": ((0.051, 0.082), (0.43, 0.91)), "operation": ((0.007, 0.009), (0.009, 0.014))}
+#: Of a handshake, against an RSA key of 2048 bits.
+KEYS = {"rsa-4096": 3.3, "ecdsa-p256": 0.41}
+#: Of a resumed handshake, which needs no signature.
+RESUMED = 0.34
+
+
+class RedisTruth(Truth):
+    """An ECDSA key and resumption restore most of a connection."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        tls, link = arm.levels["transport"] == "tls", plan.study.round_trip_ms(arm.levels)
+        connects, wire = workload.endswith("connect"), not workload.startswith("app")
+        spent = self._connection(workload, arm) if connects else self._operation(workload, tls)
+        phases = {
+            name: phase_of(
+                own * chance.times,
+                OPERATIONS,
+                *((trips, 120.0 * trips, 240.0 * trips) if wire else ()),
+                link_ms=trips * link,
+            )
+            for name, (own, trips) in spent.items()
+        }
+        client, server = CPU_MS["connect" if connects else "operation"][tls]
+        opened = OPERATIONS if connects else 0
+        handshakes = opened * tls
+        resumed = handshakes if arm.levels.get("resumption") == "on" else 0
+        seen = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "x25519"}
+        port = 6380 if tls else 6379
+        said = {"resp": arm.levels.get("resp", "2"), "server_side": f"10.205.0.2:{port}"} if wire else {}
+        return Slice(
+            operations=OPERATIONS,
+            seconds=phases["connect_and_first_operation" if connects else "operation"].sum_ns
+            / plan.workers(workload, arm)
+            / 1e9,
+            phases=phases,
+            cpu_seconds={
+                "client": client * OPERATIONS / 1e3 * chance.more(0.02),
+                "server": server * OPERATIONS / 1e3 * chance.more(0.02),
+            },
+            evidence={
+                "connections": opened,
+                "handshakes": handshakes,
+                "resumed": resumed,
+                "protocol": "TLSv1.3" if tls else None,
+                "verified": tls,
+                "server": f"10.205.0.2:{port}",
+                **(seen if tls else {}),
+                **said,
+            },
+            # Redis counts connections, and not which of them speak TLS.
+            tls=None,
+        )
+
+    def _connection(self, workload: str, arm: PlannedArm) -> dict[str, tuple[float, int]]:
+        tls = arm.levels["transport"] == "tls"
+        phases = {name: each[tls] for name, each in CONNECT.items() if each[tls][0]}
+        if tls:
+            own, trips = phases["tls"]
+            share = RESUMED if arm.levels.get("resumption") == "on" else KEYS.get(arm.levels.get("key", ""), 1.0)
+            phases["tls"] = own * share, trips
+        first = phases.pop("first_operation")
+        connect = sum(own for own, _ in phases.values()), sum(trips for _, trips in phases.values())
+        if workload in PYTHON_MS:
+            connect, phases = (connect[0] + PYTHON_MS[workload][tls], connect[1]), {}
+        whole = connect[0] + first[0], connect[1] + first[1]
+        return phases | {"connect": connect, "first_operation": first, "connect_and_first_operation": whole}
+
+    def _operation(self, workload: str, tls: bool) -> dict[str, tuple[float, int]]:
+        return {"operation": (OPERATION_MS[workload][tls] + PYTHON_MS.get(workload, (0.0, 0.0))[tls], 1)}
