@@ -31,6 +31,7 @@ MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
 # A server before 18 does not take the group that TLS 1.3 is begun with by itself.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
+REDIS = {"plain": 3, "tls-1.2": 5, "tls-1.3": 4}
 
 
 @dataclass
@@ -65,7 +66,12 @@ def far_postgres() -> tuple[Plan, ServerLab, dict[str, int]]:
     return plan, ServerLab(plan), POSTGRES
 
 
-LABS = {"mysql": far_mysql, "mongodb": far_mongodb, "postgres": far_postgres}
+def far_redis() -> tuple[Plan, ServerLab, dict[str, int]]:
+    plan = plan_of("redis-tls", "quick", "records=100", FAR, "tls_version=1.2,1.3")
+    return plan, ServerLab(plan), REDIS
+
+
+LABS = {"mysql": far_mysql, "mongodb": far_mongodb, "postgres": far_postgres, "redis": far_redis}
 
 
 @pytest.fixture(scope="module", params=LABS)

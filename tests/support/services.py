@@ -32,10 +32,10 @@ HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("
 class Kind:
     """What the tests have to know of a service: a new one joins with a line in `SERVICES`.
 
-    `counted_as` is the name under which its servers count a connection with TLS 1.3; None, where they do not tell it from
-    others. `operation` is its workload of
-    operations on a connection that stands. `apart` are the fields of endpoints in which arms may differ, `proves`
-    whether a lab of it and a target prove what no client sees. `privileges` are granted to a target's account.
+    `counted_as` is the name under which its servers count a connection with TLS 1.3; None, where they do not tell it
+    from others. `operation` is its workload of operations on a connection that stands. `apart` are the fields of
+    endpoints in which arms may differ, `proves` whether a lab of it and a target prove what no client sees.
+    `privileges` are granted to a target's account.
     """
 
     study: str
