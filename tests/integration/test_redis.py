@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,13 +11,12 @@ from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import PLAIN, Arm, Transport, Workload
 from costof.ipc.process import Instrument, application, engine
 from costof.lab.certificates import Authority
-from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.programs.redis.server import PORT, TLS_PORT, USER, RedisServer
+from costof.programs.redis.server import PORT, TLS_PORT, USER
 from costof.programs.redis.settings import RedisSettings
-from costof.programs.server import Place
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS
+from tests.support.redis import Standing, a_redis
 
 pytestmark = pytest.mark.servers
 RECORDS = 1000
@@ -43,35 +40,13 @@ WORKLOADS = [
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py": lambda: application("redis", {})}
 
 
-class Standing(RedisServer):
-    """With the authority that its clients trust."""
-
-    @property
-    def tls(self) -> Transport:
-        return Transport(kind="tls").trusting(self._place.authority.ca_file)
-
-    @contextlib.contextmanager
-    def configured(self, name: str, value: str) -> Iterator[None]:
-        (_, usual) = self.ask("CONFIG", "GET", name).popitem()
-        self.ask("CONFIG", "SET", name, value)
-        try:
-            yield
-        finally:
-            self.ask("CONFIG", "SET", name, usual)
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
     """One for all tests that leave it as it was, with its strings loaded."""
-    with Lab() as lab:
-        host, authority = Host("server", None, loopback=lab.address(1)), Authority(lab.folder / "certificates")
-        addresses = (lab.address(number) for number in itertools.count(1))
-        place = Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: next(addresses))
-        with contextlib.closing(Standing.at(place)) as server:
-            server.start()
-            loaded = measured(server, PLAIN, "load", RECORDS)
-            assert (loaded.operations, loaded.errors) == (RECORDS, [])
-            yield server
+    with Lab() as lab, a_redis(lab) as server:
+        loaded = measured(server, PLAIN, "load", RECORDS)
+        assert (loaded.operations, loaded.errors) == (RECORDS, [])
+        yield server
 
 
 def measured(server: Standing, transport: Transport, workload: str, operations: int, **asked: object) -> SliceAnswer:

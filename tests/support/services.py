@@ -21,6 +21,7 @@ from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, sent
 from tests.support.postgres import somebodys_postgres
 from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
+from tests.support.redis import a_redis
 from tests.support.small_plans import replication_plan
 
 RECORDS = 300
@@ -160,6 +161,14 @@ def postgres_target() -> Iterator[Standing]:
 
 
 @contextlib.contextmanager
+def redis_target() -> Iterator[Standing]:
+    with Lab() as playing, a_redis(playing) as server:
+        access = Access(server.url(), server.ca_file, allow_plain=True)
+        with opened(REDIS, plan_for(REDIS, "rediss://a-user"), access) as standing:
+            yield standing
+
+
+@contextlib.contextmanager
 def http_target() -> Iterator[Standing]:
     with Lab() as playing, running_balancer(playing, Haproxy) as balancer:
         access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
@@ -182,6 +191,7 @@ SERVICES = {
     "postgres-lab": lambda: in_lab(POSTGRES),
     "postgres-target": postgres_target,
     "redis-lab": lambda: in_lab(REDIS),
+    "redis-target": redis_target,
     "encryption-lab": lambda: in_lab(ENCRYPTION),
     "encryption-target": lambda: mysql_target(ENCRYPTION),
     "http-lab": lambda: in_lab(HTTP),
