@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,15 @@ from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.redis.own import OwnStrings
+from costof.programs.redis.server import PORT
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
 from tests.support.engines import Engines
 from tests.support.redis import Standing, a_redis
 from tests.support.small_plans import plan_of
+
+from .conftest import costof
 
 pytestmark = pytest.mark.servers
 RECORDS = 1200
@@ -82,3 +86,21 @@ def test_a_server_that_drops_keys_of_others_is_refused(server: Standing) -> None
 
 def test_a_wrong_password_is_a_refused_log_in(server: Standing) -> None:
     assert refusal(server, password="wrong").problem is Problem.TARGET_REFUSES_LOGIN
+
+
+def test_ycsb_loads_and_runs_as_its_binding_does(server: Standing, tmp_path: Path) -> None:
+    server.ask("ACL", "SETUSER", "default", "on", ">secret", "~*", "+@all")
+    properties = tmp_path / "redis.properties"
+    properties.write_text(f"redis.host={server.address}\nredis.port={PORT}\nredis.password=secret\nrecordcount=50\n")
+    files = ("-P", "workloada", "-P", str(properties), "-p", "operationcount=100")
+    try:
+        assert "[INSERT], Return=OK, 50" in costof("ycsb", "load", "redis", *files, cwd=tmp_path).out
+        assert server.ask("ZCARD", "_indices") == 50
+        assert len(server.keys()) == 52
+        assert "[READ], Return=OK, " in costof("ycsb", "run", "redis", *files, cwd=tmp_path).out
+        again = costof("ycsb", "load", "redis", *files, cwd=tmp_path)
+        assert again.status != 0
+        assert "secret" not in again.err
+    finally:
+        server.ask("ACL", "SETUSER", "default", "reset")
+        server.ask("UNLINK", *(server.keys() - {"theirs"}))

@@ -25,6 +25,7 @@ DATABASES = {
     "mysql": ("mysql", "MysqlDatabase"),
     "postgresql": ("postgresql", "PostgresqlDatabase"),
     "jdbc": ("jdbc", "database_of"),
+    "redis": ("redis", "RedisDatabase"),
 }
 DEFAULT_FIELDS = 10
 

@@ -1,0 +1,49 @@
+"""YCSB's Redis binding (`site.ycsb.db.RedisClient`): `redis.host`, `redis.port` and `redis.password`."""
+
+from __future__ import annotations
+
+import redis
+from pydantic import SecretStr
+
+from costof.cli.ycsb.binding import REACH_SECONDS, Database
+from costof.cli.ycsb.properties import Properties
+from costof.errors import CostofError, Problem
+from costof.ipc.plan import Endpoint
+from costof.programs.redis.settings import RedisSettings
+from costof.programs.redis.url import PORT
+from costof.urls import UrlError, host_shown, split_host
+
+#: The sorted set of all keys, which the binding writes beside each record: it knows no table.
+INDEX = "_indices"
+
+
+class RedisDatabase(Database):
+    """As the default user, in plain: the binding knows no other way."""
+
+    PROPERTIES = frozenset({"redis.host", "redis.port", "redis.password"})
+
+    def __init__(self, properties: Properties, table: str) -> None:
+        host, port = properties.get("redis.host", "localhost"), properties.get("redis.port", str(PORT))
+        try:
+            self._host, self._port = split_host(f"{host}:{port}", PORT)
+        except UrlError as error:
+            raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
+        password = properties.get("redis.password", "")
+        self._password = SecretStr(password) if password else None
+        self.shown = f"redis://{host_shown(self._host, self._port)}"
+
+    def endpoint(self) -> Endpoint:
+        settings = RedisSettings(addresses=[host_shown(self._host, self._port)], password=self._password)
+        return Endpoint(service=settings)
+
+    def holds_records(self, fields: int) -> bool:
+        password = self._password.get_secret_value() if self._password else None
+        with redis.Redis(
+            host=self._host, port=self._port, password=password, socket_connect_timeout=REACH_SECONDS
+        ) as client:
+            try:
+                return bool(client.exists(INDEX))
+            except (redis.AuthenticationError, redis.ResponseError) as error:
+                raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
+            except redis.RedisError as error:
+                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
