@@ -24,6 +24,7 @@ _CLASS_BY_WORDS = (
     ("WRONG_VERSION_NUMBER", "tls_refused"),
     ("SSL", "tls_handshake"),
     ("Name or service not known", "resolve"),
+    ("max number of clients", "server"),
     ("refused", "refused"),
     ("reset", "reset"),
     ("closed", "closed"),
@@ -51,6 +52,10 @@ class RedisDriver(ApplicationDriver):
         self._persistent[arm.name] = client = self._client(arm)
         try:
             client.ping()
+        except redis.TimeoutError as error:
+            # A plain port takes a client's hello for the beginning of a command, and waits for the rest.
+            error_class = "tls_refused" if arm.transport.is_tls else "timeout"
+            raise DriverError(error_class, _words(error)) from error
         except redis.RedisError as error:
             raise _classified(error) from error
         return _settings(arm).addresses_for(arm.transport)[0]
@@ -76,7 +81,7 @@ class RedisDriver(ApplicationDriver):
             raise _classified(error) from error
 
     def _get(self, client: redis.Redis, arm: Arm) -> None:
-        key = f"{_settings(arm).key_prefix or ''}key:{self._random.randrange(self._records):012}"
+        key = _settings(arm).any_key(self._records, self._random)
         if client.get(key) is None:
             raise DriverError("server", f"there is no key {key}")
 
@@ -112,7 +117,7 @@ def _settings(arm: Arm) -> RedisSettings:
 
 
 def _classified(error: redis.RedisError) -> DriverError:
-    text = " ".join(str(error).split())
+    text = _words(error)
     if isinstance(error, redis.TimeoutError):
         return DriverError("timeout", text)
     if isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError)):
@@ -121,6 +126,10 @@ def _classified(error: redis.RedisError) -> DriverError:
         return DriverError("server", text)
     classes = (error_class for words, error_class in _CLASS_BY_WORDS if words in text)
     return DriverError(next(classes, "closed"), text)
+
+
+def _words(error: redis.RedisError) -> str:
+    return " ".join(str(error).split())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 from costof import programs
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
+from costof.programs.heartbeat import DEAD_AFTER_SECONDS
 from costof.programs.own_database import Marker
 
 
@@ -59,3 +60,14 @@ def _by_scheme() -> dict[str, Callable[[Access], Iterator[Server]]]:
 def in_use_here(marker: Marker) -> str | None:
     """Why a database is in use where its maker can be seen from here, and lives."""
     return f"its run goes on ({marker.maker})" if marker.maker.lives() else None
+
+
+def in_use_by_signs(marker: Marker, seconds_silent: float | None) -> str | None:
+    """The same where runs leave signs of life, the last so long ago. One whose maker is seen to be dead needs no
+    waiting."""
+    if here := in_use_here(marker):
+        return here
+    if marker.maker.lives() is False or seconds_silent is None or seconds_silent > DEAD_AFTER_SECONDS:
+        return None
+    told = f"its run showed life {seconds_silent:.0f} s ago ({marker.maker})"
+    return f"{told}; it is taken for dead after {DEAD_AFTER_SECONDS:.0f} s without"

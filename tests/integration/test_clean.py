@@ -21,6 +21,7 @@ from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from tests.support.programs import eventually, running_mariadb, url_of, user_of_many_databases
+from tests.support.redis import a_redis
 from tests.support.small_plans import plan_of
 
 from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
@@ -37,9 +38,12 @@ class Theirs:
     databases: Callable[[], set[str]]
     make: Callable[[str], None]
     kill: Callable[[int], object] = lambda number: None
+    #: Where the URL asks for TLS.
+    ca_file: Path | None = None
 
     def clean(self, folder: Path, *more: str) -> Outcome:
-        done = costof("clean", "--target", self.url, *more, cwd=folder)
+        trusting = ["--tls-ca", str(self.ca_file)] if self.ca_file else []
+        done = costof("clean", "--target", self.url, *trusting, *more, cwd=folder)
         assert done.status == 0, done.err
         return done
 
@@ -50,7 +54,7 @@ class Theirs:
         monkeypatch.setattr(Maker, "this_process", lambda: maker)
         options = Options("quick", ["transport=plain,tls"], target="shown")
         plan = resolve(load_study(self.study[0]), options)
-        with open_service(plan, Access(self.url), "a-run") as service:
+        with open_service(plan, Access(self.url, self.ca_file, allow_plain=True), "a-run") as service:
             service.prepare(plan.arms[0], lambda arm: None)
             yield service
 
@@ -90,7 +94,22 @@ def mysql(lab: Lab, authority: Authority) -> Iterator[Theirs]:
         )
 
 
-@pytest.fixture(params=["mongodb", "mysql"])
+@pytest.fixture(scope="module")
+def redis() -> Iterator[Theirs]:
+    with Lab() as playing, a_redis(playing) as server:
+        yield Theirs(
+            server.url(),
+            [
+                *("redis-tls", "--profile", "quick", "--set", "records=200", "--set", "transport=plain,tls"),
+                *("--tls-ca", str(server.ca_file), "--allow-plain"),
+            ],
+            server.places,
+            lambda name: server.ask("SET", f"costof:{name}:key:000000000001", "theirs"),
+            ca_file=server.ca_file,
+        )
+
+
+@pytest.fixture(params=["mongodb", "mysql", "redis"])
 def theirs(request: pytest.FixtureRequest) -> Theirs:
     found: Theirs = request.getfixturevalue(request.param)
     return found

@@ -10,8 +10,9 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
+from costof.programs.redis.marked_strings import RUNS
 from costof.programs.redis.own import OwnStrings
-from costof.programs.redis.server import PORT
+from costof.programs.redis.server import PORT, TLS_PORT, USER
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
@@ -47,12 +48,12 @@ def test_a_target_is_measured_and_left_as_it_was(server: Standing) -> None:
     plan = small()
     with target(server) as service, Engines(plan, service) as engines:
         service.prepare(plan.arms[0], engines.load)
-        made = server.keys() - {"theirs"}
-        assert len(made) == RECORDS + 1
-        assert all(key.startswith(service.server.prefix) and server.ask("TTL", key) > 0 for key in made)
+        made = server.all_keys() - {"theirs", RUNS}
+        assert len(made) == RECORDS
+        assert all(key.startswith(f"costof:{service.server.database}:key:") for key in made)
         for workload in ("query", "connect"):
             assert all(engines.slice(arm, workload, 10).operations == 10 for arm in plan.arms)
-    assert server.keys() == {"theirs"}
+    assert server.all_keys() == {"theirs"}
 
 
 def refusal(server: Standing, **how: str) -> CostofError:
@@ -65,23 +66,68 @@ def refusal(server: Standing, **how: str) -> CostofError:
 def test_keys_that_are_there_are_left_alone(server: Standing) -> None:
     server.ask("SET", "costof:mine:key:000000001199", "theirs")
     try:
-        assert "are there already" in str(refusal(server, database="mine"))
-        assert server.keys() == {"theirs", "costof:mine:key:000000001199"}
+        assert refusal(server, database="mine").problem is Problem.TARGET_OCCUPIED
+        assert server.all_keys() == {"theirs", "costof:mine:key:000000001199"}
     finally:
         server.ask("DEL", "costof:mine:key:000000001199")
 
 
+def test_what_another_run_has_claimed_is_refused(server: Standing) -> None:
+    with target(server, database="mine"):
+        assert refusal(server, database="mine").problem is Problem.TARGET_OCCUPIED
+        assert server.ask("HEXISTS", RUNS, "mine")
+    assert server.all_keys() == {"theirs"}
+
+
 def test_what_is_no_longer_the_runs_stays(server: Standing) -> None:
     with target(server, database="mine"):
-        server.ask("SET", "costof:mine:marker", "of another")
-    assert server.keys() == {"theirs", "costof:mine:marker"}
-    server.ask("DEL", "costof:mine:marker")
+        server.ask("HSET", RUNS, "mine", "of another")
+    assert server.ask("HGET", RUNS, "mine") == "of another"
+    server.ask("DEL", RUNS)
+    assert server.all_keys() == {"theirs"}
+
+
+@pytest.mark.parametrize("command", ["get", "set", "unlink", "hdel", "hsetnx", "time"])
+def test_a_right_that_is_missing_is_told_before_anything_is_written(server: Standing, command: str) -> None:
+    server.ask("ACL", "SETUSER", USER, f"-{command}")
+    try:
+        told = refusal(server)
+        assert "nothing was written" in str(told) or told.problem is Problem.TARGET_FAILED
+        assert server.all_keys() <= {"theirs", RUNS}
+    finally:
+        server.ask("ACL", "SETUSER", USER, "+@all")
+        server.ask("DEL", RUNS)
+
+
+def test_the_rights_that_are_said_to_be_needed_are_enough(server: Standing) -> None:
+    (grant,) = OwnStrings(Access(server.url()), "redis-tls", "a-run", 1).needs()
+    acl, setuser, user, *rules = grant.split()
+    server.ask(f"{acl} {setuser}", user, "resetkeys", "-@all", *rules)
+    try:
+        plan = small()
+        with target(server) as service, Engines(plan, service) as engines:
+            service.prepare(plan.arms[0], engines.load)
+            assert service.counters("").connections is not None
+    finally:
+        server.ask("ACL", "SETUSER", USER, "~*", "+@all")
+    assert server.all_keys() == {"theirs"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "takes plain connections")]
+)
+def test_the_other_port_is_told_soon(server: Standing, scheme: str, port: int, hint: str) -> None:
+    url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"
+    access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
+    with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):
+        pass
+    assert refused.value.problem is Problem.TARGET_UNREACHABLE
 
 
 def test_a_server_that_drops_keys_of_others_is_refused(server: Standing) -> None:
     with server.configured("maxmemory", "100mb"), server.configured("maxmemory-policy", "allkeys-lru"):
         assert "drops keys of others" in str(refusal(server))
-    assert server.keys() == {"theirs"}
+    assert server.all_keys() == {"theirs"}
 
 
 def test_a_wrong_password_is_a_refused_log_in(server: Standing) -> None:
@@ -96,11 +142,11 @@ def test_ycsb_loads_and_runs_as_its_binding_does(server: Standing, tmp_path: Pat
     try:
         assert "[INSERT], Return=OK, 50" in costof("ycsb", "load", "redis", *files, cwd=tmp_path).out
         assert server.ask("ZCARD", "_indices") == 50
-        assert len(server.keys()) == 52
+        assert len(server.all_keys()) == 52
         assert "[READ], Return=OK, " in costof("ycsb", "run", "redis", *files, cwd=tmp_path).out
         again = costof("ycsb", "load", "redis", *files, cwd=tmp_path)
         assert again.status != 0
         assert "secret" not in again.err
     finally:
         server.ask("ACL", "SETUSER", "default", "reset")
-        server.ask("UNLINK", *(server.keys() - {"theirs"}))
+        server.ask("UNLINK", *(server.all_keys() - {"theirs"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from costof.ipc.plan import Transport
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
+from costof.programs.redis.marked_strings import RUNS
 from costof.programs.redis.server import PORT, TLS_PORT, USER, RedisServer
 from costof.programs.server import Place
 
@@ -30,8 +32,28 @@ class Standing(RedisServer):
         told = password or self.password.get_secret_value()
         return f"rediss://{USER}:{told}@{self.address}:{TLS_PORT}/?plain_port={PORT}"
 
-    def keys(self) -> set[str]:
+    def all_keys(self) -> set[str]:
         return set(self.ask("KEYS", "*"))
+
+    def places(self) -> set[str]:
+        """Of runs: whose strings are there, or are said to be."""
+        names = {key.split(":")[1] for key in self.all_keys() - {RUNS} if key.startswith("costof:")}
+        return names | {field.partition(":")[0] for field in self.ask("HKEYS", RUNS)}
+
+    def bytes_received(self) -> int:
+        """From all clients, the administrator's own question among them, after TLS was taken off."""
+        return int(self.ask("INFO", "stats")["total_net_input_bytes"])
+
+    @contextlib.contextmanager
+    def showing_an_expired_certificate(self) -> Iterator[None]:
+        names, past = [self.address], datetime.timedelta(seconds=-1)
+        usual = str(self._certificates[self._key])
+        expired = str(self._place.authority.issue("expired", "rsa-2048", names, valid_for=past))
+        self.ask("CONFIG", "SET", "tls-cert-file", expired, "tls-key-file", expired)
+        try:
+            yield
+        finally:
+            self.ask("CONFIG", "SET", "tls-cert-file", usual, "tls-key-file", usual)
 
     @contextlib.contextmanager
     def configured(self, name: str, value: str) -> Iterator[None]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.programs.access import Access
-from costof.programs.heartbeat import DEAD_AFTER_SECONDS
-from costof.programs.leftovers import Leftover, Server, in_use_here
+from costof.programs.leftovers import Leftover, Server, in_use_by_signs
 from costof.programs.mongod.marked_database import MarkedDatabase
 from costof.programs.mongod.session import MongodbSession
 from costof.programs.mongod.url import parse_mongodb_url
-from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, could_be_own
+from costof.programs.own_database import MARKER_NAME, check_ca_file, could_be_own
 
 
 class MongodbServer(Server):
@@ -25,7 +24,7 @@ class MongodbServer(Server):
             database = MarkedDatabase(self._session, name)
             marker = database.marker() if MARKER_NAME in database.collections() else None
             if marker is not None:
-                found.append(Leftover(name, marker, _in_use(database, marker)))
+                found.append(Leftover(name, marker, in_use_by_signs(marker, database.seconds_silent())))
         return found
 
     def remove(self, leftover: Leftover) -> bool:
@@ -41,14 +40,3 @@ def opened(access: Access) -> Iterator[Server]:
         yield MongodbServer(session, url.shown)
     finally:
         session.close()
-
-
-def _in_use(database: MarkedDatabase, marker: Marker) -> str | None:
-    """One whose maker is seen to be dead needs no waiting."""
-    if here := in_use_here(marker):
-        return here
-    silent = database.seconds_silent()
-    if marker.maker.lives() is False or silent is None or silent > DEAD_AFTER_SECONDS:
-        return None
-    told = f"its run showed life {silent:.0f} s ago ({marker.maker})"
-    return f"{told}; it is taken for dead after {DEAD_AFTER_SECONDS:.0f} s without"

@@ -1,9 +1,11 @@
 """Redis."""
 
+from costof.programs.redis.leftovers import opened
 from costof.programs.redis.own import OwnStrings
 from costof.programs.redis.server import RedisServer
+from costof.programs.redis.url import SCHEMES as URL_SCHEMES
 
-__all__ = ["lab_server", "own_server"]
+__all__ = ["URL_SCHEMES", "lab_server", "opened", "own_server"]
 
 lab_server = RedisServer
 own_server = OwnStrings

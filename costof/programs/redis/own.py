@@ -1,68 +1,74 @@
 """Strings of a run's own on a user's own Redis server, reached by URL.
 
-It is somebody's data. All that is written is under keys that begin with the run's own name, and expires by itself; what
-is removed is named key by key. No setting of the server is changed.
+It is somebody's data. All that is written is under keys of the run's own, but for its marker; what is removed is named
+key by key. Nothing expires, since that would cost what is measured. No setting of the server is changed.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator
-from itertools import islice
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 import redis
+from redis.exceptions import NoPermissionError
 
-from costof.errors import CostofError, Problem
+from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.own_database import PREFIX, check_ca_file, own_name
+from costof.programs.heartbeat import Heartbeat
+from costof.programs.maker import Maker
+from costof.programs.own_database import PREFIX, own_name
+from costof.programs.redis.marked_strings import RUNS, MarkedStrings, StringsMarker
+from costof.programs.redis.session import RedisSession
 from costof.programs.redis.settings import RedisSettings
 from costof.programs.redis.url import parse_redis_url
 from costof.programs.server import OwnServer
 
-REACH_SECONDS = 5
-#: Longer than any run: what a killed one leaves is gone by then.
-EXPIRES_SECONDS = 24 * 3600
-#: Of keys, in one command: little enough to hold nobody up.
-BATCH = 500
 NO_EVICTION = "noeviction"
 
 
 class OwnStrings(OwnServer):
-    """Under keys `costof:<run>:key:<number>`, and `costof:<run>:marker`, which says whose they are."""
+    """Its counters do not tell TLS from plain: at which of its addresses it was reached is in the engine's evidence
+    (`server_side`)."""
 
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_redis_url(access, study)
         self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
         self.records = records
-        name = own_name(access.database, run)
-        self.prefix = f"costof:{name.removeprefix(PREFIX)}:"
         self._chosen = access.database
-        self._marker = secrets.token_hex(16)
-        self._client: redis.Redis | None = None
+        self._run = run
+        self.database = own_name(access.database, run).removeprefix("" if access.database else PREFIX)
+        self.session = RedisSession(self.url)
+        self._strings = MarkedStrings(self.session, self.database)
+        self._heartbeat = Heartbeat(self._strings.beat)
+        self._marker: StringsMarker | None = None
+        self._counters_hidden: str | None = None
 
-    def __enter__(self) -> Self:
-        check_ca_file(self.ca_file)
-        self._client = self._open()
+    def claim(self) -> None:
+        self.session.open()
+        self._check_server()
+        self._check_rights()
+        if self._strings.marker() is not None or self._strings.any_is_there(self.records):
+            raise self._occupied()
+        marker = StringsMarker(
+            run=self._run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
+        )
+        # In this order: a marker without a sign of life is a dead run's.
         try:
-            self._check_server()
-            self._mark()
-        except BaseException:
-            self._close()
-            raise
-        return self
+            self._heartbeat.start()
+        except redis.RedisError as error:
+            raise self._refused(str(error)) from None
+        if not self._strings.mark(marker):
+            raise self._occupied()
+        self._marker = marker
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if self.ask("GET", self._marker_key) == self._marker:
-                for keys in self._batches():
-                    self.ask("UNLINK", *keys)
-        finally:
-            self._close()
+    def remove_made(self) -> None:
+        self._heartbeat.stop()
+        if self._marker is not None:
+            self._strings.remove(self._marker)
+
+    def close(self) -> None:
+        self.session.close()
 
     def prepare(self, load: Callable[[], None]) -> None:
         load()
@@ -74,102 +80,73 @@ class OwnStrings(OwnServer):
             tls_addresses=[url.address],
             username=url.username,
             password=url.password,
-            key_prefix=self.prefix,
-            expires_after_seconds=EXPIRES_SECONDS,
+            key_prefix=self._strings.prefix,
         )
 
     def counters(self, server: str) -> Counters:
-        """Connections of all its clients."""
-        return Counters(int(self.ask("INFO", "stats")["total_connections_received"]), shared=True)
+        if self._counters_hidden is not None:
+            return Counters()
+        try:
+            told: dict[str, Any] = self.session.try_to("INFO", "stats")
+        except NoPermissionError as error:
+            self._counters_hidden = str(error)
+            return Counters()
+        return Counters(int(told["total_connections_received"]), shared=True)
+
+    def cautions(self) -> list[str]:
+        hidden = self._counters_hidden
+        return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
 
     def describe(self) -> Description:
-        version = str(self.ask("INFO", "server")["redis_version"])
-        return Description(versions={"server": version}, topology="a single server", facts={"keys": f"{self.prefix}*"})
+        version = str(self.session.ask("INFO", "server")["redis_version"])
+        facts = {"keys": f"{self._strings.prefix}*"}
+        return Description(versions={"server": version}, topology="a single server", facts=facts)
 
     def writes(self) -> list[str]:
-        prefix = f"costof:{self._chosen or '<run>_<random>'}:"
+        name = self._chosen or "<run>_<random>"
         return [
-            f"write the key {prefix}marker on {self.shown}; refuse when it or one of the run's keys is there",
-            f"write {self.records:,} strings of 100 bytes under keys {prefix}key:<number>, again and again",
-            f"all expire after {EXPIRES_SECONDS // 3600} hours, and are removed at the end if the marker is this run's",
+            f"write a marker and signs of life as fields {name} and {name}:alive of the hash {RUNS} on {self.shown}; "
+            "refuse when one of the run's keys is there",
+            f"write {self.records:,} strings of 100 bytes to 100 kB, 300 on average, under keys "
+            f"costof:{name}:key:<number>, again and again",
+            "remove all of that at the end, key by key, if the marker is this run's",
         ]
 
     def needs(self) -> list[str]:
-        user = self.url.username or "default"
-        return [f"ACL SETUSER {user} ~costof:* +get +set +exists +unlink +info +client|info"]
-
-    def ask(self, *command: str) -> Any:
-        """Raises `TARGET_FAILED`."""
-        assert self._client is not None
-        try:
-            return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
-        except redis.RedisError as error:
-            raise self._failed(str(error)) from None
-
-    @property
-    def _marker_key(self) -> str:
-        return f"{self.prefix}marker"
-
-    def _keys(self) -> Iterator[str]:
-        """All that the run writes; the marker last, so that what is left is still the run's."""
-        yield from (f"{self.prefix}key:{record:012}" for record in range(self.records))
-        yield self._marker_key
-
-    def _batches(self) -> Iterator[list[str]]:
-        keys = self._keys()
-        return iter(lambda: list(islice(keys, BATCH)), [])
+        commands = "+ping +get +set +exists +unlink +hsetnx +hset +hget +hkeys +hdel +time +info +client|info"
+        return [f"ACL SETUSER {self.url.username or 'default'} ~costof:* {commands}"]
 
     def _check_server(self) -> None:
         """Before anything is written. Raises `TARGET_FAILED`."""
-        if int(self.ask("INFO", "cluster").get("cluster_enabled", 0)):
-            raise self._failed(
-                "it is one of a cluster, which would send clients elsewhere (MOVED); nothing was written"
-            )
-        memory = self.ask("INFO", "memory")
+        if int(self.session.ask("INFO", "cluster").get("cluster_enabled", 0)):
+            raise self._refused("it is one of a cluster, which would send clients elsewhere (MOVED)")
+        memory = self.session.ask("INFO", "memory")
         if int(memory["maxmemory"]) and memory["maxmemory_policy"] != NO_EVICTION:
-            raise self._failed(
-                f"when its memory is full it drops keys of others (maxmemory-policy {memory['maxmemory_policy']}); "
-                "nothing was written"
+            raise self._refused(
+                f"when its memory is full it drops keys of others (maxmemory-policy {memory['maxmemory_policy']})"
             )
-        if any(self.ask("EXISTS", *keys) for keys in self._batches()):
-            raise self._occupied()
 
-    def _mark(self) -> None:
-        if not self.ask("SET", self._marker_key, self._marker, "NX", "EX", str(EXPIRES_SECONDS)):
-            raise self._occupied()
+    def _check_rights(self) -> None:
+        """By commands that do nothing to keys that are not there. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
+        key = f"{self._strings.prefix}nothing"
+        for command in (("GET", key), ("SET", key, "", "XX"), ("UNLINK", key), ("HDEL", RUNS, key)):
+            try:
+                self.session.try_to(*command)
+            except NoPermissionError:
+                raise CostofError(
+                    Problem.PRIVILEGES_MISSING,
+                    account=self.url.username or "default",
+                    actions=command[0],
+                    database=f"{self._strings.prefix}*",
+                    target=self.shown,
+                    grant=self.needs()[0],
+                ) from None
+            except redis.RedisError as error:
+                raise self._refused(str(error)) from None
 
-    def _open(self) -> redis.Redis:
-        """Under TLS or in plain, as the URL asks; there is no second try by the other way."""
-        url = self.url
-        client = redis.Redis(
-            host=url.host,
-            port=url.port,
-            username=url.username,
-            password=url.password.get_secret_value() if url.password else None,
-            socket_connect_timeout=REACH_SECONDS,
-            decode_responses=True,
-            ssl=url.tls,
-            ssl_ca_certs=str(url.ca_file) if url.ca_file else None,
-        )
-        try:
-            client.ping()
-        except (redis.AuthenticationError, redis.ResponseError) as error:
-            client.close()
-            raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
-        except redis.RedisError as error:
-            client.close()
-            raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
-        return client
-
-    def _close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def _failed(self, detail: str) -> CostofError:
-        return CostofError(Problem.TARGET_FAILED, target=self.shown, detail=detail)
+    def _refused(self, why: str) -> CostofError:
+        return CostofError(Problem.TARGET_FAILED, target=self.shown, detail=f"{why}; nothing was written")
 
     def _occupied(self) -> CostofError:
-        return self._failed(
-            f"keys {self.prefix}* are there already; nothing was written. Take another name with --database"
-        )
+        what = f"has keys {self._strings.prefix}* already, which this run did not make"
+        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)

@@ -157,7 +157,6 @@ pub fn redis_service(address: &str) -> redis_wire::Settings {
         resp: 2,
         key_prefix: String::new(),
         value_bytes: 100,
-        expires_after_seconds: None,
     }
 }
 
@@ -181,7 +180,7 @@ pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
         let service = redis_wire::Service::discover(&settings, &plain, &reactor, TIMEOUT_NS).await?;
         let client = redis_wire::Client::new(Arc::new(service), reactor);
         let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
-        session.ask(&redis_wire::Strings::new("", 10, 100, None), &mut Random::new(1), &mut ()).await
+        session.ask(&redis_wire::Strings::new("", 10, 100), &mut Random::new(1), &mut ()).await
     })
 }
 

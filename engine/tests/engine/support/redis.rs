@@ -1,9 +1,10 @@
 //! A server that speaks just enough Redis: it lets everybody in, and answers every command of ours with what it asks for, one
 //! thread a connection. It reads commands and writes replies by hand, so that they are not checked by the code that they test.
 
+use super::server::serve_each;
 use openssl::ssl::SslAcceptor;
 use std::io::{BufRead, BufReader, Read, Result, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 /// How a server behaves.
@@ -19,17 +20,9 @@ pub struct Redis {
 impl Redis {
     /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
         let server = self.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let server = server.clone();
-                // A client that goes away in the middle is what some tests are about.
-                std::thread::spawn(move || server.serve(stream));
-            }
-        });
-        address
+        // A client that goes away in the middle is what some tests are about.
+        serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
     fn serve(&self, stream: TcpStream) -> Result<()> {

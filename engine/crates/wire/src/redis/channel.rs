@@ -1,48 +1,25 @@
 //! A connection on which commands go out and replies come in, in buffers that are used again.
 
 use super::reply::{self, Element, Reader};
+use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
 use net::transport::Stream;
-use record::{Phase, Timeline, Traffic};
-
-/// Enough for a record of YCSB's and all around it; what is larger grows it once.
-const FIRST_INBOX: usize = 4096;
 
 /// Commands out, replies in.
 pub struct Channel {
-    stream: Stream,
-    outbox: Vec<u8>,
-    inbox: Vec<u8>,
-    /// What has come and was not read yet is `inbox[start..end]`.
-    start: usize,
-    end: usize,
+    pub(super) io: Buffered,
 }
 
 impl Channel {
     /// Over a stream that has been made secure, where it should be.
     pub fn new(stream: Stream) -> Self {
-        Channel { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0 }
-    }
-
-    /// What has gone over it so far.
-    pub fn traffic(&self) -> Traffic {
-        self.stream.traffic()
-    }
-
-    /// What it runs over.
-    pub fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
-    /// A phase ends here.
-    pub fn end_phase(&self, phase: Phase, timeline: &mut Timeline) {
-        timeline.end_phase(phase, self.traffic());
+        Channel { io: Buffered::new(stream) }
     }
 
     /// Where the next commands are to be written; then [`Channel::ask`] or [`Channel::ask_all`].
     pub fn request(&mut self) -> &mut Vec<u8> {
-        self.outbox.clear();
-        &mut self.outbox
+        self.io.outbox.clear();
+        &mut self.io.outbox
     }
 
     /// Send the command that was written, and have its reply read: `read` gets the first element, and the rest.
@@ -50,10 +27,10 @@ impl Channel {
     /// # Errors
     /// The server's; `protocol`, those of `read` and of a broken connection.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
-        self.send().await?;
+        self.io.send().await?;
         match self.take(read).await {
             Err(failure) if failure.class != Class::Server => Err(failure),
-            answered => self.check_idle().and(answered),
+            answered => self.io.check_idle().and(answered),
         }
     }
 
@@ -67,7 +44,7 @@ impl Channel {
         commands: usize,
         mut read: impl FnMut(Element<'_>, Reader<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.send().await?;
+        self.io.send().await?;
         let mut outcome = Ok(());
         for _ in 0..commands {
             match self.take(&mut read).await {
@@ -75,53 +52,19 @@ impl Channel {
                 answered => outcome = outcome.and(answered),
             }
         }
-        self.check_idle().and(outcome)
-    }
-
-    /// Say goodbye without waiting. Redis needs no farewell of the protocol's.
-    pub fn close(self) {
-        self.stream.close();
-    }
-
-    async fn send(&mut self) -> Result<()> {
-        self.stream.send(&self.outbox).await
+        self.io.check_idle().and(outcome)
     }
 
     async fn take<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         let whole = loop {
-            match reply::length(&self.inbox[self.start..self.end])? {
-                Some(length) => break length,
-                None => self.fill().await?,
+            match reply::length(self.io.come())? {
+                Some(length) => break self.io.take(length),
+                None => self.io.fill().await?,
             }
         };
-        let mut reader = Reader::new(&self.inbox[self.start..self.start + whole]);
-        self.start += whole;
+        let mut reader = Reader::new(self.io.at(whole));
         let first = reply::first(&mut reader)?;
         read(first, reader)
-    }
-
-    /// Nothing is there that was not read: we would be out of step.
-    fn check_idle(&self) -> Result<()> {
-        if self.start == self.end { Ok(()) } else { Err(Failure::protocol("more was answered than asked")) }
-    }
-
-    /// Receive more. The inbox grows with what has come, not with what a length claims will.
-    async fn fill(&mut self) -> Result<()> {
-        if self.start > 0 {
-            self.inbox.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.end == self.inbox.len() {
-            self.inbox.resize(self.end * 2, 0);
-        }
-        match self.stream.receive(&mut self.inbox[self.end..]).await? {
-            0 => Err(Failure::closed()),
-            received => {
-                self.end += received;
-                Ok(())
-            }
-        }
     }
 }
 

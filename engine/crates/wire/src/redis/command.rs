@@ -1,27 +1,27 @@
 //! Commands as they are sent (Redis's documentation, "Sending commands to a Redis server"): an array of bulk strings.
 
-use std::io::Write;
+/// The digits of the largest number, and its sign.
+const LONGEST_NUMBER: usize = 20;
 
 /// Append the head of a command of so many arguments, its name included.
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
-    write!(out, "*{arguments}\r\n").expect("memory takes what is written");
+    out.push(b'*');
+    append_digits(out, arguments as u64, 1);
+    append_end(out);
 }
 
 /// Append an argument.
 pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
-    append_sized(out, argument.len(), |out| out.extend_from_slice(argument));
-}
-
-/// Append an argument of so many bytes, which `body` appends.
-pub fn append_sized(out: &mut Vec<u8>, length: usize, body: impl FnOnce(&mut Vec<u8>)) {
-    append_length(out, length);
-    body(out);
+    append_length(out, argument.len());
+    out.extend_from_slice(argument);
     append_end(out);
 }
 
 /// Append the line that stands before an argument's bytes; [`append_end`] stands behind them.
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
-    write!(out, "${length}\r\n").expect("memory takes what is written");
+    out.push(b'$');
+    append_digits(out, length as u64, 1);
+    append_end(out);
 }
 
 /// Append what stands behind an argument's bytes.
@@ -31,12 +31,28 @@ pub fn append_end(out: &mut Vec<u8>) {
 
 /// Append a whole number as an argument.
 pub fn append_number(out: &mut Vec<u8>, number: i64) {
-    // The sign and the digits of the longest.
-    let mut text = [0; 20];
-    let mut rest = &mut text[..];
-    write!(rest, "{number}").expect("twenty characters are enough");
-    let length = 20 - rest.len();
-    append_argument(out, &text[..length]);
+    append_length(out, usize::from(number < 0) + digits(number.unsigned_abs(), 1));
+    if number < 0 {
+        out.push(b'-');
+    }
+    append_digits(out, number.unsigned_abs(), 1);
+    append_end(out);
+}
+
+/// How many digits [`append_digits`] appends.
+pub fn digits(number: u64, fewest: usize) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1).max(fewest)
+}
+
+/// Append a number's digits, after zeros where they are fewer: `std::fmt` took a fifth of a pipeline's time.
+pub fn append_digits(out: &mut Vec<u8>, number: u64, fewest: usize) {
+    let (mut text, mut rest) = ([b'0'; LONGEST_NUMBER], number);
+    let from = LONGEST_NUMBER - digits(number, fewest);
+    for place in text[from..].iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&text[from..]);
 }
 
 /// Append a whole command.

@@ -55,7 +55,7 @@ impl Opening {
         } else {
             return Ok(channel);
         }
-        channel.end_phase(phase, timeline);
+        channel.io.end_phase(phase, timeline);
         Ok(channel)
     }
 

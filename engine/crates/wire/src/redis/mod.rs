@@ -12,7 +12,7 @@ mod ycsb;
 pub use settings::{PROTOCOL, Settings};
 pub use strings::Strings;
 
-use crate::Facts;
+use crate::{Facts, first_reached};
 use base::Random;
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -21,7 +21,6 @@ use login::{Opening, ServerSide};
 use net::runtime::{Reactor, TaskId};
 use net::transport::{Address, Transport};
 use record::{Connection, Phase, Timeline, Traffic};
-use std::num::NonZeroU64;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,30 +60,21 @@ impl Service {
             address: Address::parse("none", DEFAULT_PORT)?,
             seen: ServerSide::default(),
         };
-        let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
-        for address in settings.addresses_for(transport) {
-            service.address = Address::parse(address, DEFAULT_PORT)?;
+        let prove = async |address: &Address, timeline: &mut Timeline| {
+            service.address = address.clone();
             reactor.set_deadline(clock::now() + timeout_ns);
-            let mut timeline = Timeline::default();
-            let proven = service.prove(reactor, &mut timeline).await;
-            let was_reached = timeline.spans().any(|span| span.phase == Phase::Tcp);
-            match proven {
-                Ok(seen) => {
-                    service.seen = seen;
-                    return Ok(service);
-                }
-                Err(failure) if was_reached => return Err(service.refusal(failure).with(&service.address)),
-                Err(failure) => outcome = Err(failure.with(&service.address)),
-            }
-        }
-        outcome
+            let proven = service.prove(reactor, timeline).await;
+            proven.map_err(|failure| service.refusal(failure, timeline))
+        };
+        service.seen = first_reached(settings.addresses_for(transport), DEFAULT_PORT, prove).await?;
+        Ok(service)
     }
 
     /// Log in once, and ask what the server itself sees of the session.
     async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<ServerSide> {
         let mut channel = self.log_in(reactor, timeline).await?;
         let seen = ServerSide::ask(&mut channel).await?;
-        channel.close();
+        channel.io.close();
         Ok(seen)
     }
 
@@ -92,12 +82,18 @@ impl Service {
         self.opening.log_in(reactor, &self.address, &self.transport, timeline).await
     }
 
-    /// A server that ends a plain connection without a word, when it was asked the first time.
-    fn refusal(&self, failure: Failure) -> Failure {
+    /// What a port of the other kind does, when it was asked the first time: one of TLS ends a plain connection without a word,
+    /// and a plain one takes a client's hello for the beginning of a line, and waits for the rest.
+    fn refusal(&self, failure: Failure, timeline: &Timeline) -> Failure {
+        let came = |phase| timeline.spans().any(|span| span.phase == phase);
         match (&self.transport, failure.class) {
-            (Transport::Plain, Class::Closed | Class::Reset) => {
+            (Transport::Plain, Class::Closed | Class::Reset) if came(Phase::Tcp) => {
                 let detail = "the server ended the connection instead of answering in plain: it may want TLS";
                 Failure::new(Class::PlainRefused, detail)
+            }
+            (Transport::Tls(_), Class::Timeout) if came(Phase::Tcp) && !came(Phase::Tls) => {
+                let detail = "the server has not answered a client that speaks TLS: its port may be the plain one";
+                Failure::new(Class::TlsRefused, detail)
             }
             _ => failure,
         }
@@ -110,15 +106,16 @@ impl crate::Service for Service {
     }
 
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId {
-        let Settings { key_prefix, value_bytes, expires_after_seconds, .. } = &self.settings;
-        let expires = expires_after_seconds.map(NonZeroU64::get);
-        let strings = Strings::new(key_prefix, job.data.records, *value_bytes, expires);
+        let Settings { key_prefix, value_bytes, .. } = &self.settings;
+        let strings = Strings::new(key_prefix, job.data.records, *value_bytes);
         let client = Client::new(self, job.reactor());
         job.cache(client, strings)
     }
 
     fn facts(&self) -> Facts {
-        Facts::from([("resp", self.seen.resp.clone().into()), ("server_side", self.seen.address.clone().into())])
+        // Where the server does not tell, what it has agreed to by answering `HELLO 3`, or is never asked for.
+        let resp = self.seen.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
+        Facts::from([("resp", resp.into()), ("server_side", self.seen.address.clone().into())])
     }
 }
 
@@ -160,18 +157,18 @@ impl workload::Session for Session {
     type Tally = ();
 
     fn traffic(&self) -> Traffic {
-        self.channel.traffic()
+        self.channel.io.stream().traffic()
     }
 
     fn connection(&self) -> Connection {
         Connection {
             server: self.service.address.to_string(),
-            security: self.channel.stream().security(&self.service.transport),
+            security: self.channel.io.stream().security(&self.service.transport),
         }
     }
 
     fn close(self) {
-        self.channel.close();
+        self.channel.io.close();
     }
 }
 

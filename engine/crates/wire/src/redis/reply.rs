@@ -167,9 +167,9 @@ fn count(line: &[u8], most: u64) -> Result<Option<u64>> {
         b"?" => return Err(Failure::protocol("a reply comes in pieces of no stated length")),
         _ => {}
     }
-    let digits = line.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(line).ok()?.parse().ok()).flatten();
-    match digits {
-        Some(length) if length <= most => Ok(Some(length)),
+    let more = |length: u64, digit: &u8| length.checked_mul(10)?.checked_add(char::from(*digit).to_digit(10)?.into());
+    match line.iter().try_fold(0, more) {
+        Some(length) if length <= most && !line.is_empty() => Ok(Some(length)),
         _ => Err(Failure::protocol("a reply tells a length that none has")),
     }
 }

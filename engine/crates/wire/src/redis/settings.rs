@@ -1,18 +1,15 @@
 //! What a plan says of a Redis service.
 
+use super::strings::is_size;
 use crate::{Discovery, Protocol};
 use base::Secret;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
 use net::settings::Transport;
 use serde::Deserialize;
-use std::num::NonZeroU64;
 use std::rc::Rc;
 use workload::ycsb::TablePlace;
 use workload::{CACHE, Kind};
-
-/// Redis's own limit of a string, `proto-max-bulk-len`.
-const LARGEST_VALUE: usize = 512 * 1024 * 1024;
 
 /// Where a Redis service is and how it is asked.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,11 +29,9 @@ pub struct Settings {
     /// Before every key.
     #[serde(default)]
     pub key_prefix: String,
-    /// Of each string that is written.
+    /// Of the strings that are asked for: 100, 1,024 or 102,400.
     #[serde(default = "a_hundred")]
     pub value_bytes: usize,
-    /// After so long a string that was written is gone; where absent it stays.
-    pub expires_after_seconds: Option<NonZeroU64>,
 }
 
 fn two() -> u8 {
@@ -69,8 +64,8 @@ impl crate::Settings for Settings {
         if self.username.is_some() && self.password.is_none() {
             return refuse("a user without a password");
         }
-        if !(1..=LARGEST_VALUE).contains(&self.value_bytes) {
-            return refuse("value_bytes is from 1 to 536870912");
+        if !is_size(self.value_bytes) {
+            return refuse("value_bytes is 100, 1024 or 102400");
         }
         Ok(())
     }
@@ -100,8 +95,8 @@ mod tests {
         let settings: Settings = serde_json::from_str(SERVICE).unwrap();
         assert_eq!((settings.resp, settings.value_bytes, &settings.key_prefix[..]), (2, 100, ""));
         assert!(!format!("{settings:?}").contains("s3cret"));
-        let asked = with(r#""resp": 3, "key_prefix": "costof:", "expires_after_seconds": 60"#).unwrap();
-        assert_eq!((asked.resp, asked.expires_after_seconds.unwrap().get()), (3, 60));
+        let asked = with(r#""resp": 3, "key_prefix": "costof:", "value_bytes": 1024"#).unwrap();
+        assert_eq!((asked.resp, asked.value_bytes), (3, 1024));
         assert!(with(r#""database": 1"#).is_err());
     }
 
@@ -117,7 +112,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_the_plan() {
         assert!(with(r#""resp": 3"#).unwrap().check(&[]).is_ok());
-        for wrong in [r#""resp": 4"#, r#""value_bytes": 0"#, r#""value_bytes": 536870913"#] {
+        for wrong in [r#""resp": 4"#, r#""value_bytes": 0"#, r#""value_bytes": 101"#] {
             assert_eq!(with(wrong).unwrap().check(&[]).unwrap_err().class, Class::Plan, "{wrong}");
         }
         let nobody: Settings = serde_json::from_str(r#"{"addresses": [], "username": "u", "password": null}"#).unwrap();

@@ -1,33 +1,69 @@
 //! GET and SET of strings by keys as redis-benchmark has them (`-r`): `key:` and a number of twelve digits at least.
 
-use super::command::{append_argument, append_head, append_length, append_number, append_sized};
+use super::command::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
 use base::Random;
 use base::error::{Class, Failure, Result};
-use std::io::Write;
+use std::sync::LazyLock;
 
-/// `key:` and the digits of the largest number.
-const LONGEST_NAME: usize = 4 + 20;
+/// Before the digits of a key.
+const KEY: &[u8] = b"key:";
+/// Fewest digits of a key.
+const KEY_DIGITS: usize = 12;
+/// How many bytes values of neighbouring records are shifted by: none is its neighbour's.
+const SHIFTS: u64 = 64;
 
-/// The strings of a run.
+/// One of the sizes that values have: of every so many records, some of those from `first` on are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    bytes: usize,
+    every: u64,
+    first: u64,
+    asked: u64,
+}
+
+/// About as many bytes of each size, so that one load serves arms of all of them.
+const SIZES: [Size; 3] = [
+    Size { bytes: 100, every: 10, first: 2, asked: 8 },
+    Size { bytes: 1024, every: 10, first: 1, asked: 1 },
+    Size { bytes: 100 * 1024, every: 1000, first: 0, asked: 1 },
+];
+
+/// Whether records of this size are among the data.
+pub fn is_size(bytes: usize) -> bool {
+    SIZES.iter().any(|size| size.bytes == bytes)
+}
+
+/// Every value is a part of it.
+static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let longest = SIZES.iter().map(|size| size.bytes).max().unwrap_or_default();
+    let mut filling = vec![0; longest + SHIFTS as usize];
+    Random::new(1).fill_printable(&mut filling);
+    filling
+});
+
+/// The strings of a run, and which of them an arm asks for.
 #[derive(Debug, Clone)]
 pub struct Strings {
     prefix: String,
     records: u64,
-    value_bytes: usize,
-    expires_after_seconds: Option<i64>,
+    size: Size,
 }
 
 impl Strings {
-    /// So many strings of so many bytes each, their keys after this prefix.
-    pub fn new(prefix: &str, records: u64, value_bytes: usize, expires_after_seconds: Option<u64>) -> Self {
-        let expires_after_seconds = expires_after_seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
-        Strings { prefix: prefix.into(), records, value_bytes, expires_after_seconds }
+    /// So many strings, their keys after this prefix; those of so many bytes are asked for.
+    ///
+    /// # Panics
+    /// Of a size that is none ([`is_size`]).
+    pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
+        let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
+        Strings { prefix: prefix.into(), records, size }
     }
 
-    /// The number of any.
+    /// The number of any that is asked for.
     pub fn any(&self, random: &mut Random) -> u64 {
-        random.below(self.records)
+        let Size { every, first, asked, .. } = self.size;
+        random.below((self.records / every).max(1)) * every + first + random.below(asked)
     }
 
     /// Append the command that reads this one.
@@ -39,18 +75,10 @@ impl Strings {
 
     /// Append the command that writes this one; its bytes follow from its number.
     pub fn append_set(&self, record: u64, out: &mut Vec<u8>) {
-        append_head(out, if self.expires_after_seconds.is_some() { 5 } else { 3 });
+        append_head(out, 3);
         append_argument(out, b"SET");
         self.append_key(record, out);
-        append_sized(out, self.value_bytes, |out| {
-            let at = out.len();
-            out.resize(at + self.value_bytes, 0);
-            Random::new(record).fill_printable(&mut out[at..]);
-        });
-        if let Some(seconds) = self.expires_after_seconds {
-            append_argument(out, b"EX");
-            append_number(out, seconds);
-        }
+        append_argument(out, value(record));
     }
 
     /// The answer to a command that reads one.
@@ -59,9 +87,9 @@ impl Strings {
     /// `server`, where there is none, or it is of another length; `protocol`.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
-            Element::Bytes(value) if value.len() == self.value_bytes => Ok(()),
+            Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),
             Element::Bytes(value) => {
-                let detail = format!("a value has {} bytes, not {}", value.len(), self.value_bytes);
+                let detail = format!("a value has {} bytes, not {}", value.len(), self.size.bytes);
                 Err(Failure::new(Class::Server, detail))
             }
             Element::Null => Err(Failure::new(Class::Server, "there is no such key: is the data loaded?")),
@@ -70,15 +98,20 @@ impl Strings {
     }
 
     fn append_key(&self, record: u64, out: &mut Vec<u8>) {
-        let mut name = [0; LONGEST_NAME];
-        let mut rest = &mut name[..];
-        write!(rest, "key:{record:012}").expect("no number is longer");
-        let length = LONGEST_NAME - rest.len();
-        append_length(out, self.prefix.len() + length);
+        append_length(out, self.prefix.len() + KEY.len() + digits(record, KEY_DIGITS));
         out.extend_from_slice(self.prefix.as_bytes());
-        out.extend_from_slice(&name[..length]);
-        super::command::append_end(out);
+        out.extend_from_slice(KEY);
+        append_digits(out, record, KEY_DIGITS);
+        append_end(out);
     }
+}
+
+fn value(record: u64) -> &'static [u8] {
+    let is_of = |size: &&Size| (size.first..size.first + size.asked).contains(&(record % size.every));
+    // The rarest first; what no arm asks for is small.
+    let bytes = SIZES.iter().rev().find(is_of).map_or(SIZES[0].bytes, |size| size.bytes);
+    let from = (record % SHIFTS) as usize;
+    &FILLING[from..from + bytes]
 }
 
 #[cfg(test)]
@@ -90,26 +123,21 @@ mod tests {
     #[test]
     fn keys_are_redis_benchmarks() {
         let mut out = Vec::new();
-        Strings::new("", 100, 1, None).append_get(42, &mut out);
+        Strings::new("", 100, 100).append_get(42, &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000042\r\n");
         out.clear();
-        Strings::new("c:", 100, 1, None).append_get(u64::MAX, &mut out);
+        Strings::new("c:", 100, 100).append_get(u64::MAX, &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$26\r\nc:key:18446744073709551615\r\n");
-    }
-
-    #[test]
-    fn a_string_expires_where_it_is_to() {
-        let mut out = Vec::new();
-        Strings::new("", 100, 8, Some(60)).append_set(0, &mut out);
-        assert!(out.starts_with(b"*5\r\n$3\r\nSET\r\n") && out.ends_with(b"$2\r\nEX\r\n$2\r\n60\r\n"));
     }
 
     proptest! {
         #[test]
-        fn every_command_is_whole(records in 1..u64::MAX, bytes in 1..5000_usize, seed in any::<u64>()) {
-            let strings = Strings::new("p", records, bytes, None);
+        fn what_is_asked_for_was_loaded_with_its_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
+            let (records, bytes) = (10 * tens, SIZES[size].bytes);
+            let strings = Strings::new("p", records, bytes);
             let record = strings.any(&mut Random::new(seed));
             prop_assert!(record < records);
+            prop_assert_eq!(value(record).len(), bytes);
             let mut out = Vec::new();
             strings.append_set(record, &mut out);
             prop_assert_eq!(length(&out).unwrap(), Some(out.len()));
@@ -117,9 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn sizes_have_about_as_many_bytes() {
+        let of = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
+        assert_eq!((of(100), of(1024), of(100 * 1024)), (899, 100, 1));
+    }
+
+    #[test]
     fn a_value_is_there_and_of_its_length() {
-        let (strings, rest) = (Strings::new("", 1, 3, None), Reader::new(b""));
-        strings.check(Element::Bytes(b"abc"), rest).unwrap();
+        let (strings, rest) = (Strings::new("", 10, 100), Reader::new(b""));
+        strings.check(Element::Bytes(&[b'a'; 100]), rest).unwrap();
         for element in [Element::Bytes(b"ab"), Element::Null] {
             assert_eq!(strings.check(element, rest).unwrap_err().class, Class::Server);
         }

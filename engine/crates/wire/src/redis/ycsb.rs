@@ -2,16 +2,16 @@
 //! all keys are in one sorted set, by Java's hash of each.
 
 use super::channel::{Channel, number};
-use super::command::{append_argument, append_end, append_head, append_length, append_number};
+use super::command::{append_argument, append_digits, append_end, append_head, append_length, append_number, digits};
 use super::reply::{Element, Reader, first};
+use crate::found::check_scan;
 use base::error::{Class, Failure, Result};
-use std::io::Write;
 use workload::ycsb::{Fields, Key, Values};
 
 /// The sorted set of all keys (`RedisClient.INDEX_KEY`).
 const INDEX: &[u8] = b"_indices";
-/// `field` and the digits of the largest number.
-const LONGEST_NAME: usize = 5 + 10;
+/// Before the number of a field.
+const FIELD: &[u8] = b"field";
 
 /// Where the records are.
 pub struct Hashes {
@@ -138,11 +138,11 @@ impl Hashes {
 impl Found {
     fn read(&mut self, element: Element<'_>, mut rest: Reader<'_>, most: u64) -> Result<()> {
         self.0.clear();
-        match element {
-            Element::Aggregate(0) => Err(Failure::new(Class::Server, "the scan found no key: is the data loaded?")),
-            Element::Aggregate(count) if count <= most => (0..count).try_for_each(|_| self.push(first(&mut rest)?)),
-            _ => Err(Failure::protocol("the answer to a scan is not so many keys")),
-        }
+        let Element::Aggregate(count) = element else {
+            return Err(Failure::protocol("the answer to a scan is no keys"));
+        };
+        check_scan(count, most, "key")?;
+        (0..count).try_for_each(|_| self.push(first(&mut rest)?))
     }
 
     fn push(&mut self, key: Element<'_>) -> Result<()> {
@@ -180,11 +180,10 @@ fn check(element: Element<'_>, mut rest: Reader<'_>, strings: u64) -> Result<()>
 }
 
 fn append_field(field: u32, out: &mut Vec<u8>) {
-    let mut name = [0; LONGEST_NAME];
-    let mut rest = &mut name[..];
-    write!(rest, "field{field}").expect("no number is longer");
-    let length = LONGEST_NAME - rest.len();
-    append_argument(out, &name[..length]);
+    append_length(out, FIELD.len() + digits(field.into(), 1));
+    out.extend_from_slice(FIELD);
+    append_digits(out, field.into(), 1);
+    append_end(out);
 }
 
 /// `String.hashCode` of a key, which is ASCII.

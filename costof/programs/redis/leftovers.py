@@ -1,0 +1,42 @@
+"""Strings with costof's marker on a Redis server. A run leaves signs of life there while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.programs.access import Access
+from costof.programs.leftovers import Leftover, Server, in_use_by_signs
+from costof.programs.own_database import check_ca_file, could_be_own
+from costof.programs.redis.marked_strings import RUNS, MarkedStrings, StringsMarker
+from costof.programs.redis.session import RedisSession
+from costof.programs.redis.url import parse_redis_url
+
+
+class RedisServer(Server):
+    def __init__(self, session: RedisSession, shown: str) -> None:
+        self.shown = shown
+        self._session = session
+
+    def find(self) -> list[Leftover]:
+        found = [MarkedStrings(self._session, name) for name in sorted(self._session.ask("HKEYS", RUNS))]
+        own = [strings for strings in found if could_be_own(strings.name)]
+        return [
+            Leftover(strings.name, marker, in_use_by_signs(marker, strings.seconds_silent()))
+            for strings in own
+            if (marker := strings.marker())
+        ]
+
+    def remove(self, leftover: Leftover) -> bool:
+        assert isinstance(leftover.marker, StringsMarker)
+        return MarkedStrings(self._session, leftover.database).remove(leftover.marker)
+
+
+def opened(access: Access) -> Iterator[Server]:
+    url = parse_redis_url(access, "clean")
+    check_ca_file(url.ca_file)
+    session = RedisSession(url)
+    try:
+        session.open()
+        yield RedisServer(session, url.shown)
+    finally:
+        session.close()
