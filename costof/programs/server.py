@@ -78,6 +78,9 @@ class LabServer(ABC):
     def describe(self) -> Description:
         """`topology`: what stands, such as 'one server'; where, the lab says."""
 
+    def expect_tls(self, tls: bool) -> None:
+        """What clients speak from now on, for one that counts connections and cannot tell which of them have TLS."""
+
     def show_key(self, kind: str) -> bool:
         """Show a key of this kind from now on. Whether that is a change, which voids the tickets given before."""
         raise CostofError(Problem.LAB_FAILED, detail="this server keeps the key that it was started with")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from random import Random
 
 import pytest
 from pydantic import SecretStr
@@ -57,10 +58,11 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
         return client.slice(1, "arm", workload, operations, HANGS_SECONDS)
 
 
-def refusal(instrument: str, service: RedisSettings, transport: Transport) -> str:
-    """The class of the one error that comes of a log-in."""
+def refusal(instrument: str, service: RedisSettings, transport: Transport, seconds: float = HANGS_SECONDS) -> str:
+    """The class of the one error that comes of a log-in, which waits so long for an answer."""
+    plan = patient_plan([Arm(name="arm", service=service, transport=transport)], [], RECORDS)
     with INSTRUMENTS[instrument]() as client:
-        ready = client.plan(patient_plan([Arm(name="arm", service=service, transport=transport)], [], RECORDS))
+        ready = client.plan(plan.model_copy(update={"operation_timeout_ms": int(seconds * 1000)}))
         error = ready.arms[0].error
         assert error is not None
         assert error.detail
@@ -90,6 +92,14 @@ class TestRefusals:
         expected = {"engine": {"plain_refused"}, "redis-py": {"closed", "reset"}}
         assert refusal(instrument, service, PLAIN) in expected[instrument]
 
+    def test_tls_where_plain_is_spoken(self, server: Standing, instrument: str) -> None:
+        service = server.client_settings().model_copy(update={"tls_addresses": [f"{server.address}:{PORT}"]})
+        assert refusal(instrument, service, server.tls, seconds=1) == "tls_refused"
+
+    def test_an_expired_certificate(self, server: Standing, instrument: str) -> None:
+        with server.showing_an_expired_certificate():
+            assert refusal(instrument, server.client_settings(), server.tls) == "tls_certificate_expired"
+
     def test_nobody_there(self, server: Standing, instrument: str) -> None:
         service = server.client_settings().model_copy(update={"addresses": [f"{server.address}:9"]})
         assert refusal(instrument, service, PLAIN) == "refused"
@@ -97,7 +107,10 @@ class TestRefusals:
     def test_too_many_clients(self, server: Standing, instrument: str) -> None:
         # The administrator's is there already.
         with server.configured("maxclients", "1"):
-            assert refusal(instrument, server.client_settings(), PLAIN) in {"server", "closed", "reset"}
+            assert refusal(instrument, server.client_settings(), PLAIN) == "server"
+            # Redis says why before any handshake, so in TLS not at all.
+            expected = {"engine": "tls_refused", "redis-py": "tls_handshake"}
+            assert refusal(instrument, server.client_settings(), server.tls) == expected[instrument]
 
 
 @pytest.mark.parametrize("resp", [2, 3])
@@ -122,14 +135,60 @@ def test_an_operation_is_one_round_trip(server: Standing, workload: str, resp: i
         assert answer.phases["operation"].round_trips == 200
 
 
-def test_what_is_written_is_under_its_prefix_and_expires(server: Standing) -> None:
-    asked = {"key_prefix": "costof:1:", "value_bytes": 1024, "expires_after_seconds": 1000}
+@pytest.mark.parametrize("value_bytes", [100, 1024, 102400])
+def test_strings_of_each_size_are_under_their_prefix(server: Standing, value_bytes: int) -> None:
+    """The key that a driver draws is one that the engine has loaded with that size."""
+    asked = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **asked).operations == RECORDS
-    key = f"costof:1:key:{RECORDS - 1:012}"
-    assert server.ask("STRLEN", key) == 1024
-    assert 0 < server.ask("TTL", key) <= 1000
-    assert server.ask("TTL", f"key:{RECORDS - 1:012}") == -1
-    assert measured(server, PLAIN, "query", 100, **asked).errors == []
+    key = server.client_settings().asking(asked).any_key(RECORDS, Random(value_bytes))
+    assert key.startswith("costof:1:key:")
+    assert (server.ask("STRLEN", key), server.ask("TTL", key)) == (value_bytes, -1)
+    for workload in ("query", "write", "pipeline"):
+        answer = measured(server, server.tls, workload, 50, **asked)
+        assert (answer.operations, answer.errors) == (50, [])
+    assert server.ask("STRLEN", key) == value_bytes
+
+
+def called(server: Standing) -> dict[str, int]:
+    """How often each command was, which nobody else's are: the administrator asks INFO and CONFIG."""
+    return {name.removeprefix("cmdstat_"): told["calls"] for name, told in server.ask("INFO", "commandstats").items()}
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    ("workload", "commands"),
+    [("query", {"get": 1}), ("write", {"set": 1}), ("pipeline", {"get": 16}), ("connect", {"auth": 1, "get": 1})],
+)
+def test_the_server_counts_what_the_client_says(
+    server: Standing, workload: str, commands: dict[str, int], tls: bool
+) -> None:
+    """Commands, connections, connections with TLS, and of what was sent the bytes that TLS has not added."""
+    service, transport = server.client_settings(), server.tls if tls else PLAIN
+    server.expect_tls(tls)
+    try:
+        with engine() as client:
+            arm = Arm(name="arm", service=service, transport=transport)
+            assert client.plan(patient_plan([arm], WORKLOADS, RECORDS)).arms[0].error is None
+            client.slice(1, "arm", workload, 10, HANGS_SECONDS)
+            before, calls_before = server.counters(), called(server)
+            earlier, bytes_before = server.bytes_received(), server.bytes_received()
+            question = bytes_before - earlier
+            answer = client.slice(2, "arm", workload, 200, HANGS_SECONDS)
+            bytes_moved = server.bytes_received() - bytes_before - question
+            moved, calls = server.counters().since(before), called(server)
+    finally:
+        server.expect_tls(tls=False)
+    assert (answer.operations, answer.errors) == (200, [])
+    assert {name: calls[name] - calls_before.get(name, 0) for name in commands} == {
+        name: 200 * times for name, times in commands.items()
+    }
+    opened = answer.evidence["connections"]
+    assert (moved.connections, moved.tls_connections) == (opened, {"TLS": opened if tls else 0})
+    sent = [phase for name, phase in answer.phases.items() if name in ("auth", "first_operation", "operation")]
+    on_the_wire = sum(phase.bytes_sent or 0 for phase in sent)
+    # A record of TLS 1.3 has 22 bytes beside what is in it (RFC 8446, 5.2); each of these is one record.
+    added = 22 * sum(phase.count for phase in sent) if tls else 0
+    assert on_the_wire - added == bytes_moved
 
 
 def test_a_key_that_is_missing_is_an_error_of_the_server(server: Standing) -> None:

@@ -33,16 +33,15 @@ HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("
 class Kind:
     """What the tests have to know of a service: a new one joins with a line in `SERVICES`.
 
-    `counted_as` is the name under which its servers count a connection with TLS 1.3; None, where they do not tell it
-    from others. `operation` is its workload of operations on a connection that stands. `apart` are the fields of
-    endpoints in which arms may differ, `proves` whether a lab of it and a target prove what no client sees.
-    `privileges` are granted to a target's account.
+    `counted_as` is the name under which its servers count a connection with TLS 1.3. `operation` is its workload of
+    operations on a connection that stands. `apart` are the fields of endpoints in which arms may differ, `proves`
+    whether a lab of it and a target prove what no client sees. `privileges` are granted to a target's account.
     """
 
     study: str
     lab: tuple[str, ...] = ("transport=plain,tls",)
     target: tuple[str, ...] = ("transport=plain,tls",)
-    counted_as: str | None = "TLS"
+    counted_as: str = "TLS"
     operation: str = "query"
     workloads: tuple[Workload, ...] = WORKLOADS
     records: bool = True
@@ -58,7 +57,7 @@ REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, apart=("write_conc
 MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
 MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=OwnSysbench.PRIVILEGES)
 POSTGRES = Kind("postgres-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
-REDIS = Kind("redis-tls", ("transport=plain,tls", "distance=lan"), counted_as=None)
+REDIS = Kind("redis-tls", ("transport=plain,tls", "distance=lan"))
 ENCRYPTION = Kind(
     "mysql-column-encryption",
     ("encrypted=direct,0,20", "terminals=8"),

@@ -40,6 +40,9 @@ class RedisServer(LabServer):
         self._place = place
         self._key = place.keys[0]
         self._admin: redis.Redis | None = None
+        #: With TLS: those until the plain port was opened again, and how many there were when it was closed.
+        self._tls_connections = 0
+        self._closed_at: int | None = None
 
     @classmethod
     def at(cls, place: Place) -> Self:
@@ -103,8 +106,20 @@ class RedisServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Connections of both ports together: Redis 7.0 does not count those with TLS apart."""
-        return Counters(int(self.ask("INFO", "stats")["total_connections_received"]))
+        """Redis does not count those with TLS apart: all are, while no other port is open."""
+        connections = self._connections()
+        since = 0 if self._closed_at is None else connections - self._closed_at
+        return Counters(connections, {"TLS": self._tls_connections + since})
+
+    def expect_tls(self, tls: bool) -> None:
+        """The plain port is closed where all clients speak TLS; connections that stand are left alone."""
+        if tls == (self._closed_at is not None):
+            return
+        self.ask("CONFIG", "SET", "port", "0" if tls else str(PORT))
+        connections = self._connections()
+        if self._closed_at is not None:
+            self._tls_connections += connections - self._closed_at
+        self._closed_at = connections if tls else None
 
     def describe(self) -> Description:
         return Description(
@@ -112,7 +127,8 @@ class RedisServer(LabServer):
             topology="one server",
             facts={
                 "authentication": "AUTH, a password of 32 characters",
-                "TLS": "a port of its own; sessions are resumed by tickets where the client asks for it",
+                "TLS": "a port of its own, the only one that is open while TLS is measured; sessions are resumed by "
+                "tickets where the client asks for it",
                 "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
             },
         )
@@ -134,6 +150,9 @@ class RedisServer(LabServer):
             return self._admin.execute_command(*command)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
             raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+
+    def _connections(self) -> int:
+        return int(self.ask("INFO", "stats")["total_connections_received"])
 
     @property
     def _socket(self) -> Path:

@@ -69,6 +69,7 @@ class ServerLab(Resource, Service):
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
+        self.server.expect_tls(arm.asked.speaks_tls)
         key = arm.asked.lab.get("key")
         if key is not None and self.server.show_key(key):
             self._tickets.void()
