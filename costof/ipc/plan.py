@@ -60,6 +60,10 @@ class ServiceSettings(Model):
     protocol: str
     addresses: list[str] = Field(description="'host:port'; any one that answers is enough.")
 
+    def entered_at(self, address: str) -> Self:
+        """The same, reached by something that stands before it."""
+        return self.model_copy(update={"addresses": [address]})
+
     def asking(self, asked: Mapping[str, Any]) -> Self:
         """The same with what an arm asks of the service. Raises `NO_SUCH_SETTING`."""
         try:

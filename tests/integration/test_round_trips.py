@@ -31,7 +31,7 @@ MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
 # A server before 18 does not take the group that TLS 1.3 is begun with by itself.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
-REDIS = {"plain": 3, "tls-1.2": 5, "tls-1.3": 4}
+REDIS = {"plain": 3, "tls-1.2": 5, "tls-1.3": 4, "stunnel-server-1.2": 5, "stunnel-server-1.3": 4}
 
 
 @dataclass

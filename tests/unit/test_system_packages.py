@@ -20,9 +20,10 @@ FILES = {
     "nginx": "usr/sbin/nginx",
     "libnginx-mod-stream": "usr/lib/nginx/modules/ngx_stream_module.so",
     "redis-tools": "usr/bin/redis-check-rdb",
+    "stunnel4": "usr/bin/stunnel4",
 }
 #: Under which names they are unpacked, where those are others.
-NAMES = {"redis-check-rdb": "redis-server"}
+NAMES = {"redis-check-rdb": "redis-server", "stunnel4": "stunnel"}
 WANTED = {package: path for package, path in FILES.items() if not Path("/", path).exists()}
 
 pytestmark = [

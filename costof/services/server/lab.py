@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
+from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
@@ -13,7 +15,9 @@ from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.star import Star
 from costof.programs.server import LabServer, Place, lab_server
-from costof.services import LoadData, Service, Stage
+from costof.services import Judgement, LoadData, Observation, Service, Stage
+from costof.services.server import stunnels
+from costof.services.server.stunnels import Stunnels, stunnel_of
 from costof.services.server.tickets import Tickets
 from costof.services.server.tunnels import TUNNEL_ROLES, Tunnels, cipher_of
 from costof.study.arms import PlannedArm
@@ -38,6 +42,7 @@ class ServerLab(Resource, Service):
         self._tickets = Tickets()
         asked = {arm.name: (cipher, self._distances[arm.name]) for arm in plan.arms if (cipher := cipher_of(arm))}
         self._tunnels = Tunnels(self._lab, self._star, asked)
+        self._stunnels = Stunnels(self._lab, self._star, plan.arms, self._distances)
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -50,12 +55,13 @@ class ServerLab(Resource, Service):
         # Here and not when they are filled: what measures may look at the tables as soon as it connects.
         self.server.make_tables()
         self._tunnels.start(self.server)
+        self._stunnels.start(self.server, self.authority)
         self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self.server.client_settings().asking(arm.asked.service)
-        if entrance := self._tunnels.entrance(arm):
-            settings = settings.model_copy(update={"addresses": ["{}:{}".format(*entrance)]})
+        if entrance := self._tunnels.entrance(arm) or self._stunnels.entrance(arm):
+            settings = settings.entered_at(entrance)
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(self.authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -69,7 +75,7 @@ class ServerLab(Resource, Service):
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
-        self.server.expect_tls(arm.asked.speaks_tls)
+        self.server.expect_tls(arm.asked.speaks_tls and not stunnel_of(arm))
         key = arm.asked.lab.get("key")
         if key is not None and self.server.show_key(key):
             self._tickets.void()
@@ -84,26 +90,39 @@ class ServerLab(Resource, Service):
         return self._tunnels.proofs(arm) if stage == "start" else {}
 
     def counters(self, server: str) -> Counters:
-        return self.server.counters(server)
+        counters = self.server.counters(server)
+        # What it is told in plain has come with TLS as far as stunnel, which counts that itself.
+        return replace(counters, tls_connections=None) if self._stunnels.is_entrance(server) else counters
+
+    def observe(self, arm: PlannedArm) -> Observation:
+        return self._stunnels.carried(arm)
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        if before is None or after is None:
+            return Judgement()
+        return Judgement(
+            mismatch=stunnels.mismatch(answer, after - before),
+            counts={"connections carried by stunnel": after - before},
+        )
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._star.cpu_seconds()
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._tunnels.why_lost(arm)
+            return self._tunnels.why_lost(arm) or self._stunnels.why_lost(arm)
         for process in self._lab.dead():
             # Tunnels that stand do without the sshd that let them in.
-            if process.role not in TUNNEL_ROLES:
+            if process.role not in TUNNEL_ROLES | stunnels.ROLES:
                 return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
         return self._star.lost()
 
     def describe(self) -> Description:
         described = self.server.describe()
         return Description(
-            versions=described.versions | self._tunnels.versions(),
+            versions=described.versions | self._tunnels.versions() | self._stunnels.versions(),
             topology=f"{described.topology} {self._star.words()}",
-            facts=described.facts | self._tunnels.facts(),
+            facts=described.facts | self._tunnels.facts() | self._stunnels.facts(),
         )
 
     @property

@@ -7,6 +7,7 @@ from costof.programs.access import Access
 from costof.programs.server import own_server
 from costof.services import Service
 from costof.services.own import OwnService
+from costof.services.server.stunnels import stunnel_of
 from costof.services.server.tunnels import cipher_of
 from costof.study.plan import Plan
 from costof.study.schema import Study
@@ -16,9 +17,11 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_TUNNEL_TO_TARGET`."""
     server = own_server(plan.study.service.program)
     factor = plan.study.main_factor
-    tunnels = {arm.levels[factor] for arm in plan.arms if cipher_of(arm)}
+    tunnels = {arm.levels[factor] for arm in plan.arms if cipher_of(arm) or stunnel_of(arm)}
     if tunnels:
-        rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if not cipher_of(arm)))
+        rest = ",".join(
+            level for level in dict.fromkeys(arm.levels[factor] for arm in plan.arms) if level not in tunnels
+        )
         raise CostofError(Problem.NO_TUNNEL_TO_TARGET, levels=", ".join(sorted(tunnels)), rest=rest)
     return OwnService(access, server(access, plan.study.name, run_name, plan.records))
 

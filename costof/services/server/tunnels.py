@@ -64,10 +64,10 @@ class Tunnels:
             else:
                 self._standing[key] = tunnel
 
-    def entrance(self, arm: PlannedArm) -> tuple[str, int] | None:
-        """Address and port on the client's host where an arm's tunnel begins; None for an arm without one."""
+    def entrance(self, arm: PlannedArm) -> str | None:
+        """Where on the client's host an arm's tunnel begins, 'address:port'; None for an arm without one."""
         key = self._asked.get(arm.name)
-        return self._listens(key) if key else None
+        return "{}:{}".format(*self._listens(key)) if key else None
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         """What the client's own log says was negotiated, both ways."""

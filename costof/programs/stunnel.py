@@ -1,0 +1,86 @@
+"""stunnel before a server that speaks plain, and before clients that do, with a configuration of the lab's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costof.lab.certificates import write_private
+from costof.lab.host import Host
+from costof.lab.lab import Lab
+from costof.lab.program import find_program, first_words
+
+PROGRAM = "stunnel"
+PACKAGE = "stunnel4"
+#: TCP_NODELAY on both sides of each end, so that nothing waits for more of itself. The log is as detailed as stunnel's
+#: is by default, a few lines for each connection, and the lab's own: in the machine's it would disturb others, and where
+#: nothing keeps one the C library writes to the console instead, which took 4 ms of each connection.
+GLOBAL = """\
+foreground = yes
+pid =
+debug = notice
+syslog = no
+socket = l:TCP_NODELAY=1
+socket = r:TCP_NODELAY=1
+"""
+
+
+def find_stunnel() -> Path:
+    """COSTOF_STUNNEL, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
+    return find_program(PROGRAM, PACKAGE)
+
+
+def stunnel_version(binary: Path) -> str:
+    """Such as '5.68'. Raises `PROGRAM_MISSING` when it does not run."""
+    # Its first line says how it was started, and in the next is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
+    telling = ["sh", "-c", '"$0" -version 2>&1 | grep "^stunnel "', str(binary)]
+    return first_words(telling, PROGRAM, PACKAGE).split()[1]
+
+
+@dataclass(frozen=True)
+class End:
+    """Takes connections at `accept` and makes one to `connect` for each ('address:port').
+
+    With a `certificate` (PEM, with its key) it is the server's end, which takes TLS; with a `ca_file` the client's,
+    which speaks TLS 1.3 alone, resumes no session, and verifies that it is the server at this address.
+    """
+
+    name: str
+    accept: str
+    connect: str
+    certificate: Path | None = None
+    ca_file: Path | None = None
+
+    def configuration(self) -> str:
+        settings: dict[str, object] = {"accept": self.accept, "connect": self.connect}
+        if self.certificate is not None:
+            settings["cert"] = self.certificate
+        else:
+            settings |= {"client": "yes", "CAfile": self.ca_file, "verifyChain": "yes"}
+            settings |= {"checkIP": self.connect.rpartition(":")[0], "sslVersion": "TLSv1.3", "sessionResume": "no"}
+        return f"[{self.name}]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items())
+
+
+class Stunnel:
+    """One process of a lab, for several ends."""
+
+    def __init__(self, lab: Lab, name: str, role: str, ends: Sequence[End], host: Host) -> None:
+        """Starts it, and waits until it listens. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        file = lab.new_folder() / "stunnel.conf"
+        write_private(file, (GLOBAL + "".join(end.configuration() for end in ends)).encode())
+        self._process = lab.spawn(name, role, [str(find_stunnel()), str(file)], host=host)
+        self.name = name
+        lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), of=self._process)
+
+    def carried(self, end: str) -> int:
+        """How many connections an end has made onward so far: the server's does so once TLS stands."""
+        return self._log().count(f"Service [{end}] connected remote server".encode())
+
+    def why_dead(self) -> str | None:
+        """Why nothing goes through it any more; None while it stands."""
+        status = self._process.exit_status
+        return None if status is None else f"{self.name} ended (status {status})"
+
+    def _log(self) -> bytes:
+        return self._process.log.read_bytes()

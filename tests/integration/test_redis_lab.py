@@ -1,0 +1,113 @@
+"""The lab of the Redis study: every way there is what it says, by stunnel too, and what of it may die alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from costof.programs.redis.server import PORT
+from costof.run.evidence import mismatch
+from costof.services.server.lab import ServerLab
+from costof.services.server.stunnels import stunnel_of
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.support.engines import Engines
+from tests.support.programs import eventually
+from tests.support.small_plans import plan_of
+
+pytestmark = pytest.mark.servers
+EVERY_WAY = "transport=plain,tls,stunnel-server,stunnel-both"
+
+
+@dataclass
+class Lab:
+    plan: Plan
+    service: ServerLab
+    engines: Engines
+
+    def arm(self, transport: str, key: str | None = None) -> PlannedArm:
+        wanted = {"transport": transport, **({"key": key} if key else {})}
+        return next(arm for arm in self.plan.arms if not arm.twin and wanted.items() <= arm.levels.items())
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    plan = plan_of("redis-tls", "quick", "records=1000", EVERY_WAY, "key=rsa-2048,ecdsa-p256")
+    with ServerLab(plan) as service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[0], engines.load)
+        yield Lab(plan, service, engines)
+
+
+@pytest.mark.parametrize("workload", ["connect", "query"])
+def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> None:
+    for arm in lab.plan.arms:
+        lab.service.arrange(arm)
+        server = lab.engines.server(arm)
+        observed, counted = lab.service.observe(arm), lab.service.counters(server)
+        answer = lab.engines.slice(arm, workload, 20, reconnect=workload == "query")
+        moved = lab.service.counters(server).since(counted)
+        judgement = lab.service.judge(arm, observed, lab.service.observe(arm), answer)
+        assert (answer.operations, answer.errors) == (20, [])
+        assert (mismatch(arm.asked, "wire", answer, moved), judgement.mismatch) == (None, None)
+        opened = answer.evidence["connections"]
+        assert (moved.connections, opened > 0) == (opened, True)
+        assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_of(arm) else {})
+        # Redis itself has been told in plain what stunnel has carried.
+        assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
+        if arm.asked.speaks_tls:
+            assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
+
+
+def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> None:
+    arm = lab.arm("stunnel-both")
+    lab.service.arrange(arm)
+    answer = lab.engines.slice(arm, "connect", 20)
+    assert lab.service.judge(arm, 0, 20, answer).mismatch is None
+    assert lab.service.judge(arm, 0, 19, answer).mismatch == "stunnel carried 19 connections of 20"
+
+
+def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
+    arm, before = lab.arm("stunnel-both"), lab.service.cpu_seconds()
+    lab.service.arrange(arm)
+    assert lab.engines.slice(arm, "connect", 100).operations == 100
+    now = lab.service.cpu_seconds()
+    assert set(now) == {"server", "stunnel", "stunnel of the client"}
+    assert all(now[role] > before[role] for role in now)
+
+
+def test_a_stunnel_that_dies_costs_its_arms_alone(lab: Lab) -> None:
+    lab.service._lab.kill("stunnel-lan")
+    eventually("its end", lambda: lab.service.lost(lab.arm("stunnel-both")) is not None)
+    assert lab.service.lost() is None
+    assert not any(lab.service.lost(lab.arm(each)) for each in ("plain", "tls", "stunnel-server"))
+    lab.service._lab.kill("stunnel")
+    eventually("the other's", lambda: lab.service.lost(lab.arm("stunnel-server")) is not None)
+    assert lab.service.lost() is None
+
+
+def test_the_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
+    """So that the server's count of connections is one of connections with TLS."""
+    lab.service.arrange(lab.arm("tls"))
+    assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
+    lab.service.arrange(lab.arm("plain"))
+    assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
+
+
+@pytest.mark.parametrize("transport", ["plain", "tls", "stunnel-server"])
+def test_a_server_that_is_killed_while_it_answers_is_told_by_class(lab: Lab, transport: str) -> None:
+    arm = lab.arm(transport)
+    lab.service.arrange(arm)
+    used = lab.service.cpu_seconds()["server"]
+    with ThreadPoolExecutor() as beside:
+        answering = beside.submit(lab.engines.slice, arm, "query", 1_000_000, 3.0)
+        eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
+        lab.service._lab.kill("redis")
+        answer = answering.result()
+    assert answer.operations > 0
+    classes = {error.error_class for error in answer.errors}
+    assert classes
+    assert classes <= {"closed", "reset", "refused"}
+    assert "redis ended in the middle of the run" in str(lab.service.lost())
