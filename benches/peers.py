@@ -6,7 +6,7 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from costof.study.plan import Options, resolve
 TURNS = 5
 SECONDS = 2
 WORKERS = (1, 32)
+#: For so many workers, 'query1' and 'query32'.
+QUERIES = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
 #: More than any turn has time for.
 UNBOUNDED = 10_000_000
 LOAD_SECONDS = 600
@@ -73,23 +75,21 @@ Side = TypeVar("Side", bound=Bench)
 
 
 @contextmanager
-def standing(kind: type[Side], study: str, program: type[LabServer], records: int) -> Iterator[list[Side]]:
-    """One for each arm of a study that compares plain with TLS, its data loaded.
-
-    Workloads are 'connect' and, for so many workers, 'query1' and 'query32'.
-    """
+def standing(
+    kind: type[Side], study: str, program: type[LabServer], records: int, workloads: Sequence[Workload] = QUERIES
+) -> Iterator[list[Side]]:
+    """One for each arm of a study that compares plain with TLS, its data loaded; 'connect' is a workload too."""
     settings = ["distance=lan", "transport=tls", f"records={records}"]
     plan = resolve(load_study(study), Options(profile="quick", settings=settings))
     with ServerLab(plan, program) as lab:
         arms = [arm for arm in plan.arms if not arm.twin]
         with engine(lab.prefix(arms[0])) as wire:
-            wire.plan(_plan(lab, arms, records))
+            wire.plan(_plan(lab, arms, records, workloads))
             lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))
             yield [kind(lab, wire, arm) for arm in arms]
 
 
-def _plan(lab: ServerLab, arms: list[PlannedArm], records: int) -> Plan:
-    workloads = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
+def _plan(lab: ServerLab, arms: list[PlannedArm], records: int, workloads: Sequence[Workload]) -> Plan:
     return Plan(
         data=Data(records=records),
         arms=[lab.endpoint(arm).named(arm.name) for arm in arms],

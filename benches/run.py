@@ -12,12 +12,36 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import analysis, distances, encryption, gateway, http, mongodb_find, mongodb_insert, mysql, postgres, tpcc
+from benches import (
+    analysis,
+    distances,
+    encryption,
+    gateway,
+    http,
+    mongodb_find,
+    mongodb_insert,
+    mysql,
+    postgres,
+    redis_get,
+    tpcc,
+)
 from costof.run.awake import cores_awake
 
 BENCHES = {
     bench.__name__.rpartition(".")[2]: bench
-    for bench in (mongodb_find, mongodb_insert, mysql, postgres, tpcc, encryption, gateway, http, analysis, distances)
+    for bench in (
+        mongodb_find,
+        mongodb_insert,
+        mysql,
+        postgres,
+        redis_get,
+        tpcc,
+        encryption,
+        gateway,
+        http,
+        analysis,
+        distances,
+    )
 }
 
 
