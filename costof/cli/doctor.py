@@ -22,6 +22,7 @@ from costof.programs.openssh import find_ssh, find_sshd, ssh_version
 from costof.programs.postgres.binary import find_postgres, postgres_version
 from costof.programs.redis.binary import BINARY as REDIS_SERVER
 from costof.programs.redis.binary import find_redis, redis_version
+from costof.programs.stunnel import find_stunnel, stunnel_version
 
 TUN = Path("/dev/net/tun")
 NETEM = "sch_netem"
@@ -44,6 +45,7 @@ def examine() -> list[Finding]:
         _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
         _found("postgres", lambda: _at(find_postgres(), postgres_version)),
         _found(REDIS_SERVER, lambda: _at(find_redis(), redis_version)),
+        _found("stunnel", lambda: _at(find_stunnel(), stunnel_version)),
         _found("ssh", lambda: _at(find_ssh(), ssh_version)),
         _found("sshd", lambda: str(find_sshd())),
         _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),

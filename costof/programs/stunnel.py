@@ -14,8 +14,8 @@ from costof.lab.program import find_program, first_words
 PROGRAM = "stunnel"
 PACKAGE = "stunnel4"
 #: TCP_NODELAY on both sides of each end, so that nothing waits for more of itself. The log is as detailed as stunnel's
-#: is by default, a few lines for each connection, and the lab's own: in the machine's it would disturb others, and where
-#: nothing keeps one the C library writes to the console instead, which took 4 ms of each connection.
+#: is by default, a few lines for each connection. It is the lab's own: where nobody keeps the machine's, the C library
+#: writes to the console, which took 4 ms of each connection.
 GLOBAL = """\
 foreground = yes
 pid =

@@ -18,7 +18,8 @@ def found(what: str) -> doctor.Finding:
     [
         ("mariadbd", "mariadb-server-core"),
         ("postgres", "postgresql"),
-        ("redis-server", "redis-tools"),
+        ("redis-server", "redis-server"),
+        ("stunnel", "stunnel4"),
         ("ssh", "openssh-client"),
         ("sshd", "openssh-server"),
         ("haproxy", "haproxy"),

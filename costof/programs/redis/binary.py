@@ -6,8 +6,7 @@ from pathlib import Path
 
 from costof.lab.program import find_program, first_words
 
-# Debian keeps the program itself there; redis-server has a link to it, and a service of the machine.
-PACKAGE = "redis-tools"
+PACKAGE = "redis-server"
 BINARY = "redis-server"
 
 # What differs from Redis's defaults, and why.
