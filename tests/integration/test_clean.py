@@ -119,7 +119,8 @@ def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
     theirs: Theirs, tmp_path: Path, temporary: Path
 ) -> None:
     before = theirs.databases()
-    run = tmp_path / "run"
+    # As runs are named by themselves.
+    run = tmp_path / "20261123-101112-study"
     with costof_running(run, temporary, *theirs.study, "--target", theirs.url, "--budget", "60s") as process:
         wait_for_slices(run, 1)
         (made,) = theirs.databases() - before

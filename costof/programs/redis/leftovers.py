@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from costof.programs.access import Access
 from costof.programs.leftovers import Leftover, Server, in_use_by_signs
-from costof.programs.own_database import check_ca_file, could_be_own
+from costof.programs.own_database import check_ca_file
 from costof.programs.redis.marked_strings import RUNS, MarkedStrings, StringsMarker
 from costof.programs.redis.session import RedisSession
 from costof.programs.redis.url import parse_redis_url
@@ -18,11 +18,12 @@ class RedisServer(Server):
         self._session = session
 
     def find(self) -> list[Leftover]:
-        found = [MarkedStrings(self._session, name) for name in sorted(self._session.ask("HKEYS", RUNS))]
-        own = [strings for strings in found if could_be_own(strings.name)]
+        # The other fields are signs of life, and no name has a colon.
+        names = sorted(field for field in self._session.ask("HKEYS", RUNS) if ":" not in field)
+        found = [MarkedStrings(self._session, name) for name in names]
         return [
             Leftover(strings.name, marker, in_use_by_signs(marker, strings.seconds_silent()))
-            for strings in own
+            for strings in found
             if (marker := strings.marker())
         ]
 
