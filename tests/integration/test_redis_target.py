@@ -130,6 +130,13 @@ def test_a_server_that_drops_keys_of_others_is_refused(server: Standing) -> None
     assert server.all_keys() == {"theirs"}
 
 
+def test_a_server_without_room_for_a_run_is_refused(server: Standing) -> None:
+    used = int(server.ask("INFO", "memory")["used_memory"])
+    with server.configured("maxmemory", str(used + 500_000)):
+        assert "less is left below maxmemory" in str(refusal(server))
+    assert server.all_keys() == {"theirs"}
+
+
 def test_a_wrong_password_is_a_refused_log_in(server: Standing) -> None:
     assert refusal(server, password="wrong").problem is Problem.TARGET_REFUSES_LOGIN
 

@@ -25,6 +25,8 @@ from costof.programs.redis.url import parse_redis_url
 from costof.programs.server import OwnServer
 
 NO_EVICTION = "noeviction"
+#: Of memory, at most: a value has 300 on average, and a key and what Redis keeps beside them are less.
+BYTES_A_RECORD = 1000
 
 
 class OwnStrings(OwnServer):
@@ -121,9 +123,16 @@ class OwnStrings(OwnServer):
         if int(self.session.ask("INFO", "cluster").get("cluster_enabled", 0)):
             raise self._refused("it is one of a cluster, which would send clients elsewhere (MOVED)")
         memory = self.session.ask("INFO", "memory")
-        if int(memory["maxmemory"]) and memory["maxmemory_policy"] != NO_EVICTION:
+        most = int(memory["maxmemory"])
+        if most and memory["maxmemory_policy"] != NO_EVICTION:
             raise self._refused(
                 f"when its memory is full it drops keys of others (maxmemory-policy {memory['maxmemory_policy']})"
+            )
+        room = self.records * BYTES_A_RECORD
+        if most and int(memory["used_memory"]) + room > most:
+            raise self._refused(
+                f"a run takes up to {room / 1e6:.0f} MB of its memory, and less is left below maxmemory: then others "
+                "could not write"
             )
 
     def _check_rights(self) -> None:
