@@ -76,6 +76,12 @@ def _variable(name: str) -> str:
     return f"COSTOF_{name.upper().replace('-', '_')}"
 
 
+def with_descriptors(most: int, argv: Sequence[str]) -> list[str]:
+    """The program with as many file descriptors as it may have, up to `most`."""
+    raised = f'ulimit -n {most} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
+    return ["sh", "-c", raised, *argv]
+
+
 def _is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process, last_line
-from costof.lab.program import Counters
+from costof.lab.program import Counters, with_descriptors
 
 ROLE = "balancer"
 #: Clients at once.
@@ -114,7 +114,6 @@ class Balancer(ABC):
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        """With as many file descriptors as it may have. It stands when it tells of itself."""
-        raised = f'ulimit -n {DESCRIPTORS} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
-        self._process = self._lab.spawn(self.name, ROLE, ["sh", "-c", raised, *argv], host=self._host)
+        """It stands when it tells of itself."""
+        self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, of=self._process)

@@ -39,6 +39,7 @@ from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer
 from costof.programs.origin import Listener, OriginProcess
 from costof.programs.server import Place, lab_server
+from tests.support.pgbouncer import a_pooler
 
 #: What has not come by then never will: no machine is that slow, and pytest's own limit is twice as long.
 HANGS_SECONDS = 300
@@ -199,6 +200,13 @@ def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
         yield Standing(lab, answers, running.certificate.read_text().split("-----")[2].split(), [lab.folder])
 
 
+@contextlib.contextmanager
+def standing_pooler() -> Iterator[Standing]:
+    with Lab() as lab, a_pooler(lab) as pooler:
+        secrets = [secret.get_secret_value() for secret in (pooler.upstream.password, pooler.upstream.secret)]
+        yield Standing(lab, lambda: logs_in(pooler.settings), secrets, [lab.folder, *pooler.program.folders])
+
+
 PROGRAMS = {
     "mongod": functools.partial(standing_server, "mongod", finds_nothing, secret_files=["keyfile"]),
     "mariadbd": functools.partial(standing_server, "mariadb"),
@@ -207,6 +215,7 @@ PROGRAMS = {
     "sshd": standing_tunnel,
     "haproxy": functools.partial(standing_balancer, Haproxy),
     "nginx": functools.partial(standing_balancer, Nginx),
+    "pgbouncer": standing_pooler,
 }
 
 

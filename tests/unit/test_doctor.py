@@ -24,6 +24,7 @@ def found(what: str) -> doctor.Finding:
         ("sshd", "openssh-server"),
         ("haproxy", "haproxy"),
         ("nginx", "nginx"),
+        ("pgbouncer", "pgbouncer"),
         ("ip", "iproute2"),
     ],
 )

@@ -22,6 +22,7 @@ FILES = {
     "libnginx-mod-stream": "usr/lib/nginx/modules/ngx_stream_module.so",
     "redis-tools": "usr/bin/redis-check-rdb",
     "stunnel4": "usr/bin/stunnel4",
+    "pgbouncer": "usr/sbin/pgbouncer",
 }
 #: Under which names they are unpacked, where those are others.
 NAMES = {"redis-check-rdb": "redis-server", "stunnel4": "stunnel"}

@@ -11,6 +11,7 @@ import secrets
 import socket
 import ssl
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -80,10 +81,10 @@ class PostgresServer(LabServer):
         self._install_certificate()
         self._make_cluster(binary.with_name("initdb"))
         self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
-        process = self._place.lab.spawn(NAME, ROLE, self.command_line(binary), forks=True, host=self._place.host)
-        self._log = process.log
+        self._process = self._place.lab.spawn(NAME, ROLE, self.command_line(binary), forks=True, host=self._place.host)
+        self._log = self._process.log
         ready = b"database system is ready to accept connections"
-        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in self._log.read_bytes())
+        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in self._log.read_bytes(), of=self._process)
         self._make_database()
 
     def close(self) -> None:
@@ -157,8 +158,14 @@ class PostgresServer(LabServer):
         self._install_certificate()
         self.ask("SELECT pg_reload_conf()")
         shown = ssl.PEM_cert_to_DER_cert(_certificate_of(self._certificates[kind]))
-        self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown)
+        self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown, of=self._process)
         return True
+
+    def tls_of(self, processes: Iterable[int]) -> set[str]:
+        """The TLS that it sees on the connections of these of its processes, such as 'TLSv1.3'; '' for none."""
+        pids = ", ".join(map(str, processes))
+        asked = f"SELECT coalesce(version, '') FROM pg_stat_ssl WHERE pid IN ({pids})"  # noqa: S608
+        return {version for (version,) in self.ask(asked)}
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """As the administrator. Raises `LAB_FAILED`."""
@@ -215,10 +222,12 @@ class PostgresServer(LabServer):
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")
         # Hashed here, so that the password is in no statement and no log.
-        secret = self._admin.pgconn.encrypt_password(
+        hashed = self._admin.pgconn.encrypt_password(
             self.password.get_secret_value().encode(), USER.encode(), b"scram-sha-256"
         )
-        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{secret.decode()}'")
+        #: What the server keeps of the password.
+        self.secret = SecretStr(hashed.decode())
+        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed.decode()}'")
         self.ask(f"CREATE DATABASE {DATABASE} OWNER {USER}")
         self._admin.close()
         self._admin = self._log_in(DATABASE)

@@ -1,0 +1,45 @@
+"""PgBouncer before a PostgreSQL server, for tests."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from costof.ipc.plan import ServiceSettings
+from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.lab.host import Host
+from costof.lab.lab import Lab
+from costof.programs.pgbouncer.pooler import PgBouncer
+from costof.programs.pgbouncer.process import Pool, Upstream
+from costof.programs.postgres.server import PostgresServer
+from costof.programs.server import Place
+
+PORT = 6432
+POOL = Pool("pool", "transaction", 2)
+
+
+@dataclass
+class Pooler:
+    """`settings` are those of its clients."""
+
+    program: PgBouncer
+    upstream: Upstream
+    settings: ServiceSettings
+
+
+@contextlib.contextmanager
+def a_pooler(lab: Lab) -> Iterator[Pooler]:
+    """Two processes on one port, which speak TLS to the server."""
+    authority, address = Authority(lab.folder / "certificates"), lab.address(2)
+    place = Place(lab, Host("server", None, lab.address(1)), authority, [DEFAULT_KEY], lambda: lab.address(1))
+    with contextlib.closing(PostgresServer.at(place)) as server:
+        server.start()
+        upstream = Upstream.of(server, authority.ca_file)
+        certificate = authority.issue("pooler", DEFAULT_KEY, [address])
+        host = Host("pooler", None, address)
+        program = PgBouncer(lab, "pgbouncer", host, [address], PORT, certificate, upstream, [POOL], processes=2)
+        with contextlib.closing(program):
+            program.start()
+            asked = {"addresses": [f"{address}:{PORT}"], "database": POOL.name}
+            yield Pooler(program, upstream, server.client_settings().asking(asked))
