@@ -16,6 +16,8 @@ from costof.ipc.plan import Arm, Plan, Transport
 from costof.programs.postgres.settings import PostgresSettings
 
 SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
+#: asyncpg's own default.
+STATEMENTS_KEPT = 100
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 #: OpenSSL's X509_V_ERR_* (x509_vfy.h).
@@ -55,8 +57,8 @@ class AsyncpgDriver(ApplicationDriver):
 
     def check(self, arm: Arm) -> str | None:
         service = _settings(arm)
-        if service.channel_binding or service.statements in ("simple", "extended"):
-            raise DriverError("plan", "asyncpg binds no proof to the channel, and prepares every statement")
+        if service.channel_binding or service.statements == "simple":
+            raise DriverError("plan", "asyncpg binds no proof to the channel, and parses every statement apart")
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
             raise DriverError("tls_configuration", "asyncpg takes Python's groups and suites, and resumes no session")
         if arm.transport.is_tls:
@@ -97,6 +99,8 @@ class AsyncpgDriver(ApplicationDriver):
             command_timeout=self._timeout_seconds,
             ssl=self._contexts.get(arm.name, False),
             direct_tls=service.negotiation == "direct",
+            # Where each is parsed anew none is kept: the next one may reach another session, behind a pool.
+            statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
             server_settings={"search_path": service.search_path} if service.search_path else None,
         )
 

@@ -4,6 +4,9 @@ The servers keep one set of addresses whatever the distance, so that a replica s
 client can use, and clients of one distance differ in nothing that is here. A clients' host has one link to the servers'
 host, and a route over it to their addresses.
 
+There may be a host in the middle, with a CPU share, for programs that stand before the servers. It is beside them: its
+link to a clients' host is as long as theirs.
+
 Without root, and in a lab that can do without hosts of its own while all clients are near, both are loopback addresses.
 """
 
@@ -18,19 +21,28 @@ from costof.lab.topology import Topology
 
 # Servers take the first loopback addresses of the lab, so that they are where they would be without a distance.
 CLIENT_LOOPBACK = 100
+MIDDLE_LOOPBACK = 99
 
 
 class Star(Topology):
     """`distances`: round-trip times in milliseconds, by a name that is fit for names of processes.
 
     `apart`: hosts of their own, where root allows it, even when all clients are near, so that near is the same thing in
-    a run with and without far clients.
+    a run with and without far clients. `middle`: the cores of a host between them, where there is to be one; without
+    root it has no share.
     """
 
-    def __init__(self, lab: Lab, distances: Mapping[str, float], seed: int, apart: bool) -> None:
+    def __init__(
+        self, lab: Lab, distances: Mapping[str, float], seed: int, apart: bool, middle: float | None = None
+    ) -> None:
         super().__init__(lab, seed)
         self._distances = distances
-        self._apart = apart or any(milliseconds > 0 for milliseconds in distances.values())
+        far = any(milliseconds > 0 for milliseconds in distances.values())
+        self._apart = apart or far or middle is not None
+        self._middle_cores = middle
+        self._inward: Link | None = None
+        #: Where clients of each distance reach the host in the middle.
+        self.middle_addresses: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._served = 0
 
@@ -40,7 +52,7 @@ class Star(Topology):
             self._served += 1
             return self._lab.address(self._served)
         address = self._network.served_address(self.server)
-        for link in self._links.values():
+        for link in [*self._links.values(), *([self._inward] if self._inward else [])]:
             self._network.route(link.a, address, link)
         return address
 
@@ -61,7 +73,8 @@ class Star(Topology):
         if self.server.loopback:
             return "on loopback"
         told = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
-        return "on a host (network namespace) of their own; clients on hosts at " + ", ".join(told)
+        between = "" if self._inward is None else "; a host with a CPU share between them"
+        return "on a host (network namespace) of their own; clients on hosts at " + ", ".join(told) + between
 
     def _make(self) -> None:
         if self._apart:
@@ -78,13 +91,24 @@ class Star(Topology):
             # Not root, and no client is far: a far one has been refused by now.
             self._take_loopback()
             return
+        if self._middle_cores is not None:
+            self._make_middle(self._middle_cores)
         self._network.start()
+
+    def _make_middle(self, cores: float) -> None:
+        self.middle = self._network.host("middle", cpu_share=cores)
+        for name, link in self._links.items():
+            outward = self._network.link(link.a, self.middle, f"{name}-middle", round_trip_ms=link.round_trip_ms)
+            self.middle_addresses[name] = outward.address_of(self.middle)
+        self._inward = self._network.link(self.middle, self.server, "middle-server")
 
     def _take_loopback(self) -> None:
         self.server = Host("server", None, loopback=self._lab.address(1))
         client = Host("client", None, loopback=self._lab.address(CLIENT_LOOPBACK))
         ends = (client.loopback or "", self.server.loopback or "")
         self._links = {name: Link(name, client, self.server, *ends, "loopback", "lo") for name in self._distances}
+        self.middle = Host("middle", None, loopback=self._lab.address(MIDDLE_LOOPBACK))
+        self.middle_addresses = dict.fromkeys(self._distances, self.middle.loopback or "")
 
 
 def _kind(link: Link) -> str:

@@ -138,10 +138,13 @@ def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
 
 def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     """Every mitigation of the run that was measured beside the reference."""
-    found = []
+    found: list[Candidate] = []
+    firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        changed = [name for name in names if reference.levels.get(name) != arm.levels.get(name)]
+        # What an arm needs besides, such as the size of a pool, is no other change while it stands at its first level.
+        levels = {**firsts, **reference.levels}
+        changed = [name for name in names if levels[name] != arm.levels.get(name)]
         alone = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
         pairs = ((spec.metric, each.name) for each in (reference, arm))
         if alone and run.together(*pairs, fewest=ROUNDS_OF_AN_INTERVAL):

@@ -2,8 +2,8 @@
 
 Cores = clients x CPU time of one / seconds. It is checked on the bursts that were measured. They last longer than their
 CPU time, because the last client's request begins only when its handshake is done, and then waits for the service as
-any other: a burst is predicted as the control's on as many cores, plus clients x the CPU time that the protection adds
-/ cores. (The larger of the two would be right if handshakes and waiting overlapped to the end.)
+any other: a burst is predicted as that without the protection on as many cores, plus clients x the CPU time that the
+protection adds / cores. (The larger of the two would be right if handshakes and waiting overlapped to the end.)
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.
 SHOWN_EXAMPLE = (10_000, 10.0)
 CHECKS = ["arm", "new clients", "cores", "predicted", "measured", "off by"]
 MODEL = (
-    "Cores = clients × CPU time of one client ÷ seconds. A burst is predicted as the control's burst on as many cores, "
-    "plus clients × the CPU time that the protection adds ÷ cores: the last client waits for its answer only once its "
-    "handshake is done."
+    "Cores = clients × CPU time of one client ÷ seconds. A burst is predicted as that without the protection on as "
+    "many cores, plus clients × the CPU time that the protection adds ÷ cores: the last client waits for its answer "
+    "only once its handshake is done."
 )
 
 
@@ -41,6 +41,10 @@ class Spec(Model):
     elapsed: str = Field(description="The metric that is the burst's duration: it checks the prediction.")
     cores_factor: str = Field(description="The factor whose levels are the role's cores.")
     when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
+    without: dict[str, str] = Field(
+        default={}, description="Levels of the arm that is the same without the protection, where the control is not."
+    )
+    process_of_one_core: bool = Field(default=False, description="Whether more cores take more processes.")
 
 
 class CoresFor(Model):
@@ -58,7 +62,8 @@ class BurstCheck(Model):
     clients: int
     cores: Finite
     predicted_seconds: Estimate = Field(
-        description="The control's burst on as many cores + clients x the CPU time that the protection adds / cores."
+        description="The burst without the protection on as many cores + clients x the CPU time that the protection "
+        "adds / cores."
     )
     measured_seconds: Estimate
 
@@ -70,7 +75,8 @@ class Sizing(Model):
     arm: str
     label: str
     cpu_ms: Estimate = Field(description="CPU time of the role for one new client.")
-    added_cpu_ms: Estimate | None = Field(default=None, description="What of it the control does not take.")
+    added_cpu_ms: Estimate | None = Field(default=None, description="What of it is not taken without the protection.")
+    process_of_one_core: bool = Field(default=False, description="Whether more cores take more processes.")
     clients_per_core_second: Estimate
     examples: list[CoresFor]
     checks: list[BurstCheck]
@@ -122,7 +128,7 @@ class SizingSection(Section[Spec, list[Sizing]]):
 
 
 def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
-    used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, arm.baseline or "")
+    used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
     taken = run.samples.units.means(used)
     if len(taken) < ROUNDS_OF_AN_INTERVAL:
         return None
@@ -137,10 +143,19 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
         label=arm.label,
         cpu_ms=cpu,
         added_cpu_ms=difference(of_control, of_arm) if enough else None,
+        process_of_one_core=spec.process_of_one_core,
         clients_per_core_second=cpu.through(lambda ms: 1e3 / ms),
         examples=[_cores_for(cpu, clients, seconds) for clients, seconds in EXAMPLES],
         checks=[check for other in _other_cores(run, spec, arm) if (check := _check(run, spec, arm, other))],
     )
+
+
+def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
+    """The arm of the same context without the protection; '' where there is none."""
+    if not spec.without:
+        return arm.baseline or ""
+    same = (each for each in run.plan.protected if each.context == arm.context)
+    return next((each.name for each in same if spec.without.items() <= each.levels.items()), "")
 
 
 def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
@@ -164,8 +179,8 @@ def _other_cores(run: Run, spec: Spec, arm: PlannedArm) -> list[PlannedArm]:
 
 def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstCheck | None:
     cores = _cores(burst.levels.get(spec.cores_factor, ""))
-    used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, arm.baseline or "")
-    elapsed, control = _seconds(run, spec, burst.name), _seconds(run, spec, burst.baseline or "")
+    used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
+    elapsed, control = _seconds(run, spec, burst.name), _seconds(run, spec, _without(run, spec, burst))
     common = in_common([used, plain, elapsed, control])
     cpu, cpu_without, measured, without = map(run.samples.units.means, common)
     if cores is None or len(measured) < ROUNDS_OF_AN_INTERVAL:
@@ -205,6 +220,7 @@ def _sentence(sizing: Sizing) -> str:
     text = (
         f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}; "
         f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
+        f"{', each with a process of its own' if sizing.process_of_one_core else ''}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)

@@ -132,6 +132,10 @@ def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
         proofs = standing.service.prove(arm, "start")
         if arm.asked.lab.get("tunnel"):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
+        elif pool := arm.asked.lab.get("pool"):
+            seen = "TLSv1.3" if pool.get("server_tls") else "no TLS"
+            standing_connections = f"{pool['mode']} mode, 20 standing connections"
+            assert proofs == {"pool": standing_connections, "pool to server, as the server sees it": seen}
         else:
             assert bool(proofs) == standing.proves
         assert standing.service.lost(arm) is None

@@ -58,6 +58,13 @@ MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
 MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=OwnSysbench.PRIVILEGES)
 POSTGRES = Kind("postgres-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
 REDIS = Kind("redis-tls", ("transport=plain,tls", "distance=lan"))
+POOLING = Kind(
+    "postgres-pooling",
+    ("path=plain,tls,transaction-plain,session-both",),
+    ("path=plain,tls",),
+    counted_as="TLSv1.3",
+    apart=("addresses", "database"),
+)
 ENCRYPTION = Kind(
     "mysql-column-encryption",
     ("encrypted=direct,0,20", "terminals=8"),
@@ -191,6 +198,7 @@ SERVICES = {
     "postgres-target": postgres_target,
     "redis-lab": lambda: in_lab(REDIS),
     "redis-target": redis_target,
+    "pooling-lab": lambda: in_lab(POOLING),
     "encryption-lab": lambda: in_lab(ENCRYPTION),
     "encryption-target": lambda: mysql_target(ENCRYPTION),
     "http-lab": lambda: in_lab(HTTP),

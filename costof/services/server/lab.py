@@ -1,4 +1,4 @@
-"""The lab of one server program: one server, reached plainly, by its TLS and by SSH tunnels, from near and far."""
+"""The lab of one server program: one server, reached plainly, by TLS, SSH tunnels and pools, from near and far."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.star import Star
+from costof.programs.pgbouncer.pooler import ROLE as POOLER_ROLE
 from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.server import stunnels
+from costof.services.server.poolers import Poolers, middle_cores
 from costof.services.server.stunnels import Stunnels, stunnel_of
 from costof.services.server.tickets import Tickets
 from costof.services.server.tunnels import TUNNEL_ROLES, Tunnels, cipher_of
@@ -25,7 +27,7 @@ from costof.study.plan import Plan
 
 
 class ServerLab(Resource, Service):
-    """All arms use one server. A tunnel that ends costs its arm alone; the server or a link, the run.
+    """All arms use one server. A tunnel or a pooler that ends costs its arms alone; the server or a link, the run.
 
     `program`: another one than the study's. Raises `NO_SERVICE`.
     """
@@ -38,11 +40,14 @@ class ServerLab(Resource, Service):
         self._lab = Lab()
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
-        self._star = Star(self._lab, round_trips, plan.seed, apart=self._program.clients_apart)
+        self._star = Star(
+            self._lab, round_trips, plan.seed, apart=self._program.clients_apart, middle=middle_cores(plan.arms)
+        )
         self._tickets = Tickets()
         asked = {arm.name: (cipher, self._distances[arm.name]) for arm in plan.arms if (cipher := cipher_of(arm))}
         self._tunnels = Tunnels(self._lab, self._star, asked)
         self._stunnels = Stunnels(self._lab, self._star, plan.arms, self._distances)
+        self._poolers = Poolers(self._lab, self._star, plan.arms, self._distances, self._keys[0])
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -56,12 +61,15 @@ class ServerLab(Resource, Service):
         self.server.make_tables()
         self._tunnels.start(self.server)
         self._stunnels.start(self.server, self.authority)
+        stack.callback(self._poolers.close)
+        self._poolers.start(self.server, self.authority)
         self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self.server.client_settings().asking(arm.asked.service)
         if entrance := self._tunnels.entrance(arm) or self._stunnels.entrance(arm):
             settings = settings.entered_at(entrance)
+        settings = settings.model_copy(update=self._poolers.redirects(arm))
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(self.authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -75,6 +83,7 @@ class ServerLab(Resource, Service):
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
+        self._poolers.arrange(arm)
         self.server.expect_tls(arm.asked.speaks_tls and not stunnel_of(arm))
         key = arm.asked.lab.get("key")
         if key is not None and self.server.show_key(key):
@@ -87,17 +96,22 @@ class ServerLab(Resource, Service):
         return self._star.links()
 
     def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        return self._tunnels.proofs(arm) if stage == "start" else {}
+        return self._tunnels.proofs(arm) | self._poolers.proofs(arm) if stage == "start" else {}
 
     def counters(self, server: str) -> Counters:
+        """Of the end that a client speaks to: a pooler, or the server."""
+        if (counted := self._poolers.counters(server)) is not None:
+            return counted
         counters = self.server.counters(server)
         # What it is told in plain has come with TLS as far as stunnel, which counts that itself.
         return replace(counters, tls_connections=None) if self._stunnels.is_entrance(server) else counters
 
     def observe(self, arm: PlannedArm) -> Observation:
-        return self._stunnels.carried(arm)
+        return self._poolers.observe(arm) if self._poolers.has(arm) else self._stunnels.carried(arm)
 
     def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        if self._poolers.has(arm):
+            return self._poolers.judge(arm, before, after, answer)
         if before is None or after is None:
             return Judgement()
         return Judgement(
@@ -105,24 +119,33 @@ class ServerLab(Resource, Service):
             counts={"connections carried by stunnel": after - before},
         )
 
+    def throttled_seconds(self) -> dict[str, float]:
+        return self._poolers.throttled_seconds()
+
+    def cautions(self) -> list[str]:
+        return self._poolers.cautions()
+
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._star.cpu_seconds()
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._tunnels.why_lost(arm) or self._stunnels.why_lost(arm)
+            return self._tunnels.why_lost(arm) or self._stunnels.why_lost(arm) or self._poolers.why_lost(arm)
         for process in self._lab.dead():
             # Tunnels that stand do without the sshd that let them in.
-            if process.role not in TUNNEL_ROLES | stunnels.ROLES:
+            if process.role not in TUNNEL_ROLES | stunnels.ROLES | {POOLER_ROLE}:
                 return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
         return self._star.lost()
 
     def describe(self) -> Description:
         described = self.server.describe()
         return Description(
-            versions=described.versions | self._tunnels.versions() | self._stunnels.versions(),
+            versions=described.versions
+            | self._tunnels.versions()
+            | self._stunnels.versions()
+            | self._poolers.versions(),
             topology=f"{described.topology} {self._star.words()}",
-            facts=described.facts | self._tunnels.facts() | self._stunnels.facts(),
+            facts=described.facts | self._tunnels.facts() | self._stunnels.facts() | self._poolers.facts(),
         )
 
     @property

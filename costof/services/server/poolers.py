@@ -1,0 +1,252 @@
+"""The poolers of a run: PgBouncer before the server, on a host in the middle that has a CPU share of its own.
+
+An arm that asks for a pool has one of its own, with its connections to the server standing before the first slice. A
+process serves all arms that ask for the same TLS to the server, the same key and the same number of processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from costof.errors import Caution, CostofError, Problem
+from costof.ipc.answers import SliceAnswer
+from costof.lab.certificates import Authority
+from costof.lab.host import throttled_seconds
+from costof.lab.lab import Lab
+from costof.lab.program import Counters
+from costof.lab.star import Star
+from costof.model import Model
+from costof.programs.pgbouncer.pooler import BACKLOG, CLIENTS, PACKAGE, ROLE, PgBouncer, Totals, find_pgbouncer
+from costof.programs.pgbouncer.process import Pool, Upstream
+from costof.programs.postgres.server import PostgresServer
+from costof.programs.server import LabServer
+from costof.services import Judgement
+from costof.study.arms import PlannedArm
+
+FIRST_PORT = 6432
+#: That clients of an arm before began and gave up, which the server logs a little later.
+STRAY_SESSIONS = 4
+
+
+class Pooled(Model):
+    """What an arm asks of its pool: PgBouncer's mode, its connections to the server, and the processes before it."""
+
+    mode: str
+    size: int
+    processes: int
+    server_tls: bool = False
+
+    @classmethod
+    def of(cls, arm: PlannedArm) -> Pooled | None:
+        asked = arm.asked.lab.get("pool")
+        return cls.model_validate(asked) if asked else None
+
+
+@dataclass(frozen=True)
+class Front:
+    """What processes are started with: arms that ask for the same share them."""
+
+    server_tls: bool
+    processes: int
+    key: str
+
+    @property
+    def name(self) -> str:
+        """Such as 'pgbouncer-rsa-2048' or 'pgbouncer-to-tls-x2-rsa-2048'."""
+        parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
+        return "-".join([PACKAGE, *parts, self.key])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an arm's clients find their pool."""
+
+    front: Front
+    pool: Pool
+    address: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A pool's own count, its connections to the server with their TLS, and the sessions that the server counted."""
+
+    totals: Totals
+    servers: dict[int, str]
+    sessions: int
+
+
+class Poolers:
+    """Those that `arms` ask for. `start` them when the server behind them answers.
+
+    A process that does not come up, or dies, is its arms' misfortune alone. `distances` are those of the arms, by name;
+    `key` is the kind of key that the server shows before the first slice, and poolers where an arm names none.
+    """
+
+    def __init__(
+        self, lab: Lab, star: Star, arms: Sequence[PlannedArm], distances: Mapping[str, str], key: str
+    ) -> None:
+        self._lab = lab
+        self._star = star
+        self._distances = distances
+        self._key = key
+        self._asked: dict[str, tuple[Front, Pool]] = {}
+        for number, arm in enumerate(arms, 1):
+            if pooled := Pooled.of(arm):
+                front = Front(pooled.server_tls, pooled.processes, arm.asked.lab.get("key", key))
+                self._asked[arm.name] = front, Pool(f"pool-{number}", pooled.mode, pooled.size)
+        fronts = dict.fromkeys(front for front, _ in self._asked.values())
+        self._ports = {front: FIRST_PORT + number for number, front in enumerate(fronts)}
+        self._standing: dict[Front, PgBouncer] = {}
+        self._failed: dict[Front, str] = {}
+        self._contradicted: dict[str, str] = {}
+
+    def start(self, server: LabServer, authority: Authority) -> None:
+        """All of them. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        if not self._asked:
+            return
+        if not isinstance(server, PostgresServer):
+            raise CostofError(Problem.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
+        self._server = server
+        find_pgbouncer()
+        for front in self._ports:
+            pooler = self._standing[front] = self._pooler(front, authority)
+            # Connections to the server keep the key that they were opened under.
+            server.show_key(front.key)
+            try:
+                pooler.start()
+            except CostofError as error:
+                self._failed[front] = str(error)
+        server.show_key(self._key)
+
+    def close(self) -> None:
+        for pooler in self._standing.values():
+            pooler.close()
+
+    def has(self, arm: PlannedArm) -> bool:
+        """Whether an arm asks for a pool."""
+        return arm.name in self._asked
+
+    def redirects(self, arm: PlannedArm) -> dict[str, Any]:
+        """What an arm's client is told instead of the server's own address and database; nothing without a pool."""
+        place = self._place(arm)
+        return {"addresses": [place.address], "database": place.pool.name} if place else {}
+
+    def arrange(self, arm: PlannedArm) -> None:
+        """Give the poolers' host its CPU share."""
+        if self._asked:
+            self._star.middle.resize(float(arm.asked.lab.get("pooler_cores", 1.0)))
+
+    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+        """What the server itself sees of the pool's connections. An arm that this contradicts is lost."""
+        seen = self.observe(arm)
+        place = self._place(arm)
+        if place is None or seen is None:
+            return {}
+        tls = self._server.tls_of(seen.servers)
+        if {bool(version) for version in tls} != {place.front.server_tls}:
+            self._contradicted[arm.name] = f"the server sees {_words(tls)} on the pool's connections"
+        pool = f"{place.pool.mode} mode, {len(seen.servers)} standing connections"
+        return {"pool": pool, "pool to server, as the server sees it": _words(tls)}
+
+    def counters(self, server: str) -> Counters | None:
+        """Of the pooler at 'address:port'; None where there is none."""
+        at = (place.front for place in map(self._place_of, self._asked) if place.address == server)
+        front = next(at, None)
+        return self._standing[front].counters() if front else None
+
+    def observe(self, arm: PlannedArm) -> Seen | None:
+        """None without a pool, and where it has died: one that says nothing of itself any more is as good as dead."""
+        place = self._place(arm)
+        if place is None or self.why_lost(arm) is not None:
+            return None
+        pooler, pool = self._standing[place.front], place.pool.name
+        try:
+            return Seen(pooler.totals(pool), pooler.servers(pool), self._server.counters().connections or 0)
+        except CostofError as error:
+            self._failed[place.front] = str(error)
+            return None
+
+    def judge(self, arm: PlannedArm, before: Seen | None, after: Seen | None, answer: SliceAnswer) -> Judgement:
+        place = self._place(arm)
+        if place is None:
+            return Judgement()
+        if before is None or after is None:
+            return Judgement(mismatch=self.why_lost(arm))
+        transactions = after.totals.transactions - before.totals.transactions
+        sessions = after.sessions - before.sessions
+        waited = after.totals.wait_ms - before.totals.wait_ms
+        tls = {seen.partition("/")[0] for seen in after.servers.values()}
+        return Judgement(
+            mismatch=mismatch(place.front.server_tls, tls, sessions, transactions, answer.operations),
+            figures={"pool_wait": waited / transactions} if transactions else {},
+            facts={"pool to server": _words(tls)},
+            counts={"transactions counted by the pooler": transactions, "sessions opened at the server": sessions},
+        )
+
+    def why_lost(self, arm: PlannedArm) -> str | None:
+        """Why nothing goes through an arm's pool as it asks; None while all does, and for an arm without one."""
+        place = self._place(arm)
+        if place is None or place.front not in self._standing:
+            return None
+        died = self._standing[place.front].why_dead()
+        return died or self._failed.get(place.front) or self._contradicted.get(arm.name)
+
+    def throttled_seconds(self) -> dict[str, float]:
+        return throttled_seconds([(ROLE, self._star.middle)]) if self._asked else {}
+
+    def cautions(self) -> list[str]:
+        if not self._asked or self._star.shares:
+            return []
+        return [Caution.NO_CPU_SHARE.text(hosts="the pooler", factors="pooler_cpu")]
+
+    def versions(self) -> dict[str, str]:
+        return {PACKAGE: next(iter(self._standing.values())).version} if self._standing else {}
+
+    def facts(self) -> dict[str, str]:
+        if not self._asked:
+            return {}
+        limits = f"one thread a process, max_client_conn {CLIENTS:,}, listen_backlog {BACKLOG:,}"
+        return {"PgBouncer": f"{limits}, auth_file with SCRAM secrets, pools full from the start"}
+
+    def _pooler(self, front: Front, authority: Authority) -> PgBouncer:
+        upstream = Upstream.of(self._server, authority.ca_file if front.server_tls else None)
+        addresses = list(dict.fromkeys(self._star.middle_addresses.values()))
+        return PgBouncer(
+            self._lab,
+            front.name,
+            self._star.middle,
+            addresses,
+            self._ports[front],
+            authority.issue(front.name, front.key, addresses),
+            upstream,
+            [pool for asked, pool in self._asked.values() if asked == front],
+            front.processes,
+        )
+
+    def _place(self, arm: PlannedArm) -> Place | None:
+        return self._place_of(arm.name) if arm.name in self._asked else None
+
+    def _place_of(self, arm: str) -> Place:
+        front, pool = self._asked[arm]
+        return Place(front, pool, f"{self._star.middle_addresses[self._distances[arm]]}:{self._ports[front]}")
+
+
+def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
+    """Of the poolers' host until an arm asks for its share: all that there are. None where no arm asks for a pool."""
+    return float(os.cpu_count() or 1) if any(map(Pooled.of, arms)) else None
+
+
+def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
+    """Why what a pool and the server have counted does not prove a slice's arm, in words; None where it does."""
+    if {bool(version) for version in tls} != {server_tls}:
+        return f"the pool's connections to the server had {_words(tls)}"
+    if sessions > STRAY_SESSIONS:
+        return f"the server counted {sessions} new sessions behind a pool"
+    return f"the pool counted {transactions} transactions of {operations}" if transactions < operations else None
+
+
+def _words(tls: set[str]) -> str:
+    return ", ".join(sorted(version or "no TLS" for version in tls)) or "no connection"
