@@ -22,7 +22,7 @@ from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
-POSTGRES, REDIS = "postgres-tls", "redis-tls"
+POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
 NOISE = Noise(0.01, drift=0.03)
 DISTANCES = ("lan", "us-us", "us-eu")

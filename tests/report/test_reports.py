@@ -20,6 +20,7 @@ from tests.report.results import (
     ENCRYPTION,
     HTTP,
     MONGODB,
+    POOLING,
     POSTGRES,
     REDIS,
     REPLICATION,
@@ -42,6 +43,7 @@ SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MONGODB: (),
+    POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
@@ -54,6 +56,7 @@ WIDE = {
     "published trees": lambda: result_of(REPLICATION, "published"),
     "published encryption": lambda: result_of(ENCRYPTION, "published"),
     "every mitigation": lambda: result_of(HTTP, "default"),
+    "every pool": lambda: result_of(POOLING, "default"),
 }
 WORDS_OF_DISTANCE = ("farther", "Near and far", "distance", "calculator", "round-trip")
 

@@ -8,6 +8,7 @@ from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
 from tests.truths.mysql_column_encryption import EncryptionTruth
 from tests.truths.mysql_transport import TransportTruth
+from tests.truths.postgres_pooling import PoolingTruth
 from tests.truths.postgres_tls import PostgresTruth
 from tests.truths.redis_tls import RedisTruth
 
@@ -17,6 +18,7 @@ TRUTHS: dict[str, Truth] = {
     "mongodb-tls": MongodbTruth(),
     "mysql-column-encryption": EncryptionTruth(),
     "mysql-transport": TransportTruth(),
+    "postgres-pooling": PoolingTruth(),
     "postgres-tls": PostgresTruth(),
     "redis-tls": RedisTruth(),
 }

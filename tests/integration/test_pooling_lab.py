@@ -1,0 +1,245 @@
+"""The lab of the study of pools: TLS is where each arm says, the server has no new sessions, and what ends what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from costof.analysis import read_run
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Workload
+from costof.ipc.process import application
+from costof.lab import network, topology
+from costof.ledger.ledger import Ledger
+from costof.programs.pgbouncer.pooler import ROLE
+from costof.programs.postgres.server import USER, PostgresServer
+from costof.run.experiment import run
+from costof.services import Judgement
+from costof.services.server.lab import ServerLab
+from costof.services.server.poolers import Pooled, mismatch
+from costof.study.arms import PlannedArm
+from costof.study.library import load_study
+from costof.study.plan import Plan
+from tests.integration.conftest import Silent
+from tests.support.engines import WORKLOADS, Engines, patient_plan
+from tests.support.kill_9 import left_by_kill_9
+from tests.support.programs import HANGS_SECONDS, eventually
+from tests.support.small_plans import plan_of, two_rounds
+
+pytestmark = pytest.mark.servers
+
+STUDY = "postgres-pooling"
+EVERY_PATH = "path=" + ",".join(load_study(STUDY).factors["path"].levels)
+RECORDS = 200
+CLIENTS = 200
+STORM = Workload(name="storm", kind="connect", workers=CLIENTS)
+
+
+def plan_for(*settings: str) -> Plan:
+    return plan_of(STUDY, "quick", f"records={RECORDS}", *settings)
+
+
+@dataclass
+class Pools:
+    plan: Plan
+    lab: ServerLab
+    engines: Engines
+
+    @property
+    def server(self) -> PostgresServer:
+        assert isinstance(self.lab.server, PostgresServer)
+        return self.lab.server
+
+    @property
+    def pooled(self) -> list[PlannedArm]:
+        return [arm for arm in self.plan.arms if Pooled.of(arm)]
+
+    def slice(self, arm: PlannedArm, workload: str, operations: int) -> tuple[SliceAnswer, Judgement]:
+        self.lab.arrange(arm)
+        before = self.lab.observe(arm)
+        answer = self.engines.slice(arm, workload, operations)
+        return answer, self.lab.judge(arm, before, self.lab.observe(arm), answer)
+
+
+@pytest.fixture(scope="module")
+def pools() -> Iterator[Pools]:
+    plan = plan_for(EVERY_PATH, "pooler_cpu=1")
+    with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS, STORM)) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        yield Pools(plan, lab, engines)
+
+
+def test_tls_is_on_the_sides_that_an_arm_says(pools: Pools) -> None:
+    assert len(pools.pooled) == 8
+    for arm in pools.plan.arms:
+        pools.lab.arrange(arm)
+        answer = pools.engines.slice(arm, "connect", 5)
+        assert answer.evidence["protocol"] == ("TLSv1.3" if arm.asked.speaks_tls else None)
+        pooled = Pooled.of(arm)
+        # Only the server itself knows the process that it has told a client of.
+        assert (answer.evidence["server_side"] is None) == (pooled is not None)
+        told = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
+        assert told == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
+        assert pools.lab.lost(arm) is None
+
+
+@pytest.mark.parametrize("workload", ["connect", "query"])
+def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools, workload: str) -> None:
+    for arm in pools.plan.arms:
+        before = pools.server.counters()
+        answer, judged = pools.slice(arm, workload, 50)
+        moved = pools.server.counters().since(before)
+        assert (answer.operations, answer.errors) == (50, [])
+        assert judged.mismatch is None
+        if Pooled.of(arm):
+            assert moved.connections == 0
+            assert judged.counts["transactions counted by the pooler"] >= 50
+            assert judged.figures["pool_wait"] >= 0
+        else:
+            assert judged == Judgement()
+            assert (moved.connections or 0) >= (50 if workload == "connect" else 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "tls", "sessions", "transactions", "said"),
+    [
+        (True, {"TLSv1.3"}, 0, 50, None),
+        (False, {""}, 4, 51, None),
+        (True, {""}, 0, 50, "no TLS"),
+        (False, {"TLSv1.3", ""}, 0, 50, "TLSv1.3, no TLS"),
+        (True, set(), 0, 50, "no connection"),
+        (False, {""}, 50, 50, "50 new sessions"),
+        (False, {""}, 0, 49, "49 transactions of 50"),
+    ],
+)
+def test_what_does_not_prove_a_pool_is_found(
+    asked: bool, tls: set[str], sessions: int, transactions: int, said: str | None
+) -> None:
+    found = mismatch(asked, tls, sessions, transactions, 50)
+    assert found is None if said is None else found is not None and said in found
+
+
+def test_a_storm_is_answered_on_every_path(pools: Pools) -> None:
+    for arm in pools.plan.arms:
+        answer, judged = pools.slice(arm, "storm", CLIENTS)
+        assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
+
+
+def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_none_with_one(pools: Pools) -> None:
+    users = [user for (user,) in pools.server.ask("SELECT usename FROM pg_stat_activity")]
+    pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {users.count(USER) + 5}")
+    try:
+        for arm in pools.plan.arms:
+            answer, _ = pools.slice(arm, "storm", CLIENTS)
+            if Pooled.of(arm):
+                assert (answer.operations, answer.errors) == (CLIENTS, [])
+            else:
+                (error,) = answer.errors
+                assert error.error_class == "server"
+                assert "53300" in error.detail
+                assert error.count + answer.operations == CLIENTS
+    finally:
+        pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT -1")
+
+
+@pytest.mark.parametrize("driver", ["postgres", "asyncpg"])
+def test_applications_go_through_a_pool_of_transactions(pools: Pools, driver: str) -> None:
+    arms = [arm for arm in pools.pooled if arm.asked.lab["pool"]["mode"] == "transaction"]
+    told = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
+    with application(driver, {}, pools.lab.prefix(arms[0])) as client:
+        ready = client.plan(patient_plan(told, WORKLOADS, RECORDS))
+        assert [arm.error for arm in ready.arms] == [None] * len(arms)
+        for arm in arms:
+            pools.lab.arrange(arm)
+            before = pools.server.counters()
+            for workload in ("connect", "query"):
+                answer = client.slice(1, arm.name, workload, 20, HANGS_SECONDS)
+                assert (answer.operations, answer.errors) == (20, [])
+            assert pools.server.counters().since(before).connections == 0
+
+
+def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None:
+    plan = plan_for("path=plain,transaction-client", "resumption=on", "processes=2", "pool_size=5", "key=ecdsa-p256")
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms[0], engines.load)
+        (arm,) = plan.protected
+        pools = Pools(plan, lab, engines)
+        # Two processes, each with tickets of its own: a session of the other is not known.
+        answer, judged = pools.slice(arm, "connect", 40)
+        assert (answer.operations, answer.errors, judged.mismatch) == (40, [], None)
+        assert answer.evidence["resumed"] > 0
+        assert answer.evidence["key"] == "ecdsa-p256"
+        used = [process for process in lab._lab.processes.values() if process.role == ROLE]
+        logins = [process.log.read_text().count("db=pool-3 ") for process in used]
+        assert len(logins) == 2
+        # Five fill each pool; the rest came by the port.
+        assert min(logins) > 5
+        assert sum(logins) >= 2 * 5 + 40
+
+
+class Killer(Silent):
+    """Ends a process of PgBouncer after the first round of a run."""
+
+    def __init__(self, lab: ServerLab, name: str) -> None:
+        self._lab = lab
+        self._name = name
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
+        if done == 1:
+            self._lab._lab.kill(self._name)
+            eventually("the notice", lambda: bool(self._lab._lab.dead()))
+
+
+def test_a_pooler_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
+    plan = plan_for("path=plain,tls,transaction-client,transaction-both")
+    plan = two_rounds(plan, **dict.fromkeys(plan.study.workloads, 8))
+    lab, ledger = ServerLab(plan), Ledger.create(plan, tmp_path / "run")
+    run(plan, lab, ledger, Killer(lab, "pgbouncer-rsa-2048-1"))
+    found = read_run(ledger)
+    # What goes without it was measured to the end.
+    assert found.end is not None
+    assert found.end.partial is None
+    assert {piece.answer.arm for piece in found.slices if piece.round == 0} == {arm.name for arm in plan.arms}
+    others = {arm.name for arm in plan.arms} - {"transaction-client"}
+    assert {piece.answer.arm for piece in found.slices if piece.round == 1} == others
+    killed = "the pooler pgbouncer-rsa-2048-1 ended (killed by signal 9)"
+    assert found.lost_arms == {"transaction-client": killed}
+    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
+    assert not [piece.answer.errors for piece in found.slices if piece.answer.errors]
+
+
+def test_without_root_pools_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (network, topology):
+        monkeypatch.setattr(module, "is_root", lambda: False)
+    plan = plan_for("path=plain,tls,transaction-both", "pooler_cpu=0.5,1")
+    with ServerLab(plan) as lab:
+        for arm in plan.arms:
+            lab.arrange(arm)
+            assert lab.prefix(arm) == []
+            assert bool(lab.prove(arm, "start")) == (Pooled.of(arm) is not None)
+            assert lab.lost(arm) is None
+        assert lab.throttled_seconds() == {}
+        (caution,) = lab.cautions()
+        assert "the pooler had no CPU share" in caution
+        assert "loopback" in lab.describe().topology
+
+
+RUN = """
+import json, sys
+from costof.services.server.lab import ServerLab
+from tests.support.small_plans import plan_of
+with ServerLab(plan_of("postgres-pooling", "quick", "path=plain,transaction-both")) as lab:
+    hosts = [lab._star.server, lab._star.middle, lab._star.client("lan")]
+    paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
+    paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
+    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
+    print(json.dumps(told), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_after_kill_9() -> None:
+    left_by_kill_9("-c", RUN)
