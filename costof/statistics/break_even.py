@@ -1,8 +1,8 @@
-"""From how many operations a connection a protection costs less than a share of the whole."""
+"""From how many operations a connection a protection costs less than a share of the whole, or no longer saves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,14 +39,27 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
     bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015): the ratio of two uncertain numbers has no simple
     interval of its own.
     """
+    return _resampled(rounds, seed, lambda figures: _needed(figures, share))
+
+
+def saves_below(rounds: Rounds, seed: int) -> Operations:
+    """Operations a connection up to which the arm takes less time than the control, with a 95 % interval, as above.
+
+    A connection that saves pays for n = -dC / dq operations that cost. 0 where it does not save, infinite where they do
+    not cost.
+    """
+    return _resampled(rounds, seed, _saved)
+
+
+def _resampled(rounds: Rounds, seed: int, of: Callable[[np.ndarray], np.ndarray]) -> Operations:
     table = np.asarray(
         [rounds.control_connection, rounds.arm_connection, rounds.control_operation, rounds.arm_operation], dtype=float
     )
     count = table.shape[1]
     chance = np.random.default_rng(seed)
     picks = chance.integers(0, count, size=(RESAMPLES, count))
-    resampled = np.sort(_needed(_means(table[:, picks]), share))
-    middle = float(_needed(_means(table[:, None, :]), share)[0])
+    resampled = np.sort(of(_means(table[:, picks])))
+    middle = float(of(_means(table[:, None, :]))[0])
     low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in bootstrap_shares(count))
     return Operations(middle, min(low, middle), max(high, middle))
 
@@ -67,3 +80,11 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
         # where the connection saves and few operations stay below it.
         needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed
+
+
+def _saved(figures: np.ndarray) -> np.ndarray:
+    _, extra_connection, _, extra_operation = figures
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pays = np.where(extra_operation > 0, -extra_connection / extra_operation, np.inf)
+    saved: np.ndarray = np.where(extra_connection < 0, pays, 0.0)
+    return saved

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.stats import mstats
 
 from costof.run.schedule import enough
-from costof.statistics.break_even import Rounds, break_even
+from costof.statistics.break_even import Rounds, break_even, saves_below
 from costof.statistics.intervals import (
     CONFIDENCE,
     FEWEST_ROUNDS,
@@ -181,3 +181,15 @@ def test_a_cheaper_connection_does_not_make_up_for_dearer_operations() -> None:
     rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
     assert math.isinf(break_even(rounds, 0.01, seed=1).value)
     assert break_even(rounds, 0.05, seed=1).value == 0.0
+    # 2 less a connection pays for a hundred operations of 0.02 more.
+    found = saves_below(rounds, seed=1)
+    assert (found.value, found.low, found.high) == pytest.approx((100.0, 100.0, 100.0))
+
+
+@pytest.mark.parametrize(
+    ("connection", "operation", "saves"),
+    [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
+)
+def test_only_a_cheaper_connection_can_be_used_up(connection: float, operation: float, saves: float) -> None:
+    rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
+    assert saves_below(rounds, seed=1).value == saves
