@@ -98,9 +98,10 @@ class Problem(Enum):
     NO_SERVICE = (EXIT_USAGE, "the study asks for the {what} '{name}', which costof does not know")
     NO_SUCH_SETTING = (EXIT_USAGE, "the study asks of its service what {protocol} cannot be asked: {detail}")
     NO_OWN_SERVER = (EXIT_USAGE, "{program} can be asked in a lab only: leave --target out")
-    NO_TUNNEL_TO_TARGET = (
+    NO_ENTRANCE_TO_TARGET = (
         EXIT_USAGE,
-        "{levels} can be had in a lab only: costof opens no tunnel to your servers; say --set transport={rest}",
+        "{levels} can be had in a lab only: costof puts neither a tunnel nor a pool before your servers; "
+        "say --set {factor}={rest}",
     )
     NO_BALANCER_OF_TARGET = (
         EXIT_USAGE,

@@ -46,6 +46,16 @@ slices.query = { operations = 10, seconds = 1 }
 """
 
 
+def test_a_pool_before_a_users_own_server_is_refused_with_what_to_say_instead() -> None:
+    url = "postgresql://somebody:secret@db.example/"
+    plan = plan_of("postgres-pooling", target=url)
+    with pytest.raises(CostofError) as caught:
+        open_service(plan, Access(url), "run")
+    assert caught.value.problem is Problem.NO_ENTRANCE_TO_TARGET
+    assert "transaction-both" in str(caught.value)
+    assert "--set path=plain,tls" in str(caught.value)
+
+
 class EchoSettings(ServiceSettings):
     protocol: str = "echo"
     shout: bool = False

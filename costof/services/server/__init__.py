@@ -1,1 +1,1 @@
-"""One server program, reached in plain, by TLS and by tunnels, from near and far."""
+"""One server program, reached in plain, by TLS, by tunnels and through pools, from near and far."""

@@ -14,15 +14,13 @@ from costof.study.schema import Study
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_TUNNEL_TO_TARGET`."""
+    """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_ENTRANCE_TO_TARGET`."""
     server = own_server(plan.study.service.program)
     factor = plan.study.main_factor
-    tunnels = {arm.levels[factor] for arm in plan.arms if cipher_of(arm) or stunnel_of(arm)}
-    if tunnels:
-        rest = ",".join(
-            level for level in dict.fromkeys(arm.levels[factor] for arm in plan.arms) if level not in tunnels
-        )
-        raise CostofError(Problem.NO_TUNNEL_TO_TARGET, levels=", ".join(sorted(tunnels)), rest=rest)
+    entered = {arm.levels[factor] for arm in plan.arms if cipher_of(arm) or stunnel_of(arm) or "pool" in arm.asked.lab}
+    if entered:
+        rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in entered))
+        raise CostofError(Problem.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(entered)), factor=factor, rest=rest)
     return OwnService(access, server(access, plan.study.name, run_name, plan.records))
 
 
