@@ -95,9 +95,9 @@ def draw(found: list[Curve], index: Index, data: list[Point], width: int) -> She
 def _panel(found: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
     """Over the operations; up, linear around zero and logarithmic above 1 %, so that a band is shown below zero too."""
     counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
-    top = max(SHARES[0], *(curve.overhead(1)[2] for curve in found))
+    top = max(SHARES[0], *(curve.overhead(count)[2] for curve in found for count in (1, reach)))
     lowest = min(-0.01, *(curve.overhead(count)[1] for curve in found for count in (1, reach)))
-    bottom = lowest if many else -0.01
+    bottom = lowest if many or any(curve.overhead(1)[2] < 0 for curve in found) else -0.01
     steps = (-0.5, -0.2, -0.05, 0.0, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0)
     panel = Panel(
         x=Scale(1, reach, log),
