@@ -220,7 +220,7 @@ def _sentence(sizing: Sizing) -> str:
     text = (
         f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}; "
         f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
-        f"{', each with a process of its own' if sizing.process_of_one_core else ''}"
+        f"{', each with a process of its own' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
