@@ -28,16 +28,17 @@ pub struct Canaries {
 }
 
 /// An address, a text of latin1, a time of the day, an approximate number, a padded one, and a moment that may be past: of as many
-/// bytes on both sides, but not as values of another type.
+/// bytes on both sides, but not as values of another type. The padded ones are no literal, and no bits of `NO_LITERAL` either:
+/// which of these are equal may be told.
 const KINDS: [&[[&str; 6]]; 2] = [
     &[
-        ["fe800000000000000000000000000001", "Zoëqqqqqqqqqqqqq", "20:00:00", "1.1", "61007", "2100-01-01 10:00:09.6"],
+        ["fe800000000000000000000000000001", "Zoëqqqqqqqqqqqqq", "20:00:00", "1.1", "71011", "2100-01-01 10:00:09.6"],
         [
             "fe800000000000000000000000000002",
             "qqqqqqqqqqqqqqqqq",
             "30:00:00",
             "1.75",
-            "610070000",
+            "710110000",
             "2001-01-01 10:00:08.2",
         ],
     ],
@@ -47,10 +48,10 @@ const KINDS: [&[[&str; 6]]; 2] = [
             "qqqqqqqqqqqqqqqqz",
             "30:00:00",
             "1.7",
-            "610070000",
+            "710110000",
             "2001-01-01 10:00:08.2",
         ],
-        ["fe801111222233334444555566668888", "Zoëqqqqqqqqqqqqz", "20:00:00", "1.25", "61007", "2100-01-01 10:00:09.6"],
+        ["fe801111222233334444555566668888", "Zoëqqqqqqqqqqqqz", "20:00:00", "1.25", "71011", "2100-01-01 10:00:09.6"],
     ],
 ];
 /// With what statements store a sum of them is one of its type, or none.
