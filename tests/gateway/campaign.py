@@ -208,23 +208,26 @@ def main() -> int:
     options = parser.parse_args()
     FINDS.mkdir(exist_ok=True)
     statements = 0
-    with ground() as standing:
-        seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
-        while True:
-            # In pieces, so that there is something to read in the meantime.
-            piece = min(options.seconds, 60) if options.seconds is not None else 60
+    seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
+    while True:
+        # In pieces, so that there is something to read in the meantime.
+        piece = min(options.seconds, 60) if options.seconds is not None else 60
+        with ground() as standing:
             report = attack(standing, seed=seed, seconds=piece, finds=20, folder=str(FINDS))
-            statements += report["statements"]
-            sys.stdout.write(f"seed {seed}: {statements} statements, {len(report['finds'])} finds\n")
-            sys.stdout.flush()
-            if report["finds"] or report["errors"]:
-                sys.stdout.write(json.dumps(report, indent=2) + "\n")
-                return 1
-            seed += 1
-            if options.seconds is not None:
-                options.seconds -= piece
-                if options.seconds <= 0:
-                    return 0
+            crashed = [process.name for process in standing.lab.dead()]
+        statements += report["statements"]
+        sys.stdout.write(f"seed {seed}: {statements} statements, {len(report['finds'])} finds\n")
+        if crashed:
+            sys.stdout.write(f"seed {seed}: {' and '.join(crashed)} crashed, by a bug of its own; on with the next seed\n")
+        sys.stdout.flush()
+        if report["finds"] or (report["errors"] and not crashed):
+            sys.stdout.write(json.dumps(report, indent=2) + "\n")
+            return 1
+        seed += 1
+        if options.seconds is not None:
+            options.seconds -= piece
+            if options.seconds <= 0:
+                return 0
 
 
 if __name__ == "__main__":
