@@ -218,7 +218,7 @@ def main() -> int:
         statements += report["statements"]
         sys.stdout.write(f"seed {seed}: {statements} statements, {len(report['finds'])} finds\n")
         if crashed:
-            sys.stdout.write(f"seed {seed}: {' and '.join(crashed)} crashed, by a bug of its own; on with the next seed\n")
+            sys.stdout.write(f"seed {seed}: {' and '.join(crashed)} crashed, by a bug of its own\n")
         sys.stdout.flush()
         if report["finds"] or (report["errors"] and not crashed):
             sys.stdout.write(json.dumps(report, indent=2) + "\n")
