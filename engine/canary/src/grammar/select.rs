@@ -199,8 +199,9 @@ impl Generator {
             (format!("COUNT(DISTINCT {text})"), Kind::Int),
             (format!("SUM({number})"), Kind::Decimal),
             (format!("AVG({number})"), Kind::Decimal),
-            (format!("MAX({text})"), Kind::Text),
-            (format!("GROUP_CONCAT({text} ORDER BY 1 SEPARATOR '|')"), Kind::Text),
+            // In hexadecimal, since which of two letters that are alike to a collation comes first is a plan's, too.
+            (format!("MAX(HEX({text}))"), Kind::Text),
+            (format!("GROUP_CONCAT(HEX({text}) ORDER BY 1 SEPARATOR '|')"), Kind::Text),
             (format!("BIT_OR({number})"), Kind::Int),
             // Its last digits follow the order of rows, which is a plan's.
             (format!("ROUND(STD({number}), 6)"), Kind::Decimal),
