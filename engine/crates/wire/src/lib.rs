@@ -13,13 +13,15 @@ pub mod redis;
 
 mod buffered;
 mod found;
+mod one_server;
 mod scram;
 
-use base::error::{Class, Failure, Result};
+pub use one_server::{Client, OneServer};
+
+use base::error::Result;
 use net::runtime::{Reactor, TaskId};
 use net::settings::Transport;
-use net::transport::Address;
-use record::{Counts, Phase, Timeline};
+use record::Counts;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -88,27 +90,6 @@ pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> +
 /// A service of one protocol on its way to be known, as one of any.
 fn discovery<'a>(found: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
     Box::pin(async { Ok(Arc::new(found.await?) as Arc<dyn Service>) })
-}
-
-/// What `prove` makes of the first of these addresses that can be reached: that one is meant, whatever it says.
-///
-/// # Errors
-/// Those of `prove`: for the first that was reached, else for the last. `plan`, where one is no address.
-async fn first_reached<T>(
-    addresses: &[String],
-    default_port: u16,
-    mut prove: impl AsyncFnMut(&Address, &mut Timeline) -> Result<T>,
-) -> Result<T> {
-    let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
-    for address in addresses {
-        let address = Address::parse(address, default_port)?;
-        let mut timeline = Timeline::default();
-        outcome = prove(&address, &mut timeline).await.map_err(|failure| failure.with(&address));
-        if timeline.spans().any(|span| span.phase == Phase::Tcp) {
-            break;
-        }
-    }
-    outcome
 }
 
 /// A service once it is known which of its servers do what: shared by all threads.

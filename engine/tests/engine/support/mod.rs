@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use wire::{mongodb, mysql as mysql_wire, postgres as postgres_wire, redis as redis_wire};
+use wire::{OneServer, mongodb, mysql as mysql_wire, postgres as postgres_wire, redis as redis_wire};
 use workload::pgbench::Bank;
 use workload::{Ask, Client, Session, Target};
 
@@ -102,7 +102,7 @@ pub fn open_mysql(
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
         let service = mysql_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
-        measured_session(mysql_wire::Client::new(Arc::new(service), reactor)).await
+        measured_session(wire::Client::new(Arc::new(service), reactor)).await
     })
 }
 
@@ -131,7 +131,7 @@ pub fn open_postgres(
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
         let service = postgres_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
-        measured_session(postgres_wire::Client::new(Arc::new(service), reactor)).await
+        measured_session(wire::Client::new(Arc::new(service), reactor)).await
     })
 }
 
@@ -141,9 +141,7 @@ pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
     on_runtime(move |reactor| async move {
         let plain = net::settings::Transport::Plain {};
         let service = postgres_wire::Service::discover(&settings, &plain, &reactor, TIMEOUT_NS).await?;
-        let client = postgres_wire::Client::new(Arc::new(service), reactor);
-        let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
-        session.ask(&Bank::new(10, 1), &mut Random::new(1), &mut ()).await
+        ask_once(service, reactor, &Bank::new(10, 1)).await
     })
 }
 
@@ -168,7 +166,7 @@ pub fn open_redis(
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
         let service = redis_wire::Service::discover(&settings, &transport, &reactor, TIMEOUT_NS).await?;
-        measured_session(redis_wire::Client::new(Arc::new(service), reactor)).await
+        measured_session(wire::Client::new(Arc::new(service), reactor)).await
     })
 }
 
@@ -178,9 +176,7 @@ pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
     on_runtime(move |reactor| async move {
         let plain = net::settings::Transport::Plain {};
         let service = redis_wire::Service::discover(&settings, &plain, &reactor, TIMEOUT_NS).await?;
-        let client = redis_wire::Client::new(Arc::new(service), reactor);
-        let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
-        session.ask(&redis_wire::Strings::new("", 10, 100), &mut Random::new(1), &mut ()).await
+        ask_once(service, reactor, &redis_wire::Strings::new("", 10, 100)).await
     })
 }
 
@@ -202,4 +198,13 @@ async fn measured_session(client: impl Client) -> Result<(Timeline, record::Conn
     let connection = session.connection();
     session.close();
     Ok((timeline, connection))
+}
+
+async fn ask_once<S>(service: S, reactor: Rc<Reactor>, about: &<S::Session as Ask>::About) -> Result<()>
+where
+    S: OneServer<Session: Ask<Tally = ()>>,
+{
+    let client = wire::Client::new(Arc::new(service), reactor);
+    let mut session = client.open(Target::Reader(0), &mut Timeline::default()).await?;
+    session.ask(about, &mut Random::new(1), &mut ()).await
 }

@@ -19,10 +19,9 @@ mod ycsb;
 pub use decryption::Decrypted;
 pub use settings::{DecryptionSettings, PROTOCOL, Settings, Statements};
 
-use crate::first_reached;
+use crate::one_server::{Client, OneServer, first_reached};
 use auth::Credentials;
 use base::Random;
-use base::clock;
 use base::error::{Class, Failure, Result};
 use decryption::{Decryption, MasterKeys};
 use insert::BulkInsert;
@@ -42,7 +41,7 @@ use std::sync::Arc;
 use workload::sql::{Fill, Sql, Statement};
 use workload::sysbench::Table;
 use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Records, Target};
+use workload::{Ask, Job, KeyValue, Records};
 use ycsb::Statements as RecordStatements;
 
 /// The port of an address that names none.
@@ -80,12 +79,14 @@ impl Service {
             table: settings.table.clone(),
             address: Address::parse("none", DEFAULT_PORT)?,
         };
-        let prove = async |address: &Address, timeline: &mut Timeline| {
-            service.address = address.clone();
-            reactor.set_deadline(clock::now() + timeout_ns);
+        let prove = async |address: Address, timeline: &mut Timeline| {
+            service.address = address;
             service.log_in(reactor, timeline).await
         };
-        first_reached(&settings.addresses, DEFAULT_PORT, prove).await?.channel.close_with(command::QUIT);
+        first_reached(&settings.addresses, DEFAULT_PORT, reactor, timeout_ns, prove)
+            .await?
+            .channel
+            .close_with(command::QUIT);
         Ok(service)
     }
 
@@ -122,29 +123,17 @@ impl crate::Service for Service {
     }
 }
 
-/// One worker's way to open sessions.
-#[derive(Clone)]
-pub struct Client {
-    service: Arc<Service>,
-    reactor: Rc<Reactor>,
-}
-
-impl Client {
-    /// For a worker on this reactor's thread.
-    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
-        Client { service, reactor }
-    }
-}
-
-impl workload::Client for Client {
+impl OneServer for Service {
     type Session = Session;
 
-    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
-        let opened = self.service.log_in(&self.reactor, timeline).await;
-        let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
-        let LoggedIn { channel, without_eof, .. } = logged_in;
+    fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Session> {
+        let LoggedIn { channel, without_eof, .. } = self.log_in(reactor, timeline).await?;
         Ok(Session {
-            service: self.service.clone(),
+            service: self.clone(),
             channel,
             without_eof,
             prepared: None,

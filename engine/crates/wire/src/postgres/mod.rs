@@ -14,10 +14,10 @@ mod ycsb;
 
 pub use settings::{Negotiation, PROTOCOL, Results, Settings, Statements};
 
-use crate::{Facts, first_reached};
+use crate::Facts;
+use crate::one_server::{Client, OneServer, first_reached};
 use accounts::{Prepared, Scripts};
 use base::Random;
-use base::clock;
 use base::error::{Class, Failure, Result};
 use channel::Channel;
 use login::{LoggedIn, Opening};
@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::pgbench::Bank;
 use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Pgbench, Pipeline, Records, Target};
+use workload::{Ask, Job, KeyValue, Pgbench, Pipeline, Records};
 use ycsb::Statements as RecordStatements;
 
 /// The port of an address that names none.
@@ -66,12 +66,11 @@ impl Service {
             address: Address::parse("none", DEFAULT_PORT)?,
             facts: Facts::new(),
         };
-        let prove = async |address: &Address, timeline: &mut Timeline| {
-            service.address = address.clone();
-            reactor.set_deadline(clock::now() + timeout_ns);
+        let prove = async |address: Address, timeline: &mut Timeline| {
+            service.address = address;
             service.prove(reactor, timeline).await
         };
-        service.facts = first_reached(&settings.addresses, DEFAULT_PORT, prove).await?;
+        service.facts = first_reached(&settings.addresses, DEFAULT_PORT, reactor, timeout_ns, prove).await?;
         Ok(service)
     }
 
@@ -119,28 +118,17 @@ impl crate::Service for Service {
     }
 }
 
-/// One worker's way to open sessions.
-#[derive(Clone)]
-pub struct Client {
-    service: Arc<Service>,
-    reactor: Rc<Reactor>,
-}
-
-impl Client {
-    /// For a worker on this reactor's thread.
-    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
-        Client { service, reactor }
-    }
-}
-
-impl workload::Client for Client {
+impl OneServer for Service {
     type Session = Session;
 
-    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
-        let opened = self.service.log_in(&self.reactor, timeline).await;
-        let logged_in = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
+    fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Session> {
+        let logged_in = self.log_in(reactor, timeline).await?;
         Ok(Session {
-            service: self.service.clone(),
+            service: self.clone(),
             channel: logged_in.channel,
             prepared: Prepared::default(),
             records: None,

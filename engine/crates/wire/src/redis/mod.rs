@@ -12,9 +12,9 @@ mod ycsb;
 pub use settings::{PROTOCOL, Settings};
 pub use strings::Strings;
 
-use crate::{Facts, first_reached};
+use crate::Facts;
+use crate::one_server::{Client, OneServer, first_reached};
 use base::Random;
-use base::clock;
 use base::error::{Class, Failure, Result};
 use channel::{Channel, ok};
 use login::{Opening, ServerSide};
@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Overwrite, Pipeline, Records, Target};
+use workload::{Ask, Job, KeyValue, Overwrite, Pipeline, Records};
 use ycsb::{Found, Hashes};
 
 /// The port of an address that names none.
@@ -60,13 +60,13 @@ impl Service {
             address: Address::parse("none", DEFAULT_PORT)?,
             seen: ServerSide::default(),
         };
-        let prove = async |address: &Address, timeline: &mut Timeline| {
-            service.address = address.clone();
-            reactor.set_deadline(clock::now() + timeout_ns);
+        let prove = async |address: Address, timeline: &mut Timeline| {
+            service.address = address;
             let proven = service.prove(reactor, timeline).await;
             proven.map_err(|failure| service.refusal(failure, timeline))
         };
-        service.seen = first_reached(settings.addresses_for(transport), DEFAULT_PORT, prove).await?;
+        service.seen =
+            first_reached(settings.addresses_for(transport), DEFAULT_PORT, reactor, timeout_ns, prove).await?;
         Ok(service)
     }
 
@@ -119,27 +119,16 @@ impl crate::Service for Service {
     }
 }
 
-/// One worker's way to open sessions.
-#[derive(Clone)]
-pub struct Client {
-    service: Arc<Service>,
-    reactor: Rc<Reactor>,
-}
-
-impl Client {
-    /// For a worker on this reactor's thread.
-    pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
-        Client { service, reactor }
-    }
-}
-
-impl workload::Client for Client {
+impl OneServer for Service {
     type Session = Session;
 
-    async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
-        let opened = self.service.log_in(&self.reactor, timeline).await;
-        let channel = opened.map_err(|failure| failure.of_a_known_server().with(&self.service.address))?;
-        Ok(Session { service: self.service.clone(), channel, fields: 0, found: Found::default() })
+    fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Session> {
+        let channel = self.log_in(reactor, timeline).await?;
+        Ok(Session { service: self.clone(), channel, fields: 0, found: Found::default() })
     }
 }
 
