@@ -48,14 +48,6 @@ class Outcome:
         return [line for line in self.err.splitlines() if line.startswith("costof:")]
 
 
-class Silent:
-    """Of a run that nobody watches."""
-
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
-
-
 def costof(*arguments: str, cwd: Path, **env: str) -> Outcome:
     """The command, run to its end."""
     done = subprocess.run(

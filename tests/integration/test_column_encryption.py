@@ -26,8 +26,9 @@ from tests.support.engines import Engines
 from tests.support.processes import alive
 from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
 from tests.support.small_plans import ONE_TERMINAL, plan_of, two_rounds
+from tests.support.unwatched import Silent
 
-from .conftest import Silent, costof
+from .conftest import costof
 
 pytestmark = pytest.mark.servers
 

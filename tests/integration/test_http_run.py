@@ -20,9 +20,10 @@ from costof.services.http.lab import HttpLab
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.integration.conftest import Silent, costof
-from tests.support.programs import RunningBalancer, eventually, running_balancer
+from tests.integration.conftest import costof
+from tests.support.programs import RunningBalancer, running_balancer
 from tests.support.small_plans import two_rounds
+from tests.support.unwatched import Silent, lost_by_a_kill
 
 pytestmark = pytest.mark.servers
 
@@ -36,33 +37,11 @@ def small(*settings: str, target: str | None = None, plain_target: str | None = 
     return two_rounds(resolve(load_study(STUDY), options), request=20, burst=20)
 
 
-class Killer(Silent):
-    """Ends a balancer after the first round of a run."""
-
-    def __init__(self, lab: HttpLab, name: str) -> None:
-        self._lab = lab
-        self._name = name
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
-        if done == 1:
-            self._lab._lab.kill(self._name)
-            eventually("the notice", lambda: bool(self._lab._lab.dead()))
-
-
 def test_a_balancer_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
     plan = small("termination=none,balancer,direct")
-    lab, ledger = HttpLab(plan), Ledger.create(plan, tmp_path / "run")
-    run(plan, lab, ledger, Killer(lab, "haproxy"))
-    found = read_run(ledger)
-    # What goes without it was measured to the end.
-    assert found.end is not None
-    assert found.end.partial is None
-    assert {piece.answer.arm for piece in found.slices if piece.round == 0} == {arm.name for arm in plan.arms}
-    assert {piece.answer.arm for piece in found.slices if piece.round == 1} == {"direct"}
+    lost = lost_by_a_kill(plan, HttpLab(plan), "haproxy", tmp_path / "run")
     killed = "the balancer haproxy ended (killed by signal 9)"
-    assert found.lost_arms == dict.fromkeys(["none", "none-twin", "balancer"], killed)
-    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
-    assert not [piece.answer.errors for piece in found.slices if piece.answer.errors]
+    assert lost == dict.fromkeys(["none", "none-twin", "balancer"], killed)
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,9 @@ from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from tests.support.programs import SHORTER_MS
+from tests.support.unwatched import Silent
 
-from .conftest import Silent, alive, costof, costof_running, descendants, eventually, wait_for_slices
+from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices
 
 pytestmark = [
     pytest.mark.servers,

@@ -8,26 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import read_run
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Workload
 from costof.ipc.process import application
 from costof.lab import network, topology
-from costof.ledger.ledger import Ledger
 from costof.programs.pgbouncer.pooler import ROLE
 from costof.programs.postgres.server import USER, PostgresServer
-from costof.run.experiment import run
 from costof.services import Judgement
 from costof.services.server.lab import ServerLab
 from costof.services.server.poolers import Pooled, mismatch
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Plan
-from tests.integration.conftest import Silent
 from tests.support.engines import WORKLOADS, Engines, patient_plan
 from tests.support.kill_9 import left_by_kill_9
-from tests.support.programs import HANGS_SECONDS, eventually
+from tests.support.programs import HANGS_SECONDS
 from tests.support.small_plans import plan_of, two_rounds
+from tests.support.unwatched import lost_by_a_kill
 
 pytestmark = pytest.mark.servers
 
@@ -180,35 +177,12 @@ def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None
         assert sum(logins) >= 2 * 5 + 40
 
 
-class Killer(Silent):
-    """Ends a process of PgBouncer after the first round of a run."""
-
-    def __init__(self, lab: ServerLab, name: str) -> None:
-        self._lab = lab
-        self._name = name
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
-        if done == 1:
-            self._lab._lab.kill(self._name)
-            eventually("the notice", lambda: bool(self._lab._lab.dead()))
-
-
 def test_a_pooler_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
     plan = plan_for("path=plain,tls,transaction-client,transaction-both")
     plan = two_rounds(plan, **dict.fromkeys(plan.study.workloads, 8))
-    lab, ledger = ServerLab(plan), Ledger.create(plan, tmp_path / "run")
-    run(plan, lab, ledger, Killer(lab, "pgbouncer-rsa-2048-1"))
-    found = read_run(ledger)
-    # What goes without it was measured to the end.
-    assert found.end is not None
-    assert found.end.partial is None
-    assert {piece.answer.arm for piece in found.slices if piece.round == 0} == {arm.name for arm in plan.arms}
-    others = {arm.name for arm in plan.arms} - {"transaction-client"}
-    assert {piece.answer.arm for piece in found.slices if piece.round == 1} == others
-    killed = "the pooler pgbouncer-rsa-2048-1 ended (killed by signal 9)"
-    assert found.lost_arms == {"transaction-client": killed}
-    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
-    assert not [piece.answer.errors for piece in found.slices if piece.answer.errors]
+    name = "pgbouncer-rsa-2048-1"
+    lost = lost_by_a_kill(plan, ServerLab(plan), name, tmp_path / "run")
+    assert lost == {"transaction-client": f"the pooler {name} ended (killed by signal 9)"}
 
 
 def test_without_root_pools_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
