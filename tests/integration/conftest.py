@@ -33,6 +33,8 @@ from tests.support.programs import eventually
 COSTOF = [sys.executable, "-m", "costof"]
 EXPIRES_SECONDS = 6
 SMALL = ["--profile", "quick", "--set", "records=500"]
+SHORT = [str(Path(__file__).with_name("short.toml")), "--profile", "quick"]
+SHORT_ROUND = 6  # slices: of two workloads over plain, its twin and TLS
 PASSWORD = "correct-horse-battery"  # a word that no log, ledger, report or process list may hold
 
 

@@ -8,22 +8,21 @@ from pathlib import Path
 import pytest
 
 from costof.ledger.ledger import EnvironmentRecord, Ledger, SizesRecord
-from costof.programs.mongod.binary import find_mongod
+from costof.programs.redis.binary import find_redis
 from costof.report import analyse
 from costof.report.result import Result
 
-from .conftest import SMALL, costof, costof_running, processes_of, wait_for_slices
+from .conftest import SHORT, SHORT_ROUND, alive, costof, costof_running, descendants, wait_for_slices
 
 pytestmark = pytest.mark.servers
 
-#: Slices of a start: a round to warm up and two that are measured, of plain, its twin and TLS.
-A_ROUND = 12
-A_START = 3 * A_ROUND
-ASKED = ["mongodb-tls", *SMALL, "--rounds", "2", "--restarts"]
+#: Slices of a start: a round to warm up and two that are measured.
+A_START = 3 * SHORT_ROUND
+ASKED = [*SHORT, "--rounds", "2", "--restarts"]
 
 
-def servers_of(folder: Path) -> set[int]:
-    return {pid for pid, words in processes_of(folder).items() if words[0].endswith("mongod")}
+def servers_of(run: int) -> set[int]:
+    return {pid for pid, words in descendants(run).items() if "redis-server" in words[0]}
 
 
 def starts_of(run: Path) -> list[int]:
@@ -34,14 +33,14 @@ def test_each_start_has_servers_of_its_own_and_none_is_left(tmp_path: Path, temp
     run = tmp_path / "run"
     with costof_running(run, temporary, *ASKED, "2") as process:
         wait_for_slices(run, 1)
-        first = servers_of(temporary)
+        first = servers_of(process.pid)
         wait_for_slices(run, A_START + 1)
-        second = servers_of(temporary)
+        second = servers_of(process.pid)
         _, err = process.communicate()
     assert process.returncode == 0, err
-    assert len(first) == len(second) == 3
+    assert len(first) == len(second) == 1
     assert not first & second
-    assert not processes_of(temporary)
+    assert not alive(first | second)
     assert not list(temporary.iterdir())
     assert "start 2 of 2: measuring" in err
     result = Result.model_validate_json((run / "result.json").read_bytes())
@@ -52,30 +51,31 @@ def test_each_start_has_servers_of_its_own_and_none_is_left(tmp_path: Path, temp
 def test_a_start_that_fails_ends_the_run_with_those_before_it(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, mongod = tmp_path / "run", tmp_path / "mongod"
-    mongod.symlink_to(find_mongod())
-    monkeypatch.setenv("COSTOF_MONGOD", str(mongod))
+    run, server = tmp_path / "run", tmp_path / "redis-server"
+    server.symlink_to(find_redis())
+    monkeypatch.setenv("COSTOF_REDIS_SERVER", str(server))
     with costof_running(run, temporary, *ASKED, "3") as process:
         wait_for_slices(run, A_START + 1)
-        mongod.unlink()
+        server.unlink()
         _, err = process.communicate()
     assert process.returncode == 3, err
     assert "Traceback" not in err
     result = Result.model_validate_json((run / "result.json").read_bytes())
     assert result.starts == [2, 2]
     assert result.partial is not None
-    assert "COSTOF_MONGOD" in result.partial
+    assert "COSTOF_REDIS_SERVER" in result.partial
     assert not list(temporary.iterdir())
 
 
 def test_a_ctrl_c_in_the_middle_keeps_whole_starts_and_the_others_can_be_had(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *ASKED, "3") as process:
-        wait_for_slices(run, A_START + A_ROUND + 2)
+        wait_for_slices(run, A_START + SHORT_ROUND + 2)
+        started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 3, err
-    assert not processes_of(temporary)
+    assert not alive(started)
     partial = Result.model_validate_json((run / "result.json").read_bytes())
     assert partial.partial == "interrupted"
     assert len(partial.starts) == 2

@@ -15,7 +15,10 @@ from costof.report.result import Result
 from costof.study.schema import SliceSize
 
 from .conftest import (
+    SHORT,
+    SHORT_ROUND,
     SMALL,
+    alive,
     costof,
     costof_running,
     descendants,
@@ -40,8 +43,9 @@ UNENDING = "100000"
 
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--rounds", "4") as process:
-        wait_for_slices(run, 3 * A_ROUND + 2)
+    with costof_running(run, temporary, *SHORT, "--rounds", "4") as process:
+        wait_for_slices(run, 3 * SHORT_ROUND + 2)
+        started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 3, err
@@ -49,7 +53,7 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     partial = Result.model_validate_json((run / "result.json").read_bytes())
     assert partial.partial == "interrupted"
     assert partial.rounds >= 3, "two that were whole, and the one that was cut off"
-    assert not processes_of(temporary)
+    assert not alive(started)
     measured = slices_measured(run)
     done = costof("run", "--resume", str(run), cwd=tmp_path)
     assert done.status == 0, done.err
@@ -57,25 +61,25 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     assert whole.partial is None
     assert whole.rounds == whole.rounds_asked == 4
     again = 4 - (partial.rounds - 1)
-    assert slices_measured(run) == measured + (1 + again) * A_ROUND, "one to warm up, and the one cut off"
+    assert slices_measured(run) == measured + (1 + again) * SHORT_ROUND, "one to warm up, and the one cut off"
     assert whole.seed == partial.seed
 
 
 def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--budget", "1m") as process:
-        wait_for_slices(run, 2 * A_ROUND)
+    with costof_running(run, temporary, *SHORT) as process:
+        wait_for_slices(run, 2 * SHORT_ROUND)
         process.send_signal(signal.SIGINT)
         process.communicate()
     ledger = Ledger.open(run)
     (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
-    other = SizesRecord(slices={**chosen, "app_query": SliceSize(operations=7, seconds=5.0)})
+    other = SizesRecord(slices={**chosen, "query": SliceSize(operations=7, seconds=5.0)})
     ledger.append(other)
     assert costof("run", "--resume", str(run), "--budget", "1s", cwd=tmp_path).status == 0
     records = list(ledger.records())
     resumed = records[records.index(other) + 1 :]
     assert not any(isinstance(record, SizesRecord) for record in resumed)
-    slices = [each for each in resumed if isinstance(each, SliceRecord) and each.workload == "app_query"]
+    slices = [each for each in resumed if isinstance(each, SliceRecord) and each.workload == "query"]
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
