@@ -44,7 +44,7 @@ class RedisTruth(Truth):
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] != "plain", plan.study.round_trip_ms(arm.levels)
         stunnel = arm.levels["transport"].startswith("stunnel")
-        connects, wire = workload.endswith("connect"), not workload.startswith("app")
+        connects, wire = "connect" in workload, not workload.startswith("app")
         spent = self._connection(workload, arm) if connects else self._operation(workload, arm)
         phases = {
             name: phase_of(
