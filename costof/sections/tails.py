@@ -23,14 +23,15 @@ from costof.ledger.samples import NS_PER_UNIT, in_unit
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import counted
+from costof.statistics.resamples import resamples
 from costof.statistics.tails import (
     FEWEST_BEYOND,
     FEWEST_ROUNDS,
+    RESAMPLES,
     Percentiles,
     operations_needed,
     percentiles_of,
     ratios,
-    resamples,
 )
 from costof.study.arms import PlannedArm
 from costof.study.schema import Metric
@@ -105,7 +106,7 @@ def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
     count = len(set(units))
     if count < FEWEST_ROUNDS:
         return
-    drawn = resamples(units, run.plan.seed)
+    drawn = resamples(units, run.plan.seed, RESAMPLES)
     measured = {arm.name: _measured(run, name, arm, rounds, drawn) for arm in run.plan.arms}
     for arm in run.plan.protected:
         of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costof.statistics.intervals import bootstrap_shares
+from costof.statistics.resamples import resamples
 
 RESAMPLES = 2000
 
@@ -52,23 +53,13 @@ def saves_below(rounds: Rounds, seed: int) -> Operations:
 
 
 def _resampled(rounds: Rounds, seed: int, of: Callable[[np.ndarray], np.ndarray]) -> Operations:
-    table = np.asarray(
-        [rounds.control_connection, rounds.arm_connection, rounds.control_operation, rounds.arm_operation], dtype=float
-    )
-    count = table.shape[1]
-    chance = np.random.default_rng(seed)
-    picks = chance.integers(0, count, size=(RESAMPLES, count))
-    resampled = np.sort(of(_means(table[:, picks])))
-    middle = float(of(_means(table[:, None, :]))[0])
+    connection, operation = np.asarray(rounds.control_connection), np.asarray(rounds.control_operation)
+    table = np.stack([connection, rounds.arm_connection - connection, operation, rounds.arm_operation - operation])
+    count = len(connection)
+    found = of(table @ resamples(range(count), seed, RESAMPLES).T / count)
+    middle, resampled = float(found[0]), np.sort(found[1:])
     low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in bootstrap_shares(count))
     return Operations(middle, min(low, middle), max(high, middle))
-
-
-def _means(table: np.ndarray) -> np.ndarray:
-    """Over the last axis: control's connection and operation, and the arm's extra of both."""
-    control_connection, arm_connection, control_operation, arm_operation = table.mean(axis=-1)
-    extra_connection, extra_operation = arm_connection - control_connection, arm_operation - control_operation
-    return np.stack([control_connection, extra_connection, control_operation, extra_operation])
 
 
 def _needed(figures: np.ndarray, share: float) -> np.ndarray:

@@ -12,18 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import bootstrap_shares
+from costof.statistics.resamples import Numbers
 
 RESAMPLES = 500
 #: Operations that must lie beyond a percentile before it is told: fewer are single operations' luck.
 FEWEST_BEYOND = 20
 #: Rounds below which drawing them again says nothing.
 FEWEST_ROUNDS = 5
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,15 +30,6 @@ class Percentiles:
 
     measured: Numbers
     resampled: Numbers
-
-
-def resamples(units: Sequence[int], seed: int) -> Numbers:
-    """`[resample, round]`: how often each round is drawn, of which `units` says the unit: those of one unit are drawn
-    together. The first resample is the run as it was measured."""
-    _, places = np.unique(units, return_inverse=True)
-    count = int(places.max()) + 1
-    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-    return np.vstack([np.ones(len(places)), drawn[:, places]])
 
 
 def operations_needed(percentile: float) -> int:

@@ -37,6 +37,8 @@ class Units:
 
     def means(self, numbers: Mapping[int, float]) -> list[float]:
         """Numbers by round as one for each unit."""
+        if not self.starts:
+            return [numbers[number] for number in sorted(numbers)]
         return [fmean(each) for each in self.together(numbers)]
 
 

@@ -8,7 +8,8 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from costof.statistics.tails import Numbers, operations_needed, percentiles_of, ratios, resamples
+from costof.statistics.resamples import Numbers, resamples
+from costof.statistics.tails import RESAMPLES, operations_needed, percentiles_of, ratios
 
 VALUES = np.geomspace(0.05, 20, 600)
 ASKED = (50.0, 95.0, 99.0)
@@ -30,7 +31,7 @@ def rounds_of(chance: np.random.Generator, rounds: int, times: float, shared: Nu
 def test_a_percentile_is_the_pooled_one() -> None:
     chance = np.random.default_rng(1)
     operations = rounds_of(chance, 20, 1.0, np.zeros(20))
-    found = percentiles_of(VALUES, counted(operations), resamples(range(20), 1), ASKED)
+    found = percentiles_of(VALUES, counted(operations), resamples(range(20), 1, RESAMPLES), ASKED)
     expected = np.percentile(operations, ASKED, method="inverted_cdf")
     assert found.measured == pytest.approx(expected, rel=0.012)
     assert found.measured[0] == pytest.approx(1.0, rel=0.05)
@@ -43,7 +44,7 @@ def test_the_interval_of_a_ratio_holds_the_truth_in_95_of_100_runs(rounds: int) 
     held = np.zeros(len(ASKED))
     for run in range(RUNS):
         shared = chance.normal(0, 0.1, rounds)
-        drawn = resamples(range(rounds), run)
+        drawn = resamples(range(rounds), run, RESAMPLES)
         control, arm = (
             percentiles_of(VALUES, counted(rounds_of(chance, rounds, times, shared)), drawn, ASKED)
             for times in (1.0, 1.1)
@@ -53,7 +54,7 @@ def test_the_interval_of_a_ratio_holds_the_truth_in_95_of_100_runs(rounds: int) 
 
 
 def test_rounds_of_one_start_are_drawn_together() -> None:
-    drawn = resamples([0, 0, 1, 1, 1, 2], 1)
+    drawn = resamples([0, 0, 1, 1, 1, 2], 1, RESAMPLES)
     assert (drawn[0] == 1).all()
     assert (drawn[:, 0] == drawn[:, 1]).all()
     assert (drawn[:, 2] == drawn[:, 4]).all()
@@ -65,7 +66,7 @@ def test_a_tail_alone_is_seen() -> None:
     chance = np.random.default_rng(3)
     operations = rounds_of(chance, 30, 1.0, np.zeros(30))
     stalled = np.where(chance.random(operations.shape) < 0.02, operations * 5, operations)
-    drawn = resamples(range(30), 3)
+    drawn = resamples(range(30), 3, RESAMPLES)
     control, arm = (percentiles_of(VALUES, counted(each), drawn, ASKED) for each in (operations, stalled))
     median, _, p99 = ratios(control, arm, 30)
     assert median.low < 1.03
