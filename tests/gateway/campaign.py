@@ -53,6 +53,8 @@ SETTINGS = {
     "innodb-stats-auto-recalc": "OFF",
     "innodb-flush-log-at-trx-commit": "0",
     "debug-no-sync": "ON",
+    # Seconds. A join of everything with everything takes minutes; a gateway that hangs is told by a longer wait.
+    "max-statement-time": "10",
     # The order in which rows are read is a covering index's, and so tells of protected values: which row of a group a
     # value is of tells the same (docs/column-encryption.md, "What is still seen").
     # A server with other quotes tells expressions with them.

@@ -21,6 +21,8 @@ const CONNECT_ATTRIBUTES: u32 = 0x10_0000;
 const MORE_RESULTS: u16 = 8;
 /// An answer takes no such time but from a server that hangs.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// ER_STATEMENT_TIMEOUT.
+const GIVEN_UP: u16 = 1969;
 /// A join of everything with everything takes minutes.
 const LONGEST_ANSWER: usize = 16 << 20;
 
@@ -75,6 +77,11 @@ impl Answer {
     pub fn error(&self) -> Option<String> {
         let (Kind::Error, payload) = self.payloads().last()? else { return None };
         Some(String::from_utf8_lossy(payload.get(3..)?).into_owned())
+    }
+
+    /// Whether the server gave the statement up, which took longer than it allows: when is its machine's affair.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self.payloads().last(), Some((Kind::Error, [_, low, high, ..])) if u16::from_le_bytes([*low, *high]) == GIVEN_UP)
     }
 
     /// The number of a statement that was prepared, and how many parameters it has.

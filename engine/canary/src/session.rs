@@ -83,6 +83,9 @@ impl<'a> Session<'a> {
         if answers.iter().any(|(_, outcome)| matches!(outcome, Err(Lost::TooLong))) {
             return Outcome::Ended;
         }
+        if answers.iter().any(|(answer, _)| answer.is_given_up()) {
+            return Outcome::Ended;
+        }
         if let [(left, _), (right, _)] = &answers[..]
             && let Some(differ) = difference(left, right)
         {
