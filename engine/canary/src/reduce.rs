@@ -12,11 +12,13 @@ const GCM: u8 = 1;
 const REDUCED: &[u8] = b"\xffciphertext";
 
 /// An answer without its ciphertexts, which are reduced to their lengths, envelopes, numbers of prepared statements, and
-/// the last digits of floating-point numbers.
-pub fn reduced(answer: &Answer) -> Vec<u8> {
+/// the last digits of floating-point numbers; and where each of its packets begins in there.
+fn reduced(answer: &Answer) -> (Vec<u8>, Vec<usize>) {
     let mut out = Vec::with_capacity(answer.bytes.len());
+    let mut begins = Vec::with_capacity(answer.packets.len());
     let mut columns: Vec<Definition> = Vec::new();
     for (kind, payload) in answer.payloads() {
+        begins.push(out.len());
         out.push(kind as u8);
         match kind {
             Kind::Count => {
@@ -35,7 +37,7 @@ pub fn reduced(answer: &Answer) -> Vec<u8> {
             Kind::Ok | Kind::Error | Kind::Eof | Kind::Words => out.extend(payload),
         }
     }
-    out
+    (out, begins)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -146,16 +148,26 @@ fn length(length: usize, out: &mut Vec<u8>) {
     out.extend((length as u32).to_le_bytes());
 }
 
-/// Where two answers differ, in words.
-pub fn difference(left: &Answer, right: &Answer) -> Option<String> {
-    let (left_reduced, right_reduced) = (reduced(left), reduced(right));
-    if left_reduced == right_reduced {
+/// Where two answers differ, in words; `any_order`: whether it is no matter in which order their rows come.
+pub fn difference(left: &Answer, right: &Answer, any_order: bool) -> Option<String> {
+    let ((left_reduced, left_begins), (right_reduced, right_begins)) = (reduced(left), reduced(right));
+    let is_alike = left_reduced == right_reduced
+        || any_order && sorted(&left_reduced, &left_begins) == sorted(&right_reduced, &right_begins);
+    if is_alike {
         return None;
     }
     let at = left_reduced.iter().zip(&right_reduced).position(|(left, right)| left != right);
     let at = at.unwrap_or(left_reduced.len().min(right_reduced.len()));
     let around = |bytes: &[u8]| bytes[at.saturating_sub(24)..(at + 24).min(bytes.len())].escape_ascii().to_string();
     Some(format!("answers differ: {} | {}", around(&left_reduced), around(&right_reduced)))
+}
+
+/// All packets, those of each kind together.
+fn sorted<'a>(reduced: &'a [u8], begins: &[usize]) -> Vec<&'a [u8]> {
+    let ends = begins.iter().skip(1).copied().chain([reduced.len()]);
+    let mut packets: Vec<_> = begins.iter().zip(ends).map(|(begin, end)| &reduced[*begin..end]).collect();
+    packets.sort_unstable();
+    packets
 }
 
 #[cfg(test)]
@@ -189,10 +201,13 @@ mod tests {
             let row = [text(value), text(b"plain")].concat();
             answer(&[(Kind::Count, b"\x02"), (Kind::Definition, &definition), (Kind::TextRow, &row)])
         };
-        assert_eq!(difference(&of(&sealed(2, 30), b"one"), &of(&sealed(3, 30), b"two")), None);
-        assert!(difference(&of(&sealed(2, 30), b"one"), &of(&sealed(3, 31), b"two")).is_some(), "length");
-        assert!(difference(&of(&sealed(2, 30), b"one"), &of(&sealed(3, 30), b"three")).is_some(), "envelope's length");
-        assert!(difference(&of(b"short", b""), &of(b"shorn", b"")).is_some(), "no ciphertext");
+        assert_eq!(difference(&of(&sealed(2, 30), b"one"), &of(&sealed(3, 30), b"two"), false), None);
+        assert!(difference(&of(&sealed(2, 30), b"one"), &of(&sealed(3, 31), b"two"), false).is_some(), "length");
+        assert!(
+            difference(&of(&sealed(2, 30), b"one"), &of(&sealed(3, 30), b"three"), false).is_some(),
+            "envelope's length"
+        );
+        assert!(difference(&of(b"short", b""), &of(b"shorn", b""), false).is_some(), "no ciphertext");
     }
 
     #[test]
@@ -202,11 +217,11 @@ mod tests {
                 let definition = definition(kind, 45, b"");
                 answer(&[(Kind::Count, b"\x01"), (Kind::Definition, &definition), (Kind::TextRow, &text(value))])
             };
-            assert!(difference(&of(&[GCM; 40]), &of(&[[GCM; 39].as_slice(), &[2]].concat())).is_some());
-            assert_eq!(difference(&of(b"same"), &of(b"same")), None);
+            assert!(difference(&of(&[GCM; 40]), &of(&[[GCM; 39].as_slice(), &[2]].concat()), false).is_some());
+            assert_eq!(difference(&of(b"same"), &of(b"same"), false), None);
         }
         let error = |words: &[u8]| answer(&[(Kind::Error, &[b"\xff\x26\x04#23000", words].concat())]);
-        assert!(difference(&error(b"a"), &error(b"b")).is_some());
+        assert!(difference(&error(b"a"), &error(b"b"), false).is_some());
     }
 
     #[test]
@@ -216,8 +231,8 @@ mod tests {
         let binary = |number: f64| of(Kind::BinaryRow, &[&[0, 0], &number.to_le_bytes()[..]].concat());
         let as_text = |number: f64| of(Kind::TextRow, &text(number.to_string().as_bytes()));
         for answer in [&binary as &dyn Fn(f64) -> Answer, &as_text] {
-            assert_eq!(difference(&answer(1.25_f64.sqrt()), &answer(1.25_f64.sqrt().next_up())), None);
-            assert!(difference(&answer(1.25), &answer(1.250_000_01)).is_some());
+            assert_eq!(difference(&answer(1.25_f64.sqrt()), &answer(1.25_f64.sqrt().next_up()), false), None);
+            assert!(difference(&answer(1.25), &answer(1.250_000_01), false).is_some());
         }
     }
 
@@ -234,7 +249,26 @@ mod tests {
             ];
             answer(&packets)
         };
-        assert_eq!(difference(&of(1, 7), &of(2, 7)), None);
-        assert!(difference(&of(1, 7), &of(2, 8)).is_some());
+        assert_eq!(difference(&of(1, 7), &of(2, 7), false), None);
+        assert!(difference(&of(1, 7), &of(2, 8), false).is_some());
+    }
+
+    #[test]
+    fn rows_in_another_order_are_alike_where_that_is_no_matter() {
+        let of = |rows: [&[u8]; 2]| {
+            let rows = rows.map(text);
+            let [first, second] = &rows;
+            let definition = definition(BLOB, 63, b"");
+            answer(&[
+                (Kind::Count, b"\x01"),
+                (Kind::Definition, &definition),
+                (Kind::TextRow, first),
+                (Kind::TextRow, second),
+                (Kind::Eof, b"\xfe"),
+            ])
+        };
+        assert_eq!(difference(&of([b"a", b"b"]), &of([b"b", b"a"]), true), None);
+        assert!(difference(&of([b"a", b"b"]), &of([b"b", b"a"]), false).is_some());
+        assert!(difference(&of([b"a", b"b"]), &of([b"a", b"a"]), true).is_some());
     }
 }

@@ -4,7 +4,7 @@ use crate::client::{Answer, Client, Login, Lost};
 use crate::command::Command;
 use crate::oracle::Oracle;
 use crate::reduce::difference;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const RESET_CONNECTION: u8 = 0x1F;
 
@@ -53,6 +53,8 @@ pub enum Outcome {
 
 pub struct Session<'a> {
     sides: Vec<Side>,
+    /// Slots of statements whose rows come in any order.
+    any_order: HashSet<usize>,
     oracle: &'a Oracle,
 }
 
@@ -61,7 +63,8 @@ impl<'a> Session<'a> {
     pub fn begin(logins: &[Login], database: &str, decrypts: bool, oracle: &'a Oracle) -> Result<Self, Lost> {
         let side =
             |login| Client::connect(login, database, decrypts).map(|client| Side { client, prepared: HashMap::new() });
-        Ok(Session { sides: logins.iter().map(side).collect::<Result<_, _>>()?, oracle })
+        let sides = logins.iter().map(side).collect::<Result<_, _>>()?;
+        Ok(Session { sides, any_order: HashSet::new(), oracle })
     }
 
     /// Both sides work at the same time.
@@ -70,6 +73,7 @@ impl<'a> Session<'a> {
         if is_unprepared && !matches!(command, Command::Prepare { .. }) {
             return Outcome::Answered;
         }
+        let any_order = self.any_order(command);
         for side in &mut self.sides {
             if side.send(command).is_err() {
                 return Outcome::Ended;
@@ -87,7 +91,7 @@ impl<'a> Session<'a> {
             return Outcome::Ended;
         }
         if let [(left, _), (right, _)] = &answers[..]
-            && let Some(differ) = difference(left, right)
+            && let Some(differ) = difference(left, right, any_order)
         {
             return Outcome::Leak(differ);
         }
@@ -97,6 +101,26 @@ impl<'a> Session<'a> {
             [Lost::Stalled, ..] => Outcome::Stalled,
             [_] if answers.len() == 2 => Outcome::Leak("one session ended, and the other did not".into()),
             _ => Outcome::Ended,
+        }
+    }
+
+    /// A comment may have cut off what gives rows an order, which is a plan's then (docs/column-encryption.md, "Plans").
+    fn any_order(&mut self, command: &Command) -> bool {
+        let has_comment =
+            |text: &[u8]| text.contains(&b'#') || text.windows(2).any(|pair| pair == b"--" || pair == b"/*");
+        match command {
+            Command::Query(text) => has_comment(text),
+            Command::Prepare { slot, statement } => {
+                let lacks = has_comment(statement);
+                if lacks {
+                    self.any_order.insert(*slot)
+                } else {
+                    self.any_order.remove(slot)
+                };
+                false
+            }
+            Command::Execute { slot, .. } => self.any_order.contains(slot),
+            _ => false,
         }
     }
 }
