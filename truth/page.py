@@ -102,14 +102,14 @@ def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
         yield from _goals_of_runs([case for case in of_truths if case.disturbed is disturbed])
         twins = Proportion.among(row.holds for row in rows.effects if row.is_twin and row.disturbed is disturbed)
         yield ["the same of twins, whose truth is 0", *_told("93 to 97 %", twins, *COVERAGE)]
-    yield _goal_of_speed(speeds(rows.effects))
+    yield goal_of_speed(speeds(rows.effects))
     off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
     told = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
     reached = "yes" if max(map(abs, off)) <= TAIL_TOLERANCE else "no"
     yield ["p99 against packets, where one query in ten is slow", "within 2 %", told, reached]
 
 
-def _goal_of_speed(found: Sequence[Speed]) -> list[str]:
+def goal_of_speed(found: Sequence[Speed]) -> list[str]:
     """Today's `costof` and that of `EARLIER` as wholes."""
     by_tool = {each.tool: each for each in found}
     today, earlier = by_tool.get("costof"), by_tool.get(EARLIER)
