@@ -104,15 +104,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A comment may have cut off what gives rows an order, which is a plan's then (docs/column-encryption.md, "Plans").
+    /// A comment may have cut off what gives rows an order, and a union is ordered by its outputs alone, some of which are
+    /// alike to their collation: the order is a plan's then (docs/column-encryption.md, "Plans").
     fn any_order(&mut self, command: &Command) -> bool {
-        let has_comment =
-            |text: &[u8]| text.contains(&b'#') || text.windows(2).any(|pair| pair == b"--" || pair == b"/*");
+        let lacks_order = |text: &[u8]| {
+            let has = |mark: &[u8]| text.windows(mark.len()).any(|piece| piece.eq_ignore_ascii_case(mark));
+            [&b"#"[..], b"--", b"/*", b"UNION"].into_iter().any(has)
+        };
         match command {
-            Command::Query(text) => has_comment(text),
+            Command::Query(text) => lacks_order(text),
             Command::Prepare { slot, statement } => {
-                let lacks = has_comment(statement);
-                if lacks {
+                if lacks_order(statement) {
                     self.any_order.insert(*slot)
                 } else {
                     self.any_order.remove(slot)
