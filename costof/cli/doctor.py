@@ -19,7 +19,7 @@ from costof.programs.mariadb.binary import find_mariadbd, mariadbd_version
 from costof.programs.mongod.binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
 from costof.programs.nginx import find_nginx, find_stream_module, nginx_version
 from costof.programs.openssh import find_ssh, find_sshd, ssh_version
-from costof.programs.pgbouncer.pooler import find_pgbouncer, pgbouncer_version
+from costof.programs.pgbouncer.pool import find_pgbouncer, pgbouncer_version
 from costof.programs.postgres.binary import find_postgres, postgres_version
 from costof.programs.redis.binary import BINARY as REDIS_SERVER
 from costof.programs.redis.binary import find_redis, redis_version

@@ -12,7 +12,7 @@ from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Workload
 from costof.ipc.process import application
 from costof.lab import network, topology
-from costof.programs.pgbouncer.pooler import ROLE
+from costof.programs.pgbouncer.pool import ROLE
 from costof.programs.postgres.server import USER, PostgresServer
 from costof.services import Judgement
 from costof.services.server.lab import ServerLab

@@ -10,8 +10,9 @@ from costof.ipc.plan import ServiceSettings
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
+from costof.programs.pgbouncer.pool import Pool
 from costof.programs.pgbouncer.pooler import PgBouncer
-from costof.programs.pgbouncer.process import Pool, Upstream
+from costof.programs.pgbouncer.process import Upstream
 from costof.programs.postgres.server import PostgresServer
 from costof.programs.server import Place
 

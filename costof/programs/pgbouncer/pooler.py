@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import Counters, find_program, first_words, with_descriptors
+from costof.lab.program import Counters, with_descriptors
 from costof.lab.unprivileged import Unprivileged
-from costof.programs.pgbouncer.process import Pool, PoolerProcess, Row, Upstream
+from costof.programs.pgbouncer.pool import BACKLOG, CLIENTS, ROLE, Pool, Totals, find_pgbouncer, pgbouncer_version
+from costof.programs.pgbouncer.process import PoolerProcess, Row, Upstream
 
-PACKAGE = "pgbouncer"
-ROLE = "pooler"
-#: Clients at once, and what waits to be accepted: beyond what a study asks for.
-CLIENTS = 10_000
-BACKLOG = 4_096
 DESCRIPTORS = 2 * CLIENTS
 # What differs from PgBouncer's defaults, and why.
 SETTINGS = {
@@ -37,24 +32,6 @@ SETTINGS = {
     # Only its own words about itself, once a minute.
     "log_stats": 0,
 }
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What a pool has done so far: transactions, and how long clients waited for a connection to the server, in all."""
-
-    transactions: int
-    wait_ms: float
-
-
-def find_pgbouncer() -> Path:
-    """COSTOF_PGBOUNCER, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
-    return find_program("pgbouncer", PACKAGE)
-
-
-def pgbouncer_version(binary: Path) -> str:
-    """Such as '1.18.0'. Raises `PROGRAM_MISSING` when it does not run."""
-    return first_words([str(binary), "--version"], "pgbouncer", PACKAGE).removeprefix("PgBouncer ")
 
 
 class PgBouncer:

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Process, last_line
+from costof.programs.pgbouncer.pool import Pool
 from costof.programs.postgres.server import PORT, PostgresServer
 
 #: The database by which it tells of itself.
@@ -22,15 +23,6 @@ ANSWER_SECONDS = 5
 Row = dict[str, Any]
 """Of a SHOW, by its columns' names."""
 _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Pool:
-    """`name` is the database that its clients ask for; `mode` PgBouncer's `pool_mode`."""
-
-    name: str
-    mode: str
-    size: int
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.star import Star
-from costof.programs.pgbouncer.pooler import ROLE as POOLER_ROLE
+from costof.programs.pgbouncer.pool import ROLE as POOLER_ROLE
 from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.server import stunnels

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from costof.errors import Caution, CostofError, Problem
 from costof.ipc.answers import SliceAnswer
@@ -19,12 +19,14 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters
 from costof.lab.star import Star
 from costof.model import Model
-from costof.programs.pgbouncer.pooler import BACKLOG, CLIENTS, PACKAGE, ROLE, PgBouncer, Totals, find_pgbouncer
-from costof.programs.pgbouncer.process import Pool, Upstream
-from costof.programs.postgres.server import PostgresServer
+from costof.programs.pgbouncer.pool import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
 from costof.programs.server import LabServer
 from costof.services import Judgement
 from costof.study.arms import PlannedArm
+
+# PostgreSQL's client library takes a start long, and few labs have a pooler.
+if TYPE_CHECKING:
+    from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
 #: That clients of an arm before began and gave up, which the server logs a little later.
@@ -107,6 +109,8 @@ class Poolers:
         """All of them. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         if not self._asked:
             return
+        from costof.programs.postgres.server import PostgresServer
+
         if not isinstance(server, PostgresServer):
             raise CostofError(Problem.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
         self._server = server
@@ -212,6 +216,9 @@ class Poolers:
         return {"PgBouncer": f"{limits}, auth_file with SCRAM secrets, pools full from the start"}
 
     def _pooler(self, front: Front, authority: Authority) -> PgBouncer:
+        from costof.programs.pgbouncer.pooler import PgBouncer
+        from costof.programs.pgbouncer.process import Upstream
+
         upstream = Upstream.of(self._server, authority.ca_file if front.server_tls else None)
         addresses = list(dict.fromkeys(self._star.middle_addresses.values()))
         return PgBouncer(
