@@ -38,32 +38,6 @@ SHORT_ROUND = 6  # slices: of two workloads over plain, its twin and TLS
 PASSWORD = "correct-horse-battery"  # a word that no log, ledger, report or process list may hold
 
 
-@dataclass
-class Outcome:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def told(self) -> list[str]:
-        """Lines of standard error that are not progress."""
-        return [line for line in self.err.splitlines() if line.startswith("costof:")]
-
-
-def costof(*arguments: str, cwd: Path, **env: str) -> Outcome:
-    """The command, run to its end."""
-    done = subprocess.run(
-        [*COSTOF, *arguments],
-        cwd=cwd,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return Outcome(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.fixture
 def temporary() -> Iterator[Path]:
     """A TMPDIR of the test's own by which its servers are known. Short, since Unix sockets will lie in it."""

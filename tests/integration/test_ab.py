@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from costof.lab.certificates import Authority
-
-from .conftest import Outcome, costof
+from tests.support.command import Outcome, costof
 
 pytestmark = pytest.mark.servers
 WAIT_MS = 20

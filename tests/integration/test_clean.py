@@ -20,11 +20,12 @@ from costof.services import Service
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
+from tests.support.command import Outcome, costof
 from tests.support.programs import eventually, running_mariadb, url_of, user_of_many_databases
 from tests.support.redis import a_redis
 from tests.support.small_plans import plan_of
 
-from .conftest import SMALL, Outcome, Standalone, costof, costof_running, wait_for_slices
+from .conftest import SMALL, Standalone, costof_running, wait_for_slices
 
 pytestmark = pytest.mark.servers
 

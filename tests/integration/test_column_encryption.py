@@ -22,13 +22,12 @@ from costof.services.encryption.lab import EncryptionLab
 from costof.services.encryption.own import EncryptionTarget
 from costof.services.open import open_service
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.processes import alive
 from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
 from tests.support.small_plans import ONE_TERMINAL, plan_of, two_rounds
 from tests.support.unwatched import Silent
-
-from .conftest import costof
 
 pytestmark = pytest.mark.servers
 

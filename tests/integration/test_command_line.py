@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from costof.lab.lab import is_root
+from tests.support.command import costof
 
-from .conftest import SMALL, costof
+from .conftest import SMALL
 
 pytestmark = pytest.mark.servers
 

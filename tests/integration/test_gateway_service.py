@@ -21,7 +21,8 @@ from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER
 from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, Shop, before, column, refusal, rows
-from tests.integration.conftest import COSTOF, costof
+from tests.integration.conftest import COSTOF
+from tests.support.command import costof
 from tests.support.programs import check_of, eventually
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]

@@ -20,7 +20,7 @@ from costof.services.http.lab import HttpLab
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.integration.conftest import costof
+from tests.support.command import costof
 from tests.support.programs import RunningBalancer, running_balancer
 from tests.support.small_plans import two_rounds
 from tests.support.unwatched import Silent, lost_by_a_kill

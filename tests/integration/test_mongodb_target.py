@@ -11,8 +11,9 @@ import pytest
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.report.result import Result
+from tests.support.command import Outcome, costof
 
-from .conftest import PASSWORD, SMALL, Outcome, Standalone, costof
+from .conftest import PASSWORD, SMALL, Standalone
 
 pytestmark = pytest.mark.servers
 Start = Callable[..., Standalone]

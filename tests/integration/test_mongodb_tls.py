@@ -11,8 +11,9 @@ import pytest
 from costof.analysis import read_run
 from costof.ledger.ledger import Ledger
 from costof.report.result import Result
+from tests.support.command import costof
 
-from .conftest import SMALL, costof
+from .conftest import SMALL
 
 pytestmark = pytest.mark.servers
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"

@@ -19,11 +19,10 @@ from costof.programs.own_database import MARKER_NAME
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.programs import databases, somebodys_mariadb, url_of, user_of_many_databases
 from tests.support.small_plans import plan_of
-
-from .conftest import costof
 
 pytestmark = pytest.mark.servers
 RECORDS = 200

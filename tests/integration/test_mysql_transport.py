@@ -20,10 +20,11 @@ from costof.run.experiment import run as carry_out
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
+from tests.support.command import costof
 from tests.support.programs import SHORTER_MS
 from tests.support.unwatched import Silent
 
-from .conftest import alive, costof, costof_running, descendants, eventually, wait_for_slices
+from .conftest import alive, costof_running, descendants, eventually, wait_for_slices
 
 pytestmark = [
     pytest.mark.servers,

@@ -18,11 +18,10 @@ from costof.programs.postgres.server import DATABASE
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.postgres import Standing, somebodys_postgres
 from tests.support.small_plans import plan_of
-
-from .conftest import costof
 
 pytestmark = pytest.mark.servers
 RECORDS = 200

@@ -21,11 +21,12 @@ from costof.programs.mariadb.server import MariadbServer
 from costof.services.encryption.own import OwnTpcc
 from costof.services.open import open_service
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.programs import databases, running_mariadb, url_of
 from tests.support.small_plans import plan_of
 
-from .conftest import PASSWORD, Standalone, costof
+from .conftest import PASSWORD, Standalone
 
 pytestmark = pytest.mark.servers
 USER = "bench-user"

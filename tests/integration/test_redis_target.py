@@ -16,11 +16,10 @@ from costof.programs.redis.server import PORT, TLS_PORT, USER
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.redis import Standing, a_redis
 from tests.support.small_plans import plan_of
-
-from .conftest import costof
 
 pytestmark = pytest.mark.servers
 RECORDS = 1200

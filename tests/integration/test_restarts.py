@@ -11,8 +11,9 @@ from costof.ledger.ledger import EnvironmentRecord, Ledger, SizesRecord
 from costof.programs.redis.binary import find_redis
 from costof.report import analyse
 from costof.report.result import Result
+from tests.support.command import costof
 
-from .conftest import SHORT, SHORT_ROUND, alive, costof, costof_running, descendants, wait_for_slices
+from .conftest import SHORT, SHORT_ROUND, alive, costof_running, descendants, wait_for_slices
 
 pytestmark = pytest.mark.servers
 

@@ -25,10 +25,11 @@ from costof.lab.lab import Lab
 from costof.programs.mariadb.server import MariadbServer
 from costof.programs.password import VARIABLE
 from costof.services.server.lab import ServerLab
+from tests.support.command import costof
 from tests.support.programs import running_mariadb
 from tests.support.small_plans import plan_of
 
-from .conftest import COSTOF, SMALL, Standalone, costof, costof_running, descendants, wait_for_slices
+from .conftest import COSTOF, SMALL, Standalone, costof_running, descendants, wait_for_slices
 
 pytestmark = pytest.mark.servers
 USER = "shop"

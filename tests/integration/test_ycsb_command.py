@@ -12,10 +12,11 @@ import pytest
 from costof.datasets.ycsb import key_name
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE, MariadbServer
+from tests.support.command import Outcome, costof
 from tests.support.postgres import a_server
 from tests.support.programs import log_in, running_mariadb
 
-from .conftest import COSTOF, PASSWORD, Outcome, Standalone, costof, descendants
+from .conftest import COSTOF, PASSWORD, Standalone, descendants
 
 pytestmark = pytest.mark.servers
 RECORDS = 400

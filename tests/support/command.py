@@ -1,0 +1,56 @@
+"""The command `costof` as a user calls it, run to its end.
+
+It is forked from a process that has imported it, since imports are half a second of CPU for each of a hundred calls.
+Tests that look at the process itself start one of their own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from costof.__main__ import main
+from costof.cli.main import COMMANDS
+
+_IMPORTED = multiprocessing.get_context("forkserver")
+_IMPORTED.set_forkserver_preload([__name__, *(target.partition(":")[0] for target, _ in COMMANDS.values())])
+
+
+@dataclass
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def told(self) -> list[str]:
+        """Lines of standard error that are not progress."""
+        return [line for line in self.err.splitlines() if line.startswith("costof:")]
+
+
+def costof(*arguments: str, cwd: Path, **env: str) -> Outcome:
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder) / "out", Path(folder) / "err"
+        process = _IMPORTED.Process(target=_run, args=(arguments, cwd, {**os.environ, **env}, out, err))
+        process.start()
+        process.join()
+        assert process.exitcode is not None
+        outcome = Outcome(process.exitcode, out.read_text(), err.read_text())
+        process.close()
+    assert "Traceback" not in outcome.err
+    return outcome
+
+
+def _run(arguments: tuple[str, ...], cwd: Path, env: dict[str, str], out: Path, err: Path) -> None:
+    for path, descriptor in (out, sys.stdout.fileno()), (err, sys.stderr.fileno()):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    tempfile.tempdir = None
+    sys.argv = ["costof", *arguments]
+    main()
