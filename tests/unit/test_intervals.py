@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import stats
-from scipy.stats import mstats
 
 from costof.run.schedule import enough
 from costof.statistics.break_even import Rounds, break_even, saves_below
@@ -61,7 +60,7 @@ def share_that_holds(truth: float, control: Numbers, arm: Numbers) -> float:
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
 def test_the_interval_is_scipys(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
-    low, high = stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
+    low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
     found = estimate(list(values), confidence)
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 
@@ -72,7 +71,7 @@ def test_the_trimmed_interval_is_scipys(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
     # A hair above the share that is really cut off, because scipy cuts int(share * rounds).
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
-    low, high = mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
+    low, high = scipy.stats.mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
     found = trimmed_mean(list(values)).estimate(rounds, confidence)
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 

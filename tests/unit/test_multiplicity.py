@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from costof.statistics.multiplicity import benjamini_hochberg, holm
 
@@ -15,7 +15,7 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 @given(P_VALUES)
 def test_the_false_discovery_rate_is_scipys(p_values: list[float]) -> None:
-    assert benjamini_hochberg(p_values) == pytest.approx(list(stats.false_discovery_control(p_values)))
+    assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
 
 
 @given(P_VALUES)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from scipy import stats
+import scipy
 
 from costof.statistics.proportions import newcombe, wilson
 
 
 @pytest.mark.parametrize(("failed", "of"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
 def test_the_interval_of_a_share_is_scipys(failed: int, of: int) -> None:
-    expected = stats.binomtest(failed, of).proportion_ci(method="wilson")
+    expected = scipy.stats.binomtest(failed, of).proportion_ci(method="wilson")
     assert wilson(failed, of) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
