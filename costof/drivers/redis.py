@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from costof.drivers.driver import ApplicationDriver, DriverError, serve
 from costof.ipc.plan import Arm, Plan, Transport
@@ -51,6 +53,9 @@ class RedisDriver(ApplicationDriver):
             )
         self._persistent[arm.name] = client = self._client(arm)
         try:
+            # An arm that cannot run says so at once; applications try again for a while.
+            with self._client(arm, retry=Retry(NoBackoff(), 0)) as once:
+                once.ping()
             client.ping()
         except redis.TimeoutError as error:
             # A plain port takes a client's hello for the beginning of a command, and waits for the rest.
@@ -85,7 +90,7 @@ class RedisDriver(ApplicationDriver):
         if client.get(key) is None:
             raise DriverError("server", f"there is no key {key}")
 
-    def _client(self, arm: Arm) -> redis.Redis:
+    def _client(self, arm: Arm, **options: Any) -> redis.Redis:
         service = _settings(arm)
         host, _, port = service.addresses_for(arm.transport)[0].rpartition(":")
         return redis.Redis(
@@ -97,6 +102,7 @@ class RedisDriver(ApplicationDriver):
             socket_timeout=self._timeout_seconds,
             socket_connect_timeout=self._timeout_seconds,
             **_tls(arm.transport),
+            **options,
         )
 
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from costof.errors import CostofError, Problem
 from costof.programs.redis.url import RedisUrl
 
 REACH_SECONDS = 5
 MAY_WANT_TLS = "its port may be the one that takes TLS: write rediss://…"
+# By itself redis-py would try ten times in a minute.
+AGAIN_IF_HUNG_UP = Retry(NoBackoff(), 1, (redis.ConnectionError,))
 # Such a port takes a client's hello for the beginning of a command, and waits for the rest.
 MAY_BE_PLAIN = "TLS is asked for, and its port may be the one that takes plain connections"
 
@@ -72,6 +76,7 @@ class RedisSession:
             password=url.password.get_secret_value() if url.password else None,
             socket_timeout=REACH_SECONDS,
             socket_connect_timeout=REACH_SECONDS,
+            retry=AGAIN_IF_HUNG_UP,
             decode_responses=True,
             ssl=url.tls,
             ssl_check_hostname=url.tls,
