@@ -13,13 +13,13 @@ from costof.ledger.ledger import Ledger, SizesRecord, SliceRecord
 from costof.report import analyse
 from costof.report.result import Result
 from costof.study.schema import SliceSize
+from tests.support.command import costof
 
 from .conftest import (
     SHORT,
     SHORT_ROUND,
     SMALL,
     alive,
-    costof,
     costof_running,
     descendants,
     eventually,
