@@ -178,6 +178,10 @@ fn answer(bytes: &[u8]) {
     let size = 1 + usize::from(choices.byte());
     let mut between = Between::logged_in(account);
     for _ in 0..1 + choices.byte() % 3 {
+        if !between.session.listens_to_client() {
+            // It still waits for the end of the answer before, and the server is not asked for another.
+            break;
+        }
         let Damaged { format, sql, prepared, answer } = damaged_answer(&mut choices);
         match format {
             RowFormat::Text => between.query(&sql),
@@ -264,4 +268,13 @@ fn damaged_answers_to_own_commands() {
             _ => panic!("{told:?}"),
         }
     });
+}
+
+/// An answer that says that it is longer than it is, to a statement that may show what another one may not.
+#[test]
+fn a_server_is_not_asked_again_before_it_has_answered() {
+    answer(&[
+        0, 0, 1, 0, 0, 70, 115, 33, 78, 163, 181, 1, 42, 83, 191, 229, 33, 193, 168, 90, 50, 136, 119, 230, 255, 21,
+        48, 173, 62, 226, 236, 14, 233, 221, 151,
+    ]);
 }
