@@ -21,10 +21,10 @@ DOCS = ROOT / "docs"
 @click.option("--again", is_flag=True, help="Measure nothing: judge the ledgers that are kept by today's analysis.")
 @click.option("--page", "page_alone", is_flag=True, help="Measure nothing: write the page of what is there.")
 def main(quick: bool, again: bool, page_alone: bool) -> None:
-    """Trials that are there already are not repeated."""
+    """Trials that are there already are not repeated, nor those of another machine that are committed."""
     sizes = QUICK if quick else FULL
     folder = ROOT / "runs" / ("truth-quick" if quick else "truth")
-    rows, ledgers, failed = Rows(folder), Ledgers(folder), 0
+    rows, ledgers, failed = Rows(folder, None if quick else DOCS / page.FOLDER), Ledgers(folder), 0
     try:
         if again:
             failed = judge_again(rows, ledgers)

@@ -9,29 +9,30 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import count, product
 from pathlib import Path
 
 from costof.ledger.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails
-from truth.design import EARLIER, NOTHING, QUERIED_MS, SELDOM, Cost, Sizes, Trial, trials
+from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Cost, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
 from truth.relay import FREE, NS_PER_MS, RelayCost
-from truth.rows import AnyRow, EffectRow, Row, Rows
+from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
 from truth.runs import measured, planned, planned_as_earlier
 
 ROOT = Path(__file__).parents[1]
 
 
 def carry_out(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
-    """All trials, in the design's order; a Ctrl-C loses the one that is under way. Returns how many have failed.
+    """All trials that are left; a Ctrl-C loses the one that is under way. Returns how many have failed.
 
     One that fails, for whatever reason, is told and left out: nobody watches, and the next start tries it again.
     """
-    every = trials(sizes)
-    left = [trial for trial in every if not rows.has(trial)]
+    every, lessons = trials(sizes), _lessons(rows)
+    left = lessons + [trial for trial in every if not rows.has(trial) and trial not in lessons]
     print(f"{len(left)} of {len(every)} trials are to be done", flush=True)
     started, failed = time.monotonic(), 0
     for number, trial in enumerate(left, 1):
@@ -43,6 +44,16 @@ def carry_out(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
         hours = (time.monotonic() - started) / number * (len(left) - number) / 3600
         print(f"{number}/{len(left)} {trial.name}; {hours:.1f} h left", flush=True)
     return failed
+
+
+def _lessons(rows: Rows) -> list[Trial]:
+    """Trials without a cost that tell how long this machine takes, where it does not know it yet: costs are shares of
+    that. Of a campaign that was begun elsewhere they may be more than were asked for."""
+    return [
+        next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))
+        for service, disturbed in product(SERVICES, DISTURBED)
+        if not rows.knows_service(service, disturbed)
+    ]
 
 
 def judge_again(rows: Rows, ledgers: Ledgers) -> int:
@@ -111,6 +122,7 @@ def about(trial: Trial) -> Row:
         commit=_commit(),
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
+        boot=BOOT,
     )
 
 

@@ -103,14 +103,10 @@ QUICK = Sizes(quick=True, budget_seconds=4, effects=1, nothing=1, verdicts=1, ea
 
 
 def trials(sizes: Sizes) -> list[Trial]:
-    """All trials, first those that the others learn service times from.
-
-    The rest are in random order, so that what the machine does in one hour is no truth's alone.
-    """
-    first = [Trial("effect", service, NOTHING, disturbed, 0) for service, disturbed in product(SERVICES, DISTURBED)]
-    rest = [trial for trial in _every(sizes) if trial not in first]
-    random.Random(1).shuffle(rest)
-    return first + rest
+    """All trials, in random order, so that what the machine does in one hour is no truth's alone."""
+    every = list(_every(sizes))
+    random.Random(1).shuffle(every)
+    return every
 
 
 def _every(sizes: Sizes) -> Iterator[Trial]:

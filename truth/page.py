@@ -56,7 +56,7 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
     spells = [case for case in of_truths if case.payers == DOUBLED[1].payers]
     return {
         "quick": sizes.quick,
-        "done": len(done),
+        "done": sum(rows.has(trial) for trial in trials(sizes)),
         "asked": len(trials(sizes)),
         "runs": len({row.trial for row in rows.effects}),
         "pairs": len(rows.peers),
@@ -64,6 +64,7 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "judged_anew": len({row.trial for row in rows.effects if row.judged_anew}),
         "judges": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
         "commits": _listed(row.commit for row in done.values()),
+        "starts": len({row.boot for row in every}),
         "cores": every[0].cores,
         "busy": busy(done.values()).counted,
         "load": f"{median(row.load for row in done.values()):.1f}",

@@ -15,6 +15,8 @@ from truth.design import Trial
 
 #: Appended to while a campaign lasts.
 ROWS = "rows.jsonl"
+#: Tells this start of the machine from others, whose service times may be others.
+BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class Row(Model):
@@ -31,6 +33,7 @@ class Row(Model):
     commit: str
     load: Finite
     cores: int
+    boot: str = Field(default="", description="Of the machine; '' where it was not noted.")
 
     @property
     def about(self) -> Row:
@@ -105,15 +108,21 @@ class TailRow(Row):
 
 
 AnyRow = EffectRow | PeerRow | TailRow
+TABLES = ("effects", "peers", "tails")
 _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="table")])
 
 
 class Rows:
-    """All rows of a campaign's folder. A trial's are written at once, so that it is there whole or not at all."""
+    """All rows of a campaign's folder. A trial's are written at once, so that it is there whole or not at all.
 
-    def __init__(self, folder: Path) -> None:
+    A folder that has none begins with those of a campaign whose tables lie in `published`.
+    """
+
+    def __init__(self, folder: Path, published: Path | None = None) -> None:
         self._file = folder / ROWS
         folder.mkdir(parents=True, exist_ok=True)
+        if published and not self._file.exists():
+            write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in _read_parquet(published)))
         lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
         # What was cut off in the middle of a line is measured again.
         whole = [line for line in lines if line.endswith("\n")]
@@ -155,9 +164,17 @@ class Rows:
         return [row for row in self._found if isinstance(row, TailRow)]
 
     def service_ms(self, service: str, disturbed: bool) -> float:
-        """What a request takes through the relay alone. Raises `StatisticsError` where that is not known."""
-        alike = (row for row in self.effects if row.trial_kind == "effect")
-        return median(row.control for row in alike if (row.service, row.disturbed) == (service, disturbed))
+        """What a request takes through the relay alone, since the machine was started. Raises `StatisticsError` where
+        that is not known."""
+        return median(self._controls(service, disturbed))
+
+    def knows_service(self, service: str, disturbed: bool) -> bool:
+        """Whether a request's time through the relay alone is known."""
+        return bool(self._controls(service, disturbed))
+
+    def _controls(self, service: str, disturbed: bool) -> list[float]:
+        alike = (row for row in self.effects if row.trial_kind == "effect" and row.boot == BOOT)
+        return [row.control for row in alike if (row.service, row.disturbed) == (service, disturbed)]
 
     def write_parquet(self, folder: Path) -> None:
         """A file for each table that has rows."""
@@ -165,7 +182,15 @@ class Rows:
         from pyarrow import parquet
 
         folder.mkdir(parents=True, exist_ok=True)
-        for name, rows in (("effects", self.effects), ("peers", self.peers), ("tails", self.tails)):
+        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails)
+        for name, rows in zip(TABLES, tables, strict=True):
             if rows:
                 table = pyarrow.Table.from_pylist([row.model_dump() for row in rows])
                 parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
+
+
+def _read_parquet(folder: Path) -> list[AnyRow]:
+    from pyarrow import parquet
+
+    files = [file for name in TABLES if (file := folder / f"{name}.parquet").exists()]
+    return [_ROW.validate_python(row) for file in files for row in parquet.read_table(file).to_pylist()]
