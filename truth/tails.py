@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from costof.ipc.plan import Workload
+from costof.run.awake import cores_awake
 from costof.run.instruments import load_workload
 from costof.statistics.histogram import merged
 from tests.support.capture import Capture, response_times
@@ -25,10 +26,13 @@ WORKLOADS = (Workload(name="connect", kind="connect"), Workload(name="query", ki
 
 
 def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
-    """One slice on an arm that pays, captured on the client's host. Raises `PermissionError` without root."""
+    """One slice on an arm that pays, captured on the client's host, on cores that are awake as those of a run are.
+
+    Raises `PermissionError` without root.
+    """
     plan = planned(trial, BUDGET_SECONDS)
     arm = plan.protected[0]
-    with TruthLab(plan, SERVERS[trial.service], cost) as lab, Engines(plan, lab, WORKLOADS) as engines:
+    with cores_awake(), TruthLab(plan, SERVERS[trial.service], cost) as lab, Engines(plan, lab, WORKLOADS) as engines:
         lab.prepare(arm, engines.load)
         engines.slice(arm, "query", WARM_UP)
         with Capture(lab.client_host(arm), int(lab.entrance(arm).rpartition(":")[2])) as capture:
