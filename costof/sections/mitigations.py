@@ -197,16 +197,19 @@ def _recovered(run: Run, metric: str, reference: PlannedArm, arm: PlannedArm) ->
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
-    """From the best on, then what recovers nothing."""
+    """From the best on, then what recovers nothing, and what nobody can tell."""
     of = {verdict: [each for each in data.found if each.verdict is verdict] for verdict in Verdict}
-    others = [text for text in (_idle(of), _unresolved(of), _harmful(index, data, of[Verdict.COSTS])) if text]
-    tail = f"{'; '.join(others)}." if others else ""
-    helping = of[Verdict.SAVES]
-    if not helping:
-        return [f"No mitigation recovers anything: {tail}"] if tail else []
-    first = f"{helping[0].label} {_recovers(index, data, helping[0])}"
-    more = [f"{each.label} {_amount(index, data, each)}" for each in helping[1:]]
-    return [fmt.capital("; ".join([first, *more])) + ".", *([fmt.capital(tail)] if tail else [])]
+    helping, others = of[Verdict.SAVES], [text for text in (_idle(of), _harmful(index, data, of)) if text]
+    texts = []
+    if helping:
+        first = f"{helping[0].label} {_recovers(index, data, helping[0])}"
+        texts.append("; ".join([first, *(f"{each.label} {_amount(index, data, each)}" for each in helping[1:])]))
+    if others:
+        resolved = not (helping or of[Verdict.UNRESOLVED])
+        texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(others)}")
+    if names := [each.label for each in of[Verdict.UNRESOLVED]]:
+        texts.append(f"this run cannot tell what {fmt.listed(names)} {_recover(names)}")
+    return [f"{fmt.capital(text)}." for text in texts]
 
 
 def _recovers(index: Index, data: Mitigations, each: Mitigation) -> str:
@@ -227,16 +230,15 @@ def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
 
 def _idle(of: dict[Verdict, list[Mitigation]]) -> str:
     names = [each.label for each in of[Verdict.NO_DIFFERENCE] + of[Verdict.NO_COST]]
-    return f"{fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'} nothing measurable" if names else ""
+    return f"{fmt.listed(names)} {_recover(names)} nothing measurable" if names else ""
 
 
-def _unresolved(of: dict[Verdict, list[Mitigation]]) -> str:
-    names = [each.label for each in of[Verdict.UNRESOLVED]]
-    return f"what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'} is unresolved" if names else ""
+def _harmful(index: Index, data: Mitigations, of: dict[Verdict, list[Mitigation]]) -> str:
+    return fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in of[Verdict.COSTS]])
 
 
-def _harmful(index: Index, data: Mitigations, found: Sequence[Mitigation]) -> str:
-    return fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in found])
+def _recover(names: Sequence[str]) -> str:
+    return "recovers" if len(names) == 1 else "recover"
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:

@@ -153,6 +153,20 @@ def test_the_answer_says_cost_mitigations_and_cores(result: Result) -> None:
     assert len(told) == 4
 
 
+def test_what_is_not_resolved_is_no_finding(tmp_path: Path) -> None:
+    plan = plan_of(STUDY, "quick", "key=rsa-2048,ecdsa-p256")
+    told = {each.text for each in analyse(fake_run(tmp_path / "run", plan, HttpTruth(), rounds=2)).answer}
+    assert "This run cannot tell what keep-alive for 100 requests a connection and an ECDSA key recover." in told
+    assert not any("No mitigation" in text for text in told)
+
+
+def test_that_nothing_recovers_anything_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.truths.http_tls_termination.CHEAPER", {})
+    plan = plan_of(STUDY, "quick", "key=rsa-2048,ecdsa-p256", "keep_alive=1")
+    told = {each.text for each in analyse(fake_run(tmp_path / "run", plan, HttpTruth(), rounds=30)).answer}
+    assert "No mitigation recovers anything: an ECDSA key recovers nothing measurable." in told
+
+
 def test_unverified_certificates_are_a_caution(tmp_path: Path) -> None:
     told = analyse(fake_run(tmp_path / "run", plan_of(STUDY, "quick", "verify=none"), HttpTruth(), rounds=2)).answer
     cautions = [each.text for each in told if each.kind == "caution"]
