@@ -12,6 +12,7 @@ EXIT_ANSWERED = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_PARTIAL = 3
+EXIT_EXCEEDED = 4
 
 
 class Problem(Enum):
@@ -27,6 +28,9 @@ class Problem(Enum):
     BAD_NUMBER = (EXIT_USAGE, "{name} must be a whole number from {low} to {high}, not '{text}'")
     BAD_DURATION = (EXIT_USAGE, "'{text}' is no duration; write it as 45s, 5m or 1h30m")
     BAD_PRECISION = (EXIT_USAGE, "'{text}' is no precision; write a percentage above 0, such as 2%")
+    UNKNOWN_METRIC = (EXIT_USAGE, "'{name}' is no metric of {study}{nearest}; it has: {allowed}")
+    BAD_LIMIT = (EXIT_USAGE, "'{text}' is no limit for '{metric}'; write it as {example}")
+    NO_LIMITS = (EXIT_USAGE, "{path} was run without limits; say one: --limit METRIC LIMIT")
     ROUNDS_ARE_EXACT = (EXIT_USAGE, "--rounds says exactly when a run ends; leave out {options}, or --rounds")
     RESTARTS_ARE_EXACT = (
         EXIT_USAGE,
@@ -39,6 +43,7 @@ class Problem(Enum):
     )
     UNKNOWN_PROFILE = (EXIT_USAGE, "{study} has no profile '{name}'; choose from: {allowed}")
     OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
+    FILE_NOT_WRITABLE = (EXIT_FAILED, "cannot write {path}: {detail}; name another file")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
     OTHER_LEDGER = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from costof.cli.gate import limit_option, status, tell
 from costof.cli.progress import Bar
 from costof.cli.server_options import target_options
 from costof.cli.show import print_answer, write_answer
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--restarts", metavar="N", help="Start the servers anew N times and estimate over starts (verdicts need 5)."
 )
+@limit_option
 @target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
@@ -49,6 +51,7 @@ def run(
     precision: str | None,
     rounds: str | None,
     restarts: str | None,
+    limits: tuple[tuple[str, str], ...],
     access: Access | None,
     out: Path | None,
     as_json: bool,
@@ -58,15 +61,17 @@ def run(
 ) -> None:
     """Ask STUDY: measure, and report what the protection costs."""
     if resume is not None:
-        given = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
-        given |= {"--restarts": restarts}
+        given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
+        given |= {"--restarts": restarts, "--limit": limits}
         ledger, before = _reopen(resume, [name for name, value in given.items() if value])
         plan = ledger.plan().with_budget(budget)
     elif study is None:
         raise click.UsageError("which study? `costof list` shows them")
     else:
         asked = load_study(study)
-        options = Options(profile, settings, budget, precision, rounds, restarts, seed, *shown_urls(asked, access))
+        options = Options(
+            profile, settings, budget, precision, rounds, restarts, seed, *shown_urls(asked, access), limits
+        )
         plan, before = resolve(asked, options), None
         # Imported here: a mistyped option should not wait for what the sections compute with.
         from costof.sections import check
@@ -80,7 +85,7 @@ def run(
     _measure(plan, ledger, before, access)
     result = write_answer(ledger)
     print_answer(result, ledger, as_json)
-    sys.exit(_status(result))
+    sys.exit(_status(result, _judged(result, plan, as_json)))
 
 
 def _reopen(folder: Path, options: list[str]) -> tuple[Ledger, Before]:
@@ -133,6 +138,8 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
     if plan.starts > 1:
         few = f": intervals, and no verdicts below {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
         click.echo(f"starts    {plan.starts}{few}")
+    for limit in plan.limits:
+        click.echo(f"limit     {limit.metric} {limit.said}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for write in service.writes():
         click.echo(f"write     {write}")
@@ -140,8 +147,17 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         click.echo(f"grant     {needed}")
 
 
-def _status(result: Result) -> int:
+def _judged(result: Result, plan: Plan, as_json: bool) -> int:
+    """Whether the plan's limits are kept: an exit status, 0 where they are or where it has none."""
+    from costof.analysis.limits import outcomes
+
+    found = [*outcomes(result, plan.limits)]
+    tell(result, found, to_error=as_json)
+    return status(found)
+
+
+def _status(result: Result, judged: int) -> int:
     failed = any(arm.error for arm in result.arms)
     if not result.values:
         return EXIT_FAILED
-    return EXIT_PARTIAL if result.partial or failed else EXIT_ANSWERED
+    return judged or (EXIT_PARTIAL if result.partial or failed else EXIT_ANSWERED)

@@ -14,6 +14,7 @@ from pydantic import Field
 from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
+from costof.study.limits import Limit, limits_of
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -61,6 +62,7 @@ class Plan(Model):
     ends_when_resolved: bool = Field(
         default=True, description="It may end before its budget is spent, once every headline verdict stands."
     )
+    limits: list[Limit] = Field(default=[], description="The user's, or else the study's.")
 
     @property
     def controls(self) -> list[PlannedArm]:
@@ -132,6 +134,7 @@ class Options:
     seed: int | None = None
     target: str | None = None
     plain_target: str | None = None
+    limits: Sequence[tuple[str, str]] = ()
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -170,6 +173,7 @@ def resolve(study: Study, options: Options) -> Plan:
         records=records,
         target=options.target,
         plain_target=options.plain_target,
+        limits=limits_of(study, options.limits or study.limits.items()),
         protection_asked=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
     )

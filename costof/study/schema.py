@@ -221,6 +221,7 @@ class Study(Model):
         default={}, description="What a section of the report is asked, by its name: `costof/sections/` validates it."
     )
     published: Published | None = None
+    limits: dict[str, str] = Field(default={}, description="By metric, the most that it may cost: '+10%'.")
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:

@@ -1,0 +1,73 @@
+"""Whether what was measured is within the limits: its interval decides, and not its middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from costof.analysis.index import Index
+from costof.analysis.models import LONGEST_WAIT, Arm, Core, Effect
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.study.limits import Limit
+
+
+class State(StrEnum):
+    """What can be said of a limit."""
+
+    WITHIN = "within"
+    EXCEEDED = "exceeded"
+    OPEN = "cannot be told yet"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a limit on an arm. `effect` is None where the arm has none: it failed, or was not measured.
+
+    `needed_seconds` is about how long a run would have to measure besides, where that is a bearable time.
+    """
+
+    limit: Limit
+    arm: Arm
+    effect: Effect | None
+    state: State
+    needed_seconds: float | None = None
+
+
+def outcomes(core: Core, limits: Iterable[Limit]) -> Iterator[Outcome]:
+    """Of each limit on each protected arm."""
+    index = Index(core)
+    for limit in limits:
+        for arm in index.arms:
+            yield _outcome(core, limit, arm, index.effect(limit.metric, arm.name))
+
+
+def _outcome(core: Core, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
+    change = _change(effect, limit)
+    if arm.error or effect is None or change is None or effect.rounds < FEWEST_ROUNDS:
+        return Outcome(limit, arm, effect, State.OPEN)
+    # As if lower were always better.
+    sign = 1 if limit.better == "lower" else -1
+    worst = sign * limit.worst
+    least, most = sorted((sign * change.low, sign * change.high))
+    if most <= worst:
+        return Outcome(limit, arm, effect, State.WITHIN)
+    if least > worst:
+        return Outcome(limit, arm, effect, State.EXCEEDED)
+    return Outcome(limit, arm, effect, State.OPEN, _needed_seconds(core.measured_seconds, change, limit.worst))
+
+
+def _change(effect: Effect | None, limit: Limit) -> Estimate | None:
+    if effect is None:
+        return None
+    if not limit.relative:
+        return effect.difference
+    return effect.ratio and effect.ratio.through(lambda ratio: ratio - 1)
+
+
+def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
+    """Until the interval no longer reaches the limit, if its middle stays: it narrows as the root of time grows."""
+    half, gap = (change.high - change.low) / 2, abs(change.value - worst)
+    times = (half / gap) ** 2 if gap else float("inf")
+    return (times - 1) * measured if 1 < times <= LONGEST_WAIT + 1 else None

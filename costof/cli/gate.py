@@ -1,0 +1,135 @@
+"""`costof gate`: is what a protection costs within the limits? For a pipeline, by its exit status and its files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from xml.etree import ElementTree
+
+import click
+
+from costof.errors import EXIT_ANSWERED, EXIT_EXCEEDED, EXIT_PARTIAL, CostofError, Problem
+from costof.files import write_whole
+from costof.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from costof.analysis.limits import Outcome
+    from costof.analysis.models import Core
+
+MARKDOWN_HEAD = "| limit | arm | measured | |\n| --- | --- | --- | --- |\n"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def limit_option(command: F) -> F:
+    """`--limit METRIC LIMIT`, as often as wanted."""
+    words = "The most that METRIC may change for the worse: --limit 'reused query' +10%, or +2ms."
+    return click.option("--limit", "limits", nargs=2, multiple=True, metavar="METRIC LIMIT", help=words)(command)
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@limit_option
+@click.option(
+    "--junit", type=click.Path(path_type=Path), help="Write a test case for each limit and arm, as JUnit XML."
+)
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write a table, for a pull request's summary.")
+def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None) -> None:
+    """Is what a protection costs within limits? Those given here, or else those of the run.
+
+    Ends with 0 where all are kept, 4 where one is exceeded, 3 where some cannot be told yet: the interval decides.
+    """
+    from costof.analysis.limits import outcomes
+    from costof.report import analyse
+    from costof.study.limits import limits_of
+
+    ledger = Ledger.open(folder)
+    plan = ledger.plan()
+    asked = limits_of(plan.study, limits) if limits else plan.limits
+    if not asked:
+        raise CostofError(Problem.NO_LIMITS, path=folder)
+    result = analyse(ledger)
+    found = [*outcomes(result, asked)]
+    for path, render in ((junit, as_junit), (markdown, as_markdown)):
+        if path is not None:
+            _write(path, render(result, found))
+    tell(result, found)
+    sys.exit(status(found))
+
+
+def tell(core: Core, found: Sequence[Outcome], to_error: bool = False) -> None:
+    """A line for each limit and arm."""
+    for outcome in found:
+        click.echo(f"{outcome.state.value}: {_subject(core, outcome)}: {_measured(core, outcome)}", err=to_error)
+
+
+def status(found: Sequence[Outcome]) -> int:
+    """One that is exceeded outweighs what cannot be told."""
+    from costof.analysis.limits import State
+
+    states = {outcome.state for outcome in found}
+    if State.EXCEEDED in states:
+        return EXIT_EXCEEDED
+    return EXIT_PARTIAL if State.OPEN in states else EXIT_ANSWERED
+
+
+def as_junit(core: Core, found: Sequence[Outcome]) -> str:
+    """A test suite: exceeded is a failure, what cannot be told yet an error (testmoapp/junitxml)."""
+    from costof.analysis.limits import State
+
+    kinds = {State.EXCEEDED: "failure", State.OPEN: "error"}
+    counts = {f"{kind}s": str(sum(each.state is state for each in found)) for state, kind in kinds.items()}
+    suite = ElementTree.Element("testsuite", {"name": f"costof {core.study}", "tests": str(len(found)), **counts})
+    for outcome in found:
+        name = f"{_metric(core, outcome)} {outcome.limit.said}"
+        case = ElementTree.SubElement(suite, "testcase", classname=outcome.arm.label + outcome.arm.at, name=name)
+        if outcome.state in kinds:
+            message = f"{outcome.state.value}: {_measured(core, outcome)}"
+            ElementTree.SubElement(case, kinds[outcome.state], message=message)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def as_markdown(core: Core, found: Sequence[Outcome]) -> str:
+    """A table with a row for each limit and arm."""
+    rows = (
+        f"| {_metric(core, each)} {each.limit.said} | {each.arm.label}{each.arm.at} | {_measured(core, each)} "
+        f"| {each.state.value} |\n"
+        for each in found
+    )
+    return MARKDOWN_HEAD + "".join(rows)
+
+
+def _subject(core: Core, outcome: Outcome) -> str:
+    return f"{_metric(core, outcome)} {outcome.limit.said}, {outcome.arm.label}{outcome.arm.at}"
+
+
+def _metric(core: Core, outcome: Outcome) -> str:
+    """Such as "'reused query' on the wire"."""
+    from costof.analysis.index import VIEWS, Index
+
+    metric = Index(core).metrics.get(outcome.limit.metric)
+    return f"'{metric.label}' {VIEWS.get(metric.view, '')}".rstrip() if metric else outcome.limit.metric
+
+
+def _measured(core: Core, outcome: Outcome) -> str:
+    from costof.document import format as fmt
+
+    effect, more = outcome.effect, outcome.needed_seconds
+    if outcome.arm.error:
+        return outcome.arm.error
+    if effect is None:
+        return "it was not measured"
+    if outcome.limit.relative and effect.ratio is None:
+        return "the control has none, so there is no share of it"
+    shown = fmt.relative(effect.ratio) if outcome.limit.relative and effect.ratio else None
+    text = str(shown or fmt.absolute(effect.difference, effect.unit, signed=True)).replace(fmt.NBSP, " ")
+    return f"{text}; measure for about {fmt.roughly(more)} more" if more else text
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise CostofError(Problem.FILE_NOT_WRITABLE, path=path, detail=error.strerror) from error
