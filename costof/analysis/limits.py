@@ -43,19 +43,23 @@ def outcomes(core: Core, limits: Iterable[Limit]) -> Iterator[Outcome]:
             yield _outcome(core, limit, arm, index.effect(limit.metric, arm.name))
 
 
-def _outcome(core: Core, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
-    change = _change(effect, limit)
-    if arm.error or effect is None or change is None or effect.rounds < FEWEST_ROUNDS:
-        return Outcome(limit, arm, effect, State.OPEN)
+def state_of(change: Estimate, limit: Limit) -> State:
+    """Of a change that has an interval: a share, or in the metric's unit, as the limit is."""
     # As if lower were always better.
     sign = 1 if limit.better == "lower" else -1
-    worst = sign * limit.worst
     least, most = sorted((sign * change.low, sign * change.high))
-    if most <= worst:
-        return Outcome(limit, arm, effect, State.WITHIN)
-    if least > worst:
-        return Outcome(limit, arm, effect, State.EXCEEDED)
-    return Outcome(limit, arm, effect, State.OPEN, _needed_seconds(core.measured_seconds, change, limit.worst))
+    if change.rounds < FEWEST_ROUNDS or least <= sign * limit.worst < most:
+        return State.OPEN
+    return State.WITHIN if most <= sign * limit.worst else State.EXCEEDED
+
+
+def _outcome(core: Core, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
+    change = _change(effect, limit)
+    if arm.error or change is None:
+        return Outcome(limit, arm, effect, State.OPEN)
+    state = state_of(change, limit)
+    more = _needed_seconds(core.measured_seconds, change, limit.worst) if state is State.OPEN else None
+    return Outcome(limit, arm, effect, state, more)
 
 
 def _change(effect: Effect | None, limit: Limit) -> Estimate | None:
@@ -69,5 +73,5 @@ def _change(effect: Effect | None, limit: Limit) -> Estimate | None:
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
     """Until the interval no longer reaches the limit, if its middle stays: it narrows as the root of time grows."""
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
-    times = (half / gap) ** 2 if gap else float("inf")
+    times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")
     return (times - 1) * measured if 1 < times <= LONGEST_WAIT + 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
@@ -15,7 +15,7 @@ from costof.files import write_whole
 from costof.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from costof.analysis.limits import Outcome
+    from costof.analysis.limits import Outcome, State
     from costof.analysis.models import Core
 
 MARKDOWN_HEAD = "| limit | arm | measured | |\n| --- | --- | --- | --- |\n"
@@ -55,7 +55,7 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
         if path is not None:
             _write(path, render(result, found))
     tell(result, found)
-    sys.exit(status(found))
+    sys.exit(status(outcome.state for outcome in found))
 
 
 def tell(core: Core, found: Sequence[Outcome], to_error: bool = False) -> None:
@@ -64,11 +64,11 @@ def tell(core: Core, found: Sequence[Outcome], to_error: bool = False) -> None:
         click.echo(f"{outcome.state.value}: {_subject(core, outcome)}: {_measured(core, outcome)}", err=to_error)
 
 
-def status(found: Sequence[Outcome]) -> int:
+def status(states: Iterable[State]) -> int:
     """One that is exceeded outweighs what cannot be told."""
     from costof.analysis.limits import State
 
-    states = {outcome.state for outcome in found}
+    states = set(states)
     if State.EXCEEDED in states:
         return EXIT_EXCEEDED
     return EXIT_PARTIAL if State.OPEN in states else EXIT_ANSWERED

@@ -153,7 +153,7 @@ def _judged(result: Result, plan: Plan, as_json: bool) -> int:
 
     found = [*outcomes(result, plan.limits)]
     tell(result, found, to_error=as_json)
-    return status(found)
+    return status(outcome.state for outcome in found)
 
 
 def _status(result: Result, judged: int) -> int:

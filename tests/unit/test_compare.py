@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from costof.analysis.compare import Change, compare_runs
+from costof.cli.compare import compare
 from costof.errors import CostofError, Problem
 from costof.report import analyse
 from costof.report.result import Result
@@ -44,6 +46,23 @@ def test_a_cost_that_grew_is_said_to_have(tmp_path: Path) -> None:
     assert grown.change.low <= 1.25 <= grown.change.high
     shrunk = change_of(compare_runs(run_of(tmp_path, 1.5, 3), run_of(tmp_path, 1.2, 4)))
     assert shrunk.verdict is Verdict.SAVES
+
+
+def test_limits_of_a_change_end_it_as_they_end_the_gate(tmp_path: Path) -> None:
+    for seed, cost in enumerate((1.5, 1.8, 1.5)):
+        run_of(tmp_path, cost, seed)
+    first, dearer, same = (str(tmp_path / f"{STUDY}-{seed}") for seed in range(3))
+
+    def ended(second: str, limit: str) -> int:
+        arguments = [first, second, "--limit", HEADLINE, limit]
+        return CliRunner().invoke(compare, arguments, standalone_mode=False).exit_code
+
+    assert (ended(dearer, "+40%"), ended(dearer, "+5%"), ended(same, "+5%"), ended(same, "+0%")) == (0, 4, 0, 3)
+    with pytest.raises(CostofError, match=r"\+10%") as refused:
+        CliRunner().invoke(
+            compare, [first, same, "--limit", HEADLINE, "+1ms"], standalone_mode=False, catch_exceptions=False
+        )
+    assert refused.value.problem is Problem.BAD_LIMIT
 
 
 def test_runs_of_two_studies_have_nothing_to_compare(tmp_path: Path) -> None:
