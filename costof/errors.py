@@ -44,6 +44,7 @@ class Problem(Enum):
     UNKNOWN_PROFILE = (EXIT_USAGE, "{study} has no profile '{name}'; choose from: {allowed}")
     OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
     FILE_NOT_WRITABLE = (EXIT_FAILED, "cannot write {path}: {detail}; name another file")
+    NEEDS_EXPORT = (EXIT_FAILED, "--to {form} needs {library}: pip install 'costof[export]'")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
     OTHER_LEDGER = (

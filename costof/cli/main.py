@@ -19,6 +19,7 @@ COMMANDS = {
     "run": ("costof.cli.run:run", "Ask STUDY: measure, and report what the protection costs."),
     "show": ("costof.cli.show:show", "Print the answer of an earlier run."),
     "report": ("costof.cli.show:report", "Make the reports of an earlier run again, from its ledger."),
+    "export": ("costof.cli.export:export", "A run for other programs: CSV, Parquet, HdrHistogram's log, OpenMetrics."),
     "gate": ("costof.cli.gate:gate", "Is what a protection costs within the limits? For a pipeline."),
     "compare": ("costof.cli.compare:compare", "Did a cost change between two runs of one study?"),
     "ab": ("costof.cli.ab:ask_as_ab", "Ask one URL as Apache's ab does, and print its report."),

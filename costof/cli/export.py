@@ -1,0 +1,55 @@
+"""`costof export`: a run for other programs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import click
+
+from costof.errors import CostofError, Problem
+from costof.files import write_whole
+from costof.ledger.ledger import Ledger
+
+FORMATS = ("csv", "parquet", "hdr", "openmetrics")
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--to", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
+@click.option("--out", type=click.Path(path_type=Path), help="A file; else standard output.")
+def export(folder: Path, form: str, out: Path | None) -> None:
+    """A run for other programs.
+
+    csv and parquet have a row for each phase of each slice, hdr the histograms as HdrHistogram's log, openmetrics the
+    figures of the answer.
+    """
+    content = _content(Ledger.open(folder), form)
+    if out is None:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        write_whole(out, content)
+    except OSError as error:
+        raise CostofError(Problem.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
+
+
+def _content(ledger: Ledger, form: str) -> bytes:
+    from costof.analysis import read_run
+    from costof.report import analyse, export
+
+    binary, text = io.BytesIO(), io.StringIO(newline="")
+    try:
+        match form:
+            case "csv":
+                export.write_csv(read_run(ledger), text)
+            case "hdr":
+                export.write_hdr(read_run(ledger), text)
+            case "parquet":
+                export.write_parquet(read_run(ledger), binary)
+            case _:
+                export.write_openmetrics(analyse(ledger), binary)
+    except ImportError as error:
+        raise CostofError(Problem.NEEDS_EXPORT, form=form, library=error.name) from None
+    return binary.getvalue() or text.getvalue().encode()

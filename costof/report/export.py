@@ -1,0 +1,158 @@
+"""A run for other programs: its slices as a table, its histograms as HdrHistogram's log, its figures as OpenMetrics.
+
+Units stand in the names. What was discarded is there too, with its reason: who counts otherwise may do so.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import re
+from collections.abc import Iterator
+from typing import IO, Any
+
+from hdrh.log import HistogramLogWriter
+
+from costof.analysis.run import Run
+from costof.ipc.answers import Phase
+from costof.ledger.ledger import SliceRecord
+from costof.report.result import Result
+from costof.statistics.estimate import Estimate
+from costof.statistics.histogram import merged
+
+NS_PER_SECOND = 1e9
+NS_PER_MS = 1e6
+PERCENTILES = {"p50_ns": 50.0, "p95_ns": 95.0, "p99_ns": 99.0}
+#: OpenMetrics wants seconds; rates, and what else a metric is in, go by their own names.
+SECONDS = {"ms": 1e-3, "us": 1e-6}
+#: What a tag of a histogram log may not hold.
+_NOT_IN_A_TAG = re.compile(r"[\s,]+")
+
+
+def rows(run: Run) -> Iterator[dict[str, Any]]:
+    """A row for each phase of each slice, in the order in which they were measured; of a slice without any, one."""
+    for piece in run.slices:
+        about = _about(run, piece)
+        for name, phase in piece.answer.phases.items() or [("", None)]:
+            yield {**about, "phase": name, **_times(phase)}
+
+
+def write_csv(run: Run, file: IO[str]) -> None:
+    """RFC 4180, with a line of names."""
+    found = [*rows(run)]
+    writer = csv.DictWriter(file, fieldnames=[*found[0]] if found else [])
+    writer.writeheader()
+    writer.writerows(found)
+
+
+def write_parquet(run: Run, file: IO[bytes]) -> None:
+    """Raises `ImportError` without pyarrow."""
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist([*rows(run)]), file, compression="zstd")
+
+
+def write_hdr(run: Run, file: IO[str]) -> None:
+    """HdrHistogram's log, version 1.2: an interval for each phase of each slice that counts, in nanoseconds, tagged
+    'arm/workload/phase'."""
+    writer = HistogramLogWriter(file)
+    writer.output_log_format_version()
+    writer.output_legend()
+    for piece in sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns):
+        answer = piece.answer
+        start, seconds = answer.started_unix_ns / NS_PER_SECOND, answer.elapsed_ns / NS_PER_SECOND
+        for name, phase in answer.phases.items():
+            # By hand: the library's writer knows no tags, and cuts the longest to whole milliseconds.
+            tag = _NOT_IN_A_TAG.sub("_", f"{answer.arm}/{piece.workload}/{name}")
+            file.write(f"Tag={tag},{start:.6f},{seconds:.6f},{phase.max_ns / NS_PER_MS:.6f},{phase.histogram}\n")
+
+
+def write_openmetrics(result: Result, file: IO[bytes]) -> None:
+    """The figures of the answer: means and effects with both ends of their intervals, and percentiles.
+
+    Raises `ImportError` without prometheus_client.
+    """
+    from prometheus_client import CollectorRegistry, Gauge
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    registry, gauges = CollectorRegistry(), {}
+    for name, help_text, labels, value in _samples(result):
+        if name not in gauges:
+            gauges[name] = Gauge(name, help_text, ["study", *labels], registry=registry)
+        gauges[name].labels(study=result.study, **labels).set(value)
+    file.write(generate_latest(registry))  # type: ignore[no-untyped-call]
+
+
+def _about(run: Run, piece: SliceRecord) -> dict[str, Any]:
+    answer = piece.answer
+    arm = run.plan.arm(answer.arm)
+    levels = {f"level_{name}": arm.levels.get(name, "") for name in run.plan.study.factors}
+    why = "warm-up" if piece.warm_up else piece.mismatch or ("" if run.counts(piece) else "disturbed")
+    started = datetime.datetime.fromtimestamp(answer.started_unix_ns / NS_PER_SECOND, datetime.UTC)
+    return {
+        "round": piece.round,
+        "arm": answer.arm,
+        "is_control": arm.control,
+        "is_twin": arm.twin,
+        **levels,
+        "view": piece.view,
+        "workload": piece.workload,
+        "discarded": why,
+        "started": started.isoformat(),
+        "elapsed_ns": answer.elapsed_ns,
+        "operations": answer.operations,
+        "errors": sum(error.count for error in answer.errors),
+        "client_cpu_ns": sum(answer.cpu_ns.values()),
+    }
+
+
+def _times(phase: Phase | None) -> dict[str, Any]:
+    if phase is None:
+        names = ("count", "sum_ns", "min_ns", "max_ns", *PERCENTILES, "round_trips", "bytes_sent", "bytes_received")
+        return dict.fromkeys(names)
+    percentiles = merged([phase.histogram]).at_percentiles([*PERCENTILES.values()])
+    return {
+        "count": phase.count,
+        "sum_ns": phase.sum_ns,
+        "min_ns": phase.min_ns,
+        "max_ns": phase.max_ns,
+        **{name: int(value) for name, value in zip(PERCENTILES, percentiles, strict=True)},
+        "round_trips": phase.round_trips,
+        "bytes_sent": phase.bytes_sent,
+        "bytes_received": phase.bytes_received,
+    }
+
+
+def _samples(result: Result) -> Iterator[tuple[str, str, dict[str, str], float]]:
+    """Name, help, labels and value of each."""
+    units = {metric.name: metric.unit for metric in result.metrics}
+    for value in result.values:
+        times, unit = _unit(units[value.metric])
+        labels = {"metric": value.metric, "arm": value.arm}
+        for bound, number in _bounds(value.mean):
+            yield (
+                f"costof_mean_{unit}",
+                "Mean over rounds, with its 95 % interval.",
+                {**labels, "bound": bound},
+                (number * times),
+            )
+        for name, number in value.percentiles.items():
+            which = {**labels, "percentile": name}
+            yield f"costof_percentile_{unit}", "Over all operations of all rounds.", which, number * times
+    for effect in result.effects:
+        times, unit = _unit(effect.unit)
+        labels = {"metric": effect.metric, "arm": effect.arm, "verdict": effect.verdict.value}
+        for bound, number in _bounds(effect.difference):
+            help_text = "Arm minus control, with its 95 % interval."
+            yield f"costof_difference_{unit}", help_text, {**labels, "bound": bound}, number * times
+        for bound, number in _bounds(effect.ratio) if effect.ratio else ():
+            yield "costof_ratio", "Arm over control, with its 95 % interval.", {**labels, "bound": bound}, number
+
+
+def _unit(unit: str) -> tuple[float, str]:
+    return (SECONDS[unit], "seconds") if unit in SECONDS else (1.0, unit)
+
+
+def _bounds(estimate: Estimate) -> tuple[tuple[str, float], ...]:
+    return ("estimate", estimate.value), ("low", estimate.low), ("high", estimate.high)

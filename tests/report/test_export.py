@@ -1,0 +1,130 @@
+"""A run for other programs, read by theirs: the same figures to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hdrh.log import HistogramLogReader
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from costof.analysis import read_run
+from costof.analysis.run import Run
+from costof.cli.export import FORMATS, export
+from costof.errors import CostofError
+from costof.ledger.ledger import Ledger
+from costof.report import analyse
+from costof.report.export import rows
+from costof.statistics.histogram import merged, new_histogram
+from tests.fake_run import fake_run
+from tests.support.small_plans import plan_of
+from tests.truths.mongodb_tls import MongodbTruth
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return fake_run(tmp_path_factory.mktemp("export") / "run", plan_of("mongodb-tls"), MongodbTruth(), rounds=6)
+
+
+@pytest.fixture(scope="module")
+def run(ledger: Ledger) -> Run:
+    return read_run(ledger)
+
+
+def exported(ledger: Ledger, form: str, out: Path) -> Path:
+    CliRunner().invoke(
+        export, [str(ledger.folder), "--to", form, "--out", str(out)], standalone_mode=False, catch_exceptions=False
+    )
+    return out
+
+
+def test_the_table_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+    read = list(csv.DictReader(io.StringIO(exported(ledger, "csv", tmp_path / "run.csv").read_text())))
+    assert read == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows(run)]
+    assert len(read) == sum(len(piece.answer.phases) for piece in run.slices)
+    for piece in run.slices:
+        for name, phase in piece.answer.phases.items():
+            where = (str(piece.round), piece.answer.arm, piece.workload, name)
+            (row,) = (each for each in read if tuple(each[c] for c in ("round", "arm", "workload", "phase")) == where)
+            assert (int(row["count"]), int(row["sum_ns"])) == (phase.count, phase.sum_ns)
+            assert (row["discarded"] == "") == run.counts(piece)
+            assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
+
+
+def test_a_slice_in_which_nothing_succeeded_has_a_row(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", plan_of("mongodb-tls"), MongodbTruth(), rounds=2)
+    done = read_run(ledger)
+    done.slices[0] = done.slices[0].model_copy(
+        update={"answer": done.slices[0].answer.model_copy(update={"phases": {}, "operations": 0})}
+    )
+    first = next(rows(done))
+    assert (first["phase"], first["count"], first["operations"]) == ("", None, 0)
+    assert all(each.keys() == first.keys() for each in rows(done))
+
+
+def test_parquet_is_read_by_pandas(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_parquet(exported(ledger, "parquet", tmp_path / "run.parquet"))
+    expected = [*rows(run)]
+    assert list(table.columns) == [*expected[0]]
+    for name in ("arm", "phase", "count", "sum_ns", "p99_ns", "elapsed_ns", "discarded"):
+        assert table[name].tolist() == [row[name] for row in expected], name
+
+
+def test_the_log_is_read_by_hdrhistograms_reader(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+    reader = HistogramLogReader(str(exported(ledger, "hdr", tmp_path / "run.hlog")), new_histogram())
+    read = []
+    while (histogram := reader.get_next_interval_histogram()) is not None:
+        read.append(histogram)
+    reader.close()
+    pieces = sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns)
+    expected = [
+        (f"{piece.answer.arm}/{piece.workload}/{name}", phase)
+        for piece in pieces
+        for name, phase in piece.answer.phases.items()
+    ]
+    assert [histogram.get_tag() for histogram in read] == [tag for tag, _ in expected]
+    for histogram, (_, phase) in zip(read, expected, strict=True):
+        counts = merged([phase.histogram])
+        assert histogram.get_total_count() == counts.total == phase.count
+        assert [histogram.get_value_at_percentile(each) for each in (50.0, 99.0)] == counts.at_percentiles([50.0, 99.0])
+
+
+def test_openmetrics_is_read_by_prometheus_clients_parser(ledger: Ledger, tmp_path: Path) -> None:
+    families = text_string_to_metric_families(exported(ledger, "openmetrics", tmp_path / "run.txt").read_text())
+    read = {
+        (sample.name, sample.labels["metric"], sample.labels["arm"], sample.labels.get("bound")): sample.value
+        for family in families
+        for sample in family.samples
+        if "percentile" not in sample.labels
+    }
+    result = analyse(ledger)
+    for effect in result.effects:
+        where = (effect.metric, effect.arm)
+        assert read["costof_difference_seconds", *where, "low"] == effect.difference.low * 1e-3
+        if effect.ratio:
+            assert read["costof_ratio", *where, "estimate"] == effect.ratio.value
+    for value in result.values:
+        assert read["costof_mean_seconds", value.metric, value.arm, "high"] == value.mean.high * 1e-3
+
+
+@pytest.mark.parametrize(("form", "library"), [("parquet", "pyarrow"), ("openmetrics", "prometheus_client")])
+def test_a_library_that_is_missing_is_told(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(CostofError, match=rf"--to {form} needs {library}: pip install 'costof\[export\]'"):
+        exported(ledger, form, tmp_path / "run")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_without_a_file_it_goes_to_standard_output(ledger: Ledger, tmp_path: Path) -> None:
+    for form in FORMATS:
+        printed = CliRunner().invoke(export, [str(ledger.folder), "--to", form], catch_exceptions=False).stdout_bytes
+        if form != "parquet":
+            assert printed == exported(ledger, form, tmp_path / form).read_bytes()
+        assert printed
