@@ -8,23 +8,22 @@ runs, corrected for how many there are, and must exceed what the twins of both r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from costof.analysis.index import Index
 from costof.analysis.models import Core, Effect
 from costof.errors import CostofError, Problem
+from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, Mean, combined, half_width, t_quantile
 from costof.statistics.verdicts import Contrast, verdicts
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Model):
     """One effect in both runs, as ratios. `change` is the second over the first: above 1 the ratio has risen."""
 
     metric: str
     arm: str
-    margin: float
+    margin: Finite
     first: Estimate
     second: Estimate
     change: Estimate
@@ -75,4 +74,12 @@ def _change(a: Effect, b: Effect, contrast: Contrast, verdict: Verdict) -> Chang
     assert b.ratio is not None
     change = contrast.change.estimate(contrast.rounds).through(math.exp)
     assert contrast.margin is not None
-    return Change(a.metric, a.arm, contrast.margin, a.ratio, b.ratio, change, verdict)
+    return Change(
+        metric=a.metric,
+        arm=a.arm,
+        margin=contrast.margin,
+        first=a.ratio,
+        second=b.ratio,
+        change=change,
+        verdict=verdict,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,32 @@ def test_limits_of_a_change_end_it_as_they_end_the_gate(tmp_path: Path) -> None:
             compare, [first, same, "--limit", HEADLINE, "+1ms"], standalone_mode=False, catch_exceptions=False
         )
     assert refused.value.problem is Problem.BAD_LIMIT
+
+
+def test_two_runs_are_shown_whole_on_a_narrow_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for seed, cost in enumerate((1.5, 1.8)):
+        run_of(tmp_path, cost, seed)
+    first, second = (str(tmp_path / f"{STUDY}-{seed}") for seed in range(2))
+    shown = CliRunner().invoke(compare, [first, second], catch_exceptions=False).output
+    assert "connect and first query, on the wire" in shown
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    found = json.loads(CliRunner().invoke(compare, [first, second, "--json"], catch_exceptions=False).output)
+    (change,) = (each for each in found["changes"] if each["metric"] == HEADLINE)
+    assert change["verdict"] == Verdict.COSTS.value
+    assert found["differences"] == []
+
+
+def test_that_a_lab_and_a_server_of_ones_own_differ_is_told(tmp_path: Path) -> None:
+    plan = plan_of(STUDY)
+    of_theirs = plan.model_copy(update={"target": "mongodb://db.example/"})
+    for name, each in (("lab", plan), ("theirs", of_theirs)):
+        fake_run(tmp_path / name, each, Truth(), rounds=6)
+    runs = [str(tmp_path / "lab"), str(tmp_path / "theirs")]
+    told = CliRunner().invoke(compare, runs, catch_exceptions=False).output
+    said = "The first run asked a lab of costof's own, the second mongodb://db.example/"
+    assert said in " ".join(told.split())
 
 
 def test_runs_of_two_studies_have_nothing_to_compare(tmp_path: Path) -> None:
