@@ -6,7 +6,7 @@ from collections import Counter
 
 from costof.analysis.models import Arm, Cpu, Evidence, Factor
 from costof.analysis.run import Run, cpu_seconds
-from costof.document.format import listed
+from costof.document.format import listed, milliseconds
 from costof.ledger.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 
@@ -89,8 +89,14 @@ def _where(run: Run, arm: PlannedArm) -> str:
     others = [name for name, factor in study.factors.items() if factor.context and name != distance]
     changed = [study.factors[name].phrase(arm.levels[name]) for name in others if arm.levels[name] != usual[name]]
     several = distance and len({control.levels[distance] for control in run.plan.controls}) > 1
-    place = f"at {arm.levels[distance]}" if distance and several else ""
+    place = f"at {_distance(run, arm.levels[distance])}" if distance and several else ""
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
+
+
+def _distance(run: Run, level: str) -> str:
+    """A distance by its name, or its milliseconds with their unit."""
+    known = run.plan.study.factors[str(run.plan.study.distance_factor)].milliseconds
+    return level if level in known else milliseconds(float(level))
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:

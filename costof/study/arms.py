@@ -50,9 +50,10 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
             condition = " and ".join(f"{other} = {' or '.join(wanted)}" for other, wanted in conditions)
             raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
     varied = [name for name in levels if name != study.main_factor and name not in settings and len(levels[name]) > 1]
+    told = [*varied, *(name for name in chosen if _is_unusual(study, profile, name, chosen[name]))]
     groups: dict[tuple[str, ...], list[PlannedArm]] = {}
     for setting in itertools.product(*settings.values()):
-        groups[setting] = [_arm(study, combination, varied) for combination in combinations]
+        groups[setting] = [_arm(study, combination, varied, told) for combination in combinations]
     first = next(iter(groups))
     usual = dict(zip(settings, first, strict=True))
     for change in profile.also if combinations else []:
@@ -60,7 +61,8 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
             setting = tuple(change.get(name, level) for name, level in usual.items())
             own = {name: level for name, level in change.items() if name not in settings}
             changed = _applying(study, {**_everywhere(study, levels), **combinations[0], **own})
-            arm = _arm(study, changed, [*varied, *(name for name in own if name != study.main_factor)])
+            more = [name for name in own if name != study.main_factor]
+            arm = _arm(study, changed, [*varied, *more], [*told, *more])
             if arm not in groups.setdefault(setting, []):
                 groups[setting].append(arm)
     arms = []
@@ -147,7 +149,16 @@ def _is_control(study: Study, levels: dict[str, str]) -> bool:
     return all(levels.get(name) == level for name, level in study.control.items())
 
 
-def _arm(study: Study, levels: dict[str, str], varied: list[str]) -> PlannedArm:
+def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
+    """Whether the user has set a factor to one level that it does not have by itself."""
+    factor = study.factors[name]
+    aside = factor.context or name == study.main_factor or levels == [AS_SERVED]
+    usual = profile.factors.get(name) or factor.default
+    return not aside and len(levels) == 1 and levels != usual[:1]
+
+
+def _arm(study: Study, levels: dict[str, str], varied: list[str], told: list[str]) -> PlannedArm:
+    """`varied` factors are in its name, and those that are `told` in its label."""
     parts = [levels[study.main_factor]]
     for name in varied:
         if name in levels:
@@ -155,7 +166,7 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str]) -> PlannedArm:
             parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
     label = _label(study, levels)
     label_of_level = study.labels[levels[study.main_factor]]
-    unnamed = [name for name in varied if name in levels and f"{{{name}}}" not in label_of_level]
+    unnamed = [name for name in told if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

@@ -37,6 +37,8 @@ def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[s
         raise CostofError(Problem.LAB_ONLY_FACTOR, factor=name)
     known = study.factors[name].levels
     levels = [level.strip() for level in text.split(",")]
+    if study.factors[name].milliseconds:
+        levels = [level if level in known else level.removesuffix("ms").rstrip() for level in levels]
     for level in levels:
         if not study.factors[name].allows(level):
             choices = ", ".join(known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,13 @@ from costof.analysis.index import Index
 from costof.analysis.models import Effect
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Table
-from costof.report import render_markdown
+from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.sections.break_even import SECTION as BREAK_EVEN
 from costof.sections.costs.tables import table, views
 from costof.statistics.estimate import Verdict
 from costof.study.published import PublishedFigure
+from tests.fake_run import fake_run
 from tests.report.results import (
     DISTANCES,
     EVERY_TRANSPORT,
@@ -30,6 +32,8 @@ from tests.report.results import (
     transport,
     with_sections,
 )
+from tests.support.small_plans import plan_of
+from tests.truths.mysql_transport import TransportTruth
 
 
 def page() -> str:
@@ -214,3 +218,11 @@ def test_a_run_without_a_cost_model_has_no_calculator() -> None:
     assert "<script" not in text
     assert "Near and far" not in text
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
+
+
+def test_a_distance_in_milliseconds_says_its_unit(tmp_path: Path) -> None:
+    ledger = fake_run(
+        tmp_path / "run", plan_of("mysql-transport", "quick", "distance=lan,25ms"), TransportTruth(), rounds=6
+    )
+    places = {arm.at.replace(fmt.NBSP, " ") for arm in analyse(ledger).arms}
+    assert places == {" at lan", " at 25 ms"}

@@ -53,6 +53,13 @@ def test_the_control_is_there_even_when_not_asked_for(study: Study) -> None:
     assert plan.protection_asked
 
 
+def test_a_label_says_what_the_user_has_set(study: Study) -> None:
+    (arm,) = resolve(study, Options(settings=["resumption=on", "key=ecdsa-p256"])).protected
+    assert (arm.name, arm.label) == ("tls", "TLS 1.3, ecdsa-p256, session resumption on")
+    (arm,) = resolve(study, Options(settings=["resumption=off"])).protected
+    assert arm.label == "TLS 1.3, rsa-2048"
+
+
 def test_a_target_keeps_its_own_key(study: Study) -> None:
     plan = resolve(study, Options(target="mongodb://h"))
     assert plan.arms[2].levels["key"] == AS_SERVED
@@ -148,6 +155,11 @@ def test_every_distance_has_a_control_and_a_twin_of_its_own(transport: Study) ->
         "plain-twin@20.5",
     ]
     assert {arm.protection for arm in plan.arms} == {"plain", "plain-twin", "tls"}
+
+
+def test_a_distance_may_have_its_unit(transport: Study) -> None:
+    plan = resolve(transport, Options(settings=["distance=lan, 2ms,0.5 ms"]))
+    assert {arm.levels["distance"] for arm in plan.arms} == {"lan", "2", "0.5"}
 
 
 def test_one_distance_needs_no_name_of_it(transport: Study) -> None:
