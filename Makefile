@@ -26,8 +26,8 @@ test: setup
 	@scripts/system-packages tests
 	@$(MAKE) --no-print-directory --jobs 2 test-python test-engine
 
-# Those on servers come first, and wait for them half of their time. Images of containers often set PYTHONDONTWRITEBYTECODE:
-# each of a thousand processes would compile all sources anew. Matrices of a few rows are slower on several threads.
+# The toys come first, then those on servers, which wait half of their time. Images of containers often set
+# PYTHONDONTWRITEBYTECODE: each of a thousand processes would compile all sources anew. Matrices of a few rows are slower on several threads.
 test-python: export PYTHONDONTWRITEBYTECODE =
 test-python: export OPENBLAS_NUM_THREADS = 1
 test-python:

@@ -167,6 +167,11 @@ class Index:
         metric = self.metrics.get(name)
         return metric.label if metric else name
 
+    def metric_in_view(self, name: str) -> str:
+        """Such as "'reused query' on the wire": who measured it tells metrics of one label apart."""
+        view = self.metrics[name].view if name in self.metrics else ""
+        return f"'{self.metric_label(name)}' {VIEWS.get(view, '')}".rstrip()
+
     def value(self, metric: str, arm: str) -> Value | None:
         """What the arm measured in the metric, if it did."""
         return self._values.get((metric, arm))

@@ -35,12 +35,11 @@ class Outcome:
     needed_seconds: float | None = None
 
 
-def outcomes(core: Core, limits: Iterable[Limit]) -> Iterator[Outcome]:
+def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
     """Of each limit on each protected arm."""
-    index = Index(core)
     for limit in limits:
         for arm in index.arms:
-            yield _outcome(core, limit, arm, index.effect(limit.metric, arm.name))
+            yield _outcome(index.core, limit, arm, index.effect(limit.metric, arm.name))
 
 
 def state_of(change: Estimate, limit: Limit) -> State:

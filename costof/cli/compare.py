@@ -13,7 +13,6 @@ from rich.console import Console
 from costof.analysis.compare import Change, compare_runs
 from costof.analysis.index import VIEWS, Index
 from costof.analysis.limits import State, state_of
-from costof.analysis.models import Core
 from costof.cli.gate import limit_option, status
 from costof.document import format as fmt
 from costof.document.blocks import Block, CallOut, Cell, Column, Document, Paragraph, Part, Row, Table
@@ -67,8 +66,8 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     """
     before, after = Ledger.open(first), Ledger.open(second)
     asked = _relative(limits_of(before.plan().study, limits))
-    result = analyse(before)
-    changes = compare_runs(result, analyse(after))
+    index = Index(analyse(before))
+    changes = compare_runs(index.core, analyse(after))
     found = Comparison(
         first=str(first),
         second=str(second),
@@ -79,21 +78,22 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:
-        render_terminal(document(result, found), Console(highlight=False))
+        render_terminal(document(index, found), Console(highlight=False))
         for each in found.limits:
-            click.echo(f"{each.state.value}: {each.limit.metric} {each.limit.said}, {each.arm}: {each.change}")
+            subject = f"{index.metric_in_view(each.limit.metric)} {each.limit.said}, {index.label(each.arm)}"
+            click.echo(f"{each.state.value}: {subject}: {each.change}")
     sys.exit(status(each.state for each in found.limits))
 
 
-def document(core: Core, found: Comparison) -> Document:
+def document(index: Index, found: Comparison) -> Document:
     """Each effect that both runs have, relative to each run's control, and in words whether it changed."""
     warned: list[Block] = [CallOut("caution", text) for text in found.differences]
     if found.changes:
-        shown: Block = Table(COLUMNS, [*_rows(Index(core), found.changes)], "Costs, relative to each run's control")
+        shown: Block = Table(COLUMNS, [*_rows(index, found.changes)], "Costs, relative to each run's control")
     else:
         shown = Paragraph("The two runs have no effect in common.")
-    subtitle = f"{core.study} · first {found.first}, second {found.second}"
-    return Document("Did a cost change?", subtitle, core.started, [Part("changes", "", [*warned, shown])], "")
+    subtitle = f"{index.core.study} · first {found.first}, second {found.second}"
+    return Document("Did a cost change?", subtitle, index.core.started, [Part("changes", "", [*warned, shown])], "")
 
 
 def verdict_words(change: Change) -> str:

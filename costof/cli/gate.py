@@ -15,8 +15,8 @@ from costof.files import write_whole
 from costof.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
+    from costof.analysis.index import Index
     from costof.analysis.limits import Outcome, State
-    from costof.analysis.models import Core
 
 MARKDOWN_HEAD = "| limit | arm | measured | |\n| --- | --- | --- | --- |\n"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,6 +40,7 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
 
     Ends with 0 where all are kept, 4 where one is exceeded, 3 where some cannot be told yet: the interval decides.
     """
+    from costof.analysis.index import Index
     from costof.analysis.limits import outcomes
     from costof.report import analyse
     from costof.study.limits import limits_of
@@ -49,19 +50,20 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
     asked = limits_of(plan.study, limits) if limits else plan.limits
     if not asked:
         raise CostofError(Problem.NO_LIMITS, path=folder)
-    result = analyse(ledger)
-    found = [*outcomes(result, asked)]
+    index = Index(analyse(ledger))
+    found = [*outcomes(index, asked)]
     for path, render in ((junit, as_junit), (markdown, as_markdown)):
         if path is not None:
-            _write(path, render(result, found))
-    tell(result, found)
+            _write(path, render(index, found))
+    tell(index, found)
     sys.exit(status(outcome.state for outcome in found))
 
 
-def tell(core: Core, found: Sequence[Outcome], to_error: bool = False) -> None:
+def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None:
     """A line for each limit and arm."""
     for outcome in found:
-        click.echo(f"{outcome.state.value}: {_subject(core, outcome)}: {_measured(core, outcome)}", err=to_error)
+        subject = f"{_limit(index, outcome)}, {index.label_at(outcome.arm.name)}"
+        click.echo(f"{outcome.state.value}: {subject}: {_measured(outcome)}", err=to_error)
 
 
 def status(states: Iterable[State]) -> int:
@@ -74,46 +76,37 @@ def status(states: Iterable[State]) -> int:
     return EXIT_PARTIAL if State.OPEN in states else EXIT_ANSWERED
 
 
-def as_junit(core: Core, found: Sequence[Outcome]) -> str:
+def as_junit(index: Index, found: Sequence[Outcome]) -> str:
     """A test suite: exceeded is a failure, what cannot be told yet an error (testmoapp/junitxml)."""
     from costof.analysis.limits import State
 
     kinds = {State.EXCEEDED: "failure", State.OPEN: "error"}
     counts = {f"{kind}s": str(sum(each.state is state for each in found)) for state, kind in kinds.items()}
-    suite = ElementTree.Element("testsuite", {"name": f"costof {core.study}", "tests": str(len(found)), **counts})
+    suite = ElementTree.Element("testsuite", {"name": f"costof {index.core.study}", "tests": str(len(found)), **counts})
     for outcome in found:
-        name = f"{_metric(core, outcome)} {outcome.limit.said}"
-        case = ElementTree.SubElement(suite, "testcase", classname=outcome.arm.label + outcome.arm.at, name=name)
+        named = {"classname": index.label_at(outcome.arm.name), "name": _limit(index, outcome)}
+        case = ElementTree.SubElement(suite, "testcase", named)
         if outcome.state in kinds:
-            message = f"{outcome.state.value}: {_measured(core, outcome)}"
+            message = f"{outcome.state.value}: {_measured(outcome)}"
             ElementTree.SubElement(case, kinds[outcome.state], message=message)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def as_markdown(core: Core, found: Sequence[Outcome]) -> str:
+def as_markdown(index: Index, found: Sequence[Outcome]) -> str:
     """A table with a row for each limit and arm."""
     rows = (
-        f"| {_metric(core, each)} {each.limit.said} | {each.arm.label}{each.arm.at} | {_measured(core, each)} "
-        f"| {each.state.value} |\n"
+        f"| {_limit(index, each)} | {index.label_at(each.arm.name)} | {_measured(each)} | {each.state.value} |\n"
         for each in found
     )
     return MARKDOWN_HEAD + "".join(rows)
 
 
-def _subject(core: Core, outcome: Outcome) -> str:
-    return f"{_metric(core, outcome)} {outcome.limit.said}, {outcome.arm.label}{outcome.arm.at}"
+def _limit(index: Index, outcome: Outcome) -> str:
+    return f"{index.metric_in_view(outcome.limit.metric)} {outcome.limit.said}"
 
 
-def _metric(core: Core, outcome: Outcome) -> str:
-    """Such as "'reused query' on the wire"."""
-    from costof.analysis.index import VIEWS, Index
-
-    metric = Index(core).metrics.get(outcome.limit.metric)
-    return f"'{metric.label}' {VIEWS.get(metric.view, '')}".rstrip() if metric else outcome.limit.metric
-
-
-def _measured(core: Core, outcome: Outcome) -> str:
+def _measured(outcome: Outcome) -> str:
     from costof.document import format as fmt
 
     effect, more = outcome.effect, outcome.needed_seconds

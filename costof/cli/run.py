@@ -149,10 +149,12 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
 
 def _judged(result: Result, plan: Plan, as_json: bool) -> int:
     """Whether the plan's limits are kept: an exit status, 0 where they are or where it has none."""
+    from costof.analysis.index import Index
     from costof.analysis.limits import outcomes
 
-    found = [*outcomes(result, plan.limits)]
-    tell(result, found, to_error=as_json)
+    index = Index(result)
+    found = [*outcomes(index, plan.limits)]
+    tell(index, found, to_error=as_json)
     return status(outcome.state for outcome in found)
 
 
