@@ -30,6 +30,18 @@ class Problem(Enum):
     BAD_PRECISION = (EXIT_USAGE, "'{text}' is no precision; write a percentage above 0, such as 2%")
     UNKNOWN_METRIC = (EXIT_USAGE, "'{name}' is no metric of {study}{nearest}; it has: {allowed}")
     BAD_LIMIT = (EXIT_USAGE, "'{text}' is no limit for '{metric}'; write it as {example}")
+    NOT_A_COMMAND = (EXIT_USAGE, "the study's command '{text}' cannot be run: {detail}")
+    UNKNOWN_WORD = (
+        EXIT_USAGE,
+        "'{text}' holds {{{word}}}, which a level of some arm does not set{nearest}; write {{{{{word}}}}} for the very "
+        "signs",
+    )
+    TOO_FEW_COMMANDS = (EXIT_USAGE, "give two commands or more, each in quotes: costof versus 'sleep 0.1' 'sleep 0.2'")
+    NAMES_OF_COMMANDS = (EXIT_USAGE, "{names} different names for {commands} commands; give each one its own -n")
+    UNKNOWN_READER = (EXIT_USAGE, "there is no reader '{name}'{nearest}; choose from: {allowed}")
+    BAD_RATE = (EXIT_USAGE, "'{text}' is no load; write new connections as 300/s, 90/min or 5000/h")
+    QUERIES_WITHOUT_LOAD = (EXIT_USAGE, "--queries-per-connection goes with --load; say how many clients come: 300/s")
+    NO_LOAD = (EXIT_USAGE, "{study} opens no connections, so --load has nothing to pace; leave it out")
     NO_LIMITS = (EXIT_USAGE, "{path} was run without limits; say one: --limit METRIC LIMIT")
     ROUNDS_ARE_EXACT = (EXIT_USAGE, "--rounds says exactly when a run ends; leave out {options}, or --rounds")
     RESTARTS_ARE_EXACT = (
@@ -44,6 +56,8 @@ class Problem(Enum):
     UNKNOWN_PROFILE = (EXIT_USAGE, "{study} has no profile '{name}'; choose from: {allowed}")
     OUTPUT_NOT_WRITABLE = (EXIT_FAILED, "cannot write to {path}: {detail}; choose another folder with --out")
     FILE_NOT_WRITABLE = (EXIT_FAILED, "cannot write {path}: {detail}; name another file")
+    FILE_EXISTS = (EXIT_FAILED, "{path} is there already; name another file")
+    NOT_A_STUDY_FILE = (EXIT_USAGE, "a study's file ends with .toml, and {path} does not")
     NEEDS_EXPORT = (EXIT_FAILED, "--to {form} needs {library}: pip install 'costof[export]'")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
@@ -103,6 +117,7 @@ class Problem(Enum):
     )
     NO_SERVICE = (EXIT_USAGE, "the study asks for the {what} '{name}', which costof does not know")
     NO_SUCH_SETTING = (EXIT_USAGE, "the study asks of its service what {protocol} cannot be asked: {detail}")
+    NO_TARGET = (EXIT_USAGE, "{study} says itself what its commands are run against: leave --target out")
     NO_OWN_SERVER = (EXIT_USAGE, "{program} can be asked in a lab only: leave --target out")
     NO_ENTRANCE_TO_TARGET = (
         EXIT_USAGE,

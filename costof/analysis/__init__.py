@@ -8,6 +8,7 @@ from costof.analysis.figures import between_starts, effects_of, metric_result, n
 from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
 from costof.errors import CostofError, Problem
+from costof.study.metric import OF_COMMAND
 
 __all__ = ["core_of", "read_run"]
 
@@ -38,7 +39,7 @@ def core_of(run: Run, name: str) -> Core:
         distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
         if study.distance_factor
         else {},
-        metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items()],
+        metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items() if _is_told(run, name)],
         values=values_of(run),
         effects=effects,
         noise_floor=floors,
@@ -50,6 +51,12 @@ def core_of(run: Run, name: str) -> Core:
         warnings=warnings_of(run, len(effects)),
         environment=_environment(run),
     )
+
+
+def _is_told(run: Run, name: str) -> bool:
+    """A reader knows more figures than a run of its program has."""
+    of_command = run.plan.study.metrics[name].phase.startswith(OF_COMMAND)
+    return not of_command or any(run.samples.by_round(name, arm.name) for arm in run.plan.arms)
 
 
 def _environment(run: Run) -> dict[str, object]:
@@ -64,10 +71,8 @@ def _environment(run: Run) -> dict[str, object]:
     warehouses = run.plan.study.warehouses
     facts |= {"warehouses": warehouses} if warehouses else {"records": run.plan.records}
     facts["target"] = run.plan.target or "the run's own lab"
-    if run.slices:
-        facts["peak memory of the engine, MiB"] = round(
-            max((p.answer.peak_memory_bytes for p in run.slices if p.view == "wire"), default=0) / 2**20, 1
-        )
+    if engine := [piece.answer.peak_memory_bytes for piece in run.slices if piece.view == "wire"]:
+        facts["peak memory of the engine, MiB"] = round(max(engine) / 2**20, 1)
     if run.steal_share is not None:
         facts["steal"] = f"{run.steal_share:.2%}"
     return facts

@@ -10,6 +10,8 @@ from costof.document.format import listed, milliseconds
 from costof.ledger.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 
+MEASURING = ("wire", "app", "command")
+"""The views of instruments."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
 """The servers' fact that says how they stood to each other."""
@@ -17,13 +19,13 @@ SET_UP = "tree"
 
 def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
     """What an arm was, what proves it, and why it has no figures where it has none."""
-    seen = [evidence for view in ("wire", "app") if (evidence := _evidence(run, arm, view))]
+    seen = [evidence for view in MEASURING if (evidence := _evidence(run, arm, view))]
     if arm.name in run.proofs:
         seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
     if facts := _server_facts(run, arm):
         seen.append(Evidence(view="server", facts=facts, slices=sum(map(run.counts, run.slices_of(arm.name)))))
     error = run.refused(arm) or run.lost_arms.get(arm.name)
-    if error is None and not any(evidence.view in ("wire", "app") for evidence in seen) and run.slices:
+    if error is None and not any(evidence.view in MEASURING for evidence in seen) and run.slices:
         error = next((piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch), None)
         error = error or "no slice of it succeeded"
     return Arm(

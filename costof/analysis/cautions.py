@@ -38,7 +38,7 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
-                caution = Caution.ARM_REFUSED if record.view == "wire" else Caution.APP_CANNOT
+                caution = Caution.APP_CANNOT if record.view == "app" else Caution.ARM_REFUSED
                 texts.append(caution.text(arm=ready.name, detail=ready.error.detail))
     if any(run.refused(control) for control in plan.controls):
         texts.append(Caution.NO_CONTROL.text())

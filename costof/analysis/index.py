@@ -14,8 +14,8 @@ from costof.document import format as fmt
 from costof.document.palette import arm_colour
 from costof.statistics.estimate import Verdict
 
-VIEWS = {"app": "to the application", "wire": "on the wire"}
-"""The views that the answer speaks of, in its words."""
+VIEWS = {"app": "to the application", "wire": "on the wire", "command": ""}
+"""The views that the answer speaks of, in its words: a command's figures speak for themselves."""
 SAME_SET_UP = "no difference: same tree"
 """Instead of a verdict, where the servers were set up as the control's were."""
 

@@ -97,10 +97,10 @@ class Run:
         return found
 
     def refused(self, arm: PlannedArm) -> str | None:
-        """Why the engine could not run the arm at all."""
+        """Why the arm could not be run at all."""
         for record in self.ready:
             for ready in record.ready.arms:
-                if record.view == "wire" and ready.name == arm.name and ready.error is not None:
+                if record.view != "app" and ready.name == arm.name and ready.error is not None:
                     return ready.error.detail
         return None
 

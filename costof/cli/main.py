@@ -17,6 +17,8 @@ from costof.programs.password import take_out_of_environment
 COMMANDS = {
     "list": ("costof.cli.list:list_studies", "The questions that can be asked, with their factors."),
     "run": ("costof.cli.run:run", "Ask STUDY: measure, and report what the protection costs."),
+    "versus": ("costof.cli.versus:versus", "Commands against each other: what do the others cost against the first?"),
+    "new": ("costof.cli.new:new", "Write a study's file, for a question of your own."),
     "show": ("costof.cli.show:show", "Print the answer of an earlier run."),
     "report": ("costof.cli.show:report", "Make the reports of an earlier run again, from its ledger."),
     "export": ("costof.cli.export:export", "A run for other programs: CSV, Parquet, HdrHistogram's log, OpenMetrics."),

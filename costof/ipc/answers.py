@@ -60,6 +60,7 @@ class SliceAnswer(Model):
     cpu_ns: dict[str, int]
     peak_memory_bytes: int
     counts: dict[str, int] = {}
+    figures: dict[str, float] = Field(default={}, description="What commands tell of their work: means of runs.")
     evidence: dict[str, Any]
 
     def count(self, name: str) -> int | None:

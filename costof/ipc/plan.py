@@ -105,6 +105,7 @@ class Workload(Model):
     kind: str
     workers: int = 1
     first_operation: bool | None = Field(default=None, description="Kind connect: whether a trial has an operation.")
+    further_operations: int | None = Field(default=None, description="Kind connect: after the first one.")
     pace: Pace | None = Field(default=None, description="Absent: each as soon as its worker is free.")
     ycsb: Options | None = None
     tpcc: Options | None = None

@@ -31,12 +31,16 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Instrument:
-    """A measuring process. A context manager; leaving it closes its standard input, which ends it."""
+    """A measuring process. A context manager; leaving it closes its standard input, which ends it.
 
-    def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
+    One that is `patient` ends by itself whatever it waits for, and is waited for as long as it lives.
+    """
+
+    def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
         self.name = name
         self._argv = argv
         self._env = env or {}
+        self._patient = patient
 
     def __enter__(self) -> Self:
         try:
@@ -64,7 +68,7 @@ class Instrument:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=2)
+            self._process.wait(timeout=None if self._patient else 2)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -107,11 +111,12 @@ class Instrument:
 
     def _read_line(self, seconds: float) -> bytes:
         assert self._process.stdout is not None
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (float("inf") if self._patient else seconds)
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._received:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
+                left = deadline - time.monotonic()
+                if not selector.select(None if left == float("inf") else max(0.0, left)):
                     raise self._failed(f"it gave no answer within {seconds:.0f} s")
                 chunk = self._process.stdout.read()
                 if chunk == b"":
@@ -157,6 +162,11 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
     """The application view: the driver that most applications use, in a process of its own."""
     argv = [*prefix, sys.executable, "-m", f"costof.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
+
+
+def command_runner() -> Instrument:
+    """The commands of a study. It ends each at its time-out, and undoes what it has brought into force."""
+    return Instrument("the runner of commands", [sys.executable, "-m", "costof.commands.runner"], patient=True)
 
 
 def process_cpu_seconds(pid: int) -> float:

@@ -10,8 +10,8 @@ from costof.ipc.answers import Phase, SliceAnswer
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
+from costof.study.metric import Metric
 from costof.study.plan import Plan
-from costof.study.schema import Metric
 
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
 ByRound = Mapping[int, float]
@@ -119,6 +119,8 @@ def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float
         return None
     seconds = answer.elapsed_ns / 1e9
     match kind:
+        case "figure":
+            return answer.figures.get(name)
         case "cpu":
             nanoseconds = servers.cpu_seconds[name] * 1e9 if name in servers.cpu_seconds else answer.cpu_ns.get(name)
             return None if nanoseconds is None else nanoseconds / answer.operations / NS_PER_UNIT[metric.unit]

@@ -115,8 +115,7 @@ def run(
             state.instruments.start(stack)
             if plan.loads:
                 progress.stage(f"loading {plan.loads}")
-            able = next(arm for arm in plan.arms if state.instruments.measures("wire", arm.name))
-            service.prepare(able, state.instruments.load)
+            service.prepare(state.instruments.able[0], state.instruments.load)
             _prove(state, "start")
             partial = _measure(state)
             _prove(state, "end")

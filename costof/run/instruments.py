@@ -6,18 +6,19 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from costof.datasets import tpcc
 from costof.drivers.driver import environment
 from costof.errors import CostofError, Problem
 from costof.ipc import plan as ipc
 from costof.ipc.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
-from costof.ipc.process import Instrument, application, engine
+from costof.ipc.process import Instrument, application, command_runner, engine
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from costof.study.schema import SliceSize
+from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
@@ -30,6 +31,10 @@ MENDABLE = frozenset(
         "tls_certificate_expired",
         "tls_certificate_untrusted",
         "authentication",
+        "command_missing",
+        "no_secret",
+        "not_in_force",
+        "unproved",
     }
 )
 
@@ -38,7 +43,8 @@ Surroundings = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 @dataclass
 class Instruments:
-    """Instruments that have been handed their plans; 'wire' is the engine, all others are drivers.
+    """Instruments that have been handed their plans: the engine is 'wire', the runner of commands 'command', and all
+    others are drivers. `able` are the arms that can be measured at all.
 
     `start_number`: of the servers, among several. Which data and keys are drawn is luck too: each start has its own.
     `members` says who answers an arm, as `address:port`, by instrument and arm.
@@ -50,23 +56,25 @@ class Instruments:
     start_number: int = 0
     _instruments: dict[tuple[str, str], Instrument] = field(default_factory=dict)
     members: dict[tuple[str, str], str] = field(default_factory=dict)
+    able: list[PlannedArm] = field(default_factory=list)
 
     def start(self, stack: ExitStack) -> None:
-        """The engine for every arm and, where the study has that view, the application's drivers.
+        """Those that the study's workloads ask for, the engine first.
 
         One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
         that would look like an effect. Raises `ARMS_CANNOT_RUN`.
         """
-        ready = []
-        for (prefix, _), arms in _grouped(self.plan.arms, lambda arm: (tuple(self.service.prefix(arm)), ())):
-            ready.append(self._introduce(WIRE, stack.enter_context(engine(prefix)), arms))
-        self._refuse_what_cannot_answer(ready)
-        able = [arm for arm in self.plan.arms if self.measures(WIRE, arm.name)]
-        workloads = self.plan.study.workloads.values()
-        for name, asked in {each.instrument: each.driver for each in workloads if each.view != WIRE}.items():
-            for (prefix, variables), arms in _grouped(able, self._surroundings):
-                driver = asked or self.service.endpoint(arms[0]).service.protocol
-                self._introduce(name, stack.enter_context(application(driver, dict(variables), prefix)), arms)
+        asked = {each.instrument: each for each in self.plan.study.workloads.values()}
+        self.able = self.plan.arms
+        for name in sorted(asked, key=lambda name: name != WIRE):
+            ready = []
+            for surroundings, arms in _grouped(self.able, partial(self._surroundings, name)):
+                instrument = self._instrument(asked[name], surroundings, arms[0])
+                ready.append(self._introduce(name, stack.enter_context(instrument), arms))
+            if self.able is self.plan.arms:
+                # What the first one cannot reach no other is asked for.
+                self._refuse_what_cannot_answer(ready)
+                self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
 
     def measures(self, instrument: str, arm: str) -> bool:
         return (instrument, arm) in self._instruments
@@ -89,8 +97,20 @@ class Instruments:
         if answer.errors:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
-    def _surroundings(self, arm: PlannedArm) -> Surroundings:
-        return tuple(self.service.prefix(arm)), tuple(sorted(environment(arm.asked.transport or ipc.PLAIN).items()))
+    def _surroundings(self, instrument: str, arm: PlannedArm) -> Surroundings:
+        variables = {} if instrument == WIRE else environment(arm.asked.transport or ipc.PLAIN)
+        return tuple(self.service.prefix(arm)), tuple(sorted(variables.items()))
+
+    def _instrument(self, asked: Workload, surroundings: Surroundings, arm: PlannedArm) -> Instrument:
+        prefix, variables = surroundings
+        match asked.view:
+            case "wire":
+                return engine(prefix)
+            case "command":
+                return command_runner()
+            case "app":
+                driver = asked.driver or self.service.endpoint(arm).service.protocol
+                return application(driver, dict(variables), prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
@@ -98,7 +118,9 @@ class Instruments:
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
         refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
-        self.ledger.append(ReadyRecord(view=WIRE if name == WIRE else "app", ready=ready))
+        workloads = self.plan.study.workloads.values()
+        view = next(each.view for each in workloads if each.instrument == name)
+        self.ledger.append(ReadyRecord(view=view, ready=ready))
         for told in ready.arms:
             if told.error is None and told.server is not None:
                 self._instruments[name, told.name] = instrument
@@ -144,6 +166,7 @@ class Instruments:
             kind=workload.kind,
             workers=self.plan.workers(name, arm),
             first_operation=None if workload.first_operation else False,
+            further_operations=workload.further_operations or None,
             pace=workload.pace,
             ycsb={**workload.ycsb, **options, **loaded} if workload.ycsb else None,
             tpcc={"phase": "run", **workload.tpcc, **options} if workload.kind == "tpcc" else None,

@@ -53,8 +53,8 @@ class Taken:
 def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """The plan's sizes of slices, each shortened for all its arms alike as far as this round of warm-up allows.
 
-    Where the number of rounds is fixed nothing is gained by shorter slices, and they stay. They stay so long, too, that
-    the most rounds fill the budget.
+    Where the number of rounds is fixed nothing is gained by shorter slices, and they stay, and so do those of a load
+    and of a program that was told how long to run. They stay so long, too, that the most rounds fill the budget.
     """
     if plan.budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
         return plan.slices
@@ -65,7 +65,11 @@ def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSiz
     round_seconds = sum(taken.seconds + taken.start_up_seconds for taken in round_taken)
     filling = plan.budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
     needed = {name: max(filling, _share_needed(plan, slices, plan.precision)) for name, slices in of_size.items()}
-    return {name: size.times(min(1.0, needed.get(name, 1.0))) for name, size in plan.slices.items()}
+    keeping = {name for name, each in plan.study.workloads.items() if each.keeps_its_length}
+    return {
+        name: size if name in keeping else size.times(min(1.0, needed.get(name, 1.0)))
+        for name, size in plan.slices.items()
+    }
 
 
 def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> float:

@@ -34,7 +34,7 @@ from costof.statistics.tails import (
     ratios,
 )
 from costof.study.arms import PlannedArm
-from costof.study.schema import Metric
+from costof.study.metric import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "arm's", "relative"))]

@@ -65,6 +65,10 @@ class Service(ABC):
     def writes(self) -> list[str]:
         """Every write `prepare` and the teardown would do, in words (`--dry-run`)."""
 
+    def commands(self) -> list[str]:
+        """Every command of the user's that it would run, after its arm (`--dry-run`)."""
+        return []
+
     @abstractmethod
     def describe(self) -> Description: ...
 

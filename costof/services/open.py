@@ -62,6 +62,8 @@ def _module(study: Study, which: str) -> ModuleType:
     try:
         return import_module(f"{name}.{which}")
     except ModuleNotFoundError as error:
+        if error.name == f"{name}.{which}" and which == "own":
+            raise CostofError(Problem.NO_TARGET, study=study.name) from None
         if error.name != name:
             raise
         raise CostofError(Problem.NO_SERVICE, what="kind of service", name=study.service.kind) from None

@@ -2,7 +2,7 @@
 
 A study's TOML says what each level does, in five places: `transport` (how the client speaks), `service` (what the
 client asks of the server), `workload` (by the workload's name), `lab` (what the lab's servers are) and `seen` (what
-evidence must show besides). No other code knows a level by its name.
+evidence must show besides); and of commands in those of a `CommandLevel`. No other code knows a level by its name.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from pydantic import Field
 
+from costof.commands.asked import CommandLevel
 from costof.ipc.plan import PLAIN, Transport
-from costof.model import Model
 
 #: Stands for the level's own name in a factor's `each`.
 LEVEL = "{level}"
 
 
-class Asked(Model):
+class Asked(CommandLevel):
     """The merged effects of an arm's levels. `transport` is None where a study has nothing to say of it."""
 
     transport: Transport | None = None
@@ -57,6 +57,8 @@ def _merge(into: dict[str, Any], effect: dict[str, Any]) -> None:
     for key, value in effect.items():
         if isinstance(value, dict):
             _merge(into.setdefault(key, {}), value)
+        elif isinstance(value, list):
+            into[key] = [*into.get(key, []), *value]
         else:
             into[key] = value
 
@@ -64,4 +66,6 @@ def _merge(into: dict[str, Any], effect: dict[str, Any]) -> None:
 def _of_level(effect: Any, level: str) -> Any:
     if isinstance(effect, dict):
         return {key: _of_level(value, level) for key, value in effect.items()}
+    if isinstance(effect, list):
+        return [_of_level(each, level) for each in effect]
     return effect.replace(LEVEL, level) if isinstance(effect, str) else effect

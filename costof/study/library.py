@@ -7,6 +7,7 @@ import tomllib
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -38,15 +39,27 @@ def load_study(name: str) -> Study:
 def _read(file: Traversable) -> Study:
     name = file.name.removesuffix(".toml")
     try:
-        if not _NAME.fullmatch(name):
-            raise ValueError("its name may have small letters, digits and hyphens")
-        return Study.model_validate({"name": name, **tomllib.loads(file.read_text())})
+        # What is called otherwise need not be read to be refused.
+        content = tomllib.loads(file.read_text()) if _NAME.fullmatch(name) else {}
     except OSError as error:
         detail = error.strerror or str(error)
+    except ValueError as error:
+        detail = str(error)
+    else:
+        return study_of(name, content, file)
+    raise CostofError(Problem.BROKEN_STUDY, path=file, detail=detail)
+
+
+def study_of(name: str, content: dict[str, Any], where: object = "that was asked for") -> Study:
+    """What a study's file holds, as a study. Raises `BROKEN_STUDY`, which says `where` it is."""
+    try:
+        if not _NAME.fullmatch(name):
+            raise ValueError("its name may have small letters, digits and hyphens")
+        return Study.model_validate({"name": name, **content})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         detail = f"{place}: {first['msg']}" if place else first["msg"]
     except ValueError as error:
         detail = str(error)
-    raise CostofError(Problem.BROKEN_STUDY, path=file, detail=detail)
+    raise CostofError(Problem.BROKEN_STUDY, path=where, detail=detail)

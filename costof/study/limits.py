@@ -10,7 +10,8 @@ from pydantic import Field
 
 from costof.errors import CostofError, Problem, nearest
 from costof.model import Finite, Model
-from costof.study.schema import Metric, Study
+from costof.study.metric import Metric
+from costof.study.schema import Study
 
 #: How a limit's unit is written, and what one of it is in the unit of a metric.
 UNITS = {"ms": {"ms": 1.0, "us": 1e-3, "s": 1e3}, "us": {"us": 1.0, "ms": 1e3, "s": 1e6}, "per_second": {"/s": 1.0}}

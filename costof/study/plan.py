@@ -15,6 +15,7 @@ from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.limits import Limit, limits_of
+from costof.study.load import Load, at_load, parse_load
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -63,6 +64,7 @@ class Plan(Model):
         default=True, description="It may end before its budget is spent, once every headline verdict stands."
     )
     limits: list[Limit] = Field(default=[], description="The user's, or else the study's.")
+    load: Load | None = Field(default=None, description="At which the study is asked; None: as fast as it goes.")
 
     @property
     def controls(self) -> list[PlannedArm]:
@@ -77,7 +79,8 @@ class Plan(Model):
     @property
     def may_shorten_slices(self) -> bool:
         """Whether shorter slices would make more rounds."""
-        return self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
+        shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
+        return shorter and self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
 
     @property
     def loads(self) -> str:
@@ -135,6 +138,8 @@ class Options:
     target: str | None = None
     plain_target: str | None = None
     limits: Sequence[tuple[str, str]] = ()
+    load: str | None = None
+    queries_per_connection: str | None = None
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -143,6 +148,10 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
+    load = _load(options)
+    if load is not None:
+        study = at_load(study, load)
+        profile = study.profiles[options.profile]
     if options.target is not None:
         study = as_served(study)
     settings = [parse_assignment(text) for text in options.settings]
@@ -173,10 +182,20 @@ def resolve(study: Study, options: Options) -> Plan:
         records=records,
         target=options.target,
         plain_target=options.plain_target,
+        load=load,
         limits=limits_of(study, options.limits or study.limits.items()),
         protection_asked=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
     )
+
+
+def _load(options: Options) -> Load | None:
+    """Raises `BAD_RATE`, `BAD_NUMBER`, and `QUERIES_WITHOUT_LOAD`."""
+    if options.load is not None:
+        return parse_load(options.load, options.queries_per_connection)
+    if options.queries_per_connection is not None:
+        raise CostofError(Problem.QUERIES_WITHOUT_LOAD)
+    return None
 
 
 def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:

@@ -11,12 +11,14 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from costof.commands.asked import CommandAsked, CommandLevel, SecretSource
 from costof.ipc.plan import Options, Pace
 from costof.model import Model
 from costof.study.asked import Asked, asked_alone, asked_by
+from costof.study.commands import completed
+from costof.study.metric import Metric
 from costof.study.published import Published
 
-Unit = Literal["ms", "us", "per_second", "percent", "bytes", "hops"]
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
 #: The kind of service that is one server program.
@@ -28,7 +30,7 @@ MODULE_NAME = r"^[a-z][a-z0-9_]*$"
 AS_SERVED = "as served"
 
 
-class Level(Model):
+class Level(CommandLevel):
     """What one value of a factor does (`costof.study.asked`). `label`, of the main factor's, names an arm."""
 
     label: str = ""
@@ -72,9 +74,9 @@ class Factor(Model):
         default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
     )
 
-    @field_validator("levels", mode="before")
+    @field_validator("levels", mode="before", json_schema_input_type=dict[str, Level] | list[str])
     @classmethod
-    def _named(cls, levels: Any) -> Any:
+    def _listed(cls, levels: Any) -> Any:
         return {name: {} for name in levels} if isinstance(levels, list) else levels
 
     @model_validator(mode="after")
@@ -108,56 +110,30 @@ def round_trip_ms(level: str) -> float | None:
 
 
 class Workload(Model):
-    """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by a driver that applications use."""
+    """What is done in a slice. `view` says by whom: 'wire' by the engine, 'app' by a driver that applications use,
+    'command' by a program of the user's own."""
 
     label: str
-    view: Literal["wire", "app"]
+    view: Literal["wire", "app", "command"]
     driver: str | None = Field(default=None, pattern=MODULE_NAME, description="View app; absent: the protocol's.")
     kind: str
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
+    further_operations: int = Field(default=0, description="Kind connect: so many more after the first one.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
     ycsb: Options = Field(default={}, description="Kind ycsb: what differs from YCSB's, by the engine's names.")
     tpcc: Options = Field(default={}, description="Kind tpcc: what differs from defaults, by the engine's names.")
+    command: CommandAsked | None = Field(default=None, description="View command: the program.")
+
+    @property
+    def keeps_its_length(self) -> bool:
+        """Whether no slice of it may be shorter than it is planned."""
+        return self.pace is not None or (self.command is not None and self.command.is_told_how_long)
 
     @property
     def instrument(self) -> str:
         """Who measures it: a driver by its name, or whoever its view stands for."""
         return self.driver or self.view
-
-
-#: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
-WHOLE_SLICE = "slice"
-#: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
-OF_SERVERS = "server."
-#: CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
-OF_CPU = "cpu."
-
-
-class Metric(Model):
-    """A figure: the mean time of one phase of one workload, in `unit`.
-
-    'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
-    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself. Of the phase
-    'server.<name>' it is a figure of the servers' own, of 'cpu.<role>' CPU time for each operation, of 'bytes.<phase>'
-    the bytes of each of the phase's operations, both ways, and of any other dotted name, such as 'tpcc.committed', what
-    the instrument counts under it (`SliceAnswer.count`) a second.
-    """
-
-    label: str
-    description: str
-    workload: str
-    phase: str
-    unit: Unit = "ms"
-    headline: bool = False
-    better: Literal["lower", "higher"] = "lower"
-    all_workers: bool = False
-    margin: float = Field(gt=0, lt=1)
-
-    @property
-    def of_slice(self) -> bool:
-        """Whether it is one figure of the slice as a whole, and no mean of a phase's times."""
-        return self.phase == WHOLE_SLICE or "." in self.phase
 
 
 class SliceSize(Model):
@@ -203,7 +179,9 @@ class AskedService(Model):
 
 
 class Study(Model):
-    name: str
+    """A question. Of commands much goes without saying (`study/commands.py`), and a file may leave it out."""
+
+    name: str = Field(description="The file's own name.")
     title: str
     question: str
     protection: str = Field(description="What costs, in a sentence such as '… adds 3 ms': 'TLS'.")
@@ -222,6 +200,19 @@ class Study(Model):
     )
     published: Published | None = None
     limits: dict[str, str] = Field(default={}, description="By metric, the most that it may cost: '+10%'.")
+    secrets: dict[str, SecretSource] = Field(
+        default={}, description="Environment variables of commands that nobody may read, and where they come from."
+    )
+
+    @field_validator("service", mode="before", json_schema_input_type=AskedService | Literal["command"])
+    @classmethod
+    def _named(cls, service: Any) -> Any:
+        return {"kind": service} if isinstance(service, str) else service
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, content: Any) -> Any:
+        return completed(content)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:

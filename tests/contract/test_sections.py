@@ -18,7 +18,7 @@ from costof.sections import check, every_section
 from costof.study.library import load_study, study_names
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise
-from tests.report.results import result_of
+from tests.report.results import at_load, result_of
 from tests.support.small_plans import plan_of
 from tests.truths.misleading import Stalling
 
@@ -40,11 +40,11 @@ def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) ->
 
 @pytest.fixture(scope="module")
 def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Of a run with costs that come and go, and of one with more noise than rounds."""
+    """Of a run with costs that come and go, of one with more noise than rounds, and of one at a load."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
-    return [analyse(intermittent), analyse(noisy)]
+    return [analyse(intermittent), analyse(noisy), at_load()]
 
 
 def shown(section: Section[Any, Any], result: Result) -> list[Block]:

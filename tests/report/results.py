@@ -20,6 +20,7 @@ from tests.fake_run import STARTED, Truth, fake_run
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
+from tests.truths.at_load import AtLoad
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
 POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
@@ -57,6 +58,15 @@ def restarted() -> Result:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / f"{STARTED[:10]}-{MONGODB}-restarted"
         return analyse(fake_run(run, plan, TRUTHS[MONGODB], rounds=4, noise=noise))
+
+
+@cache
+def at_load(carried: float = 1.0) -> Result:
+    """Of clients that come by themselves, 2 ms away; a protected arm can serve a share of them."""
+    plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load="300/s", queries="20")
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / f"{STARTED[:10]}-{TRANSPORT}-load"
+        return analyse(fake_run(run, plan, AtLoad(carried), rounds=8, noise=NOISE))
 
 
 def two_keys() -> Result:

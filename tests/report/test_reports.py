@@ -27,6 +27,7 @@ from tests.report.results import (
     TRANSPORT,
     Golden,
     Page,
+    at_load,
     drawn,
     printed,
     restarted,
@@ -78,6 +79,18 @@ def test_terminal_looks_as_agreed(study: str, golden: Golden) -> None:
 def test_a_run_of_several_starts_looks_as_agreed(golden: Golden) -> None:
     golden("restarts.md", render_markdown(restarted()))
     golden("restarts.txt", printed(restarted(), 100))
+
+
+def test_a_run_at_a_load_looks_as_agreed(golden: Golden) -> None:
+    golden("load.md", render_markdown(at_load()))
+    golden("load.txt", printed(at_load(), 80))
+
+
+def test_an_arm_that_cannot_carry_the_load_is_told_of() -> None:
+    assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
+    (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
+    assert said.kind == "caution"
+    assert "of 300 connections a second it served 150" in said.text
 
 
 def test_no_word_of_a_run_of_several_starts_takes_rounds_for_what_intervals_are_over() -> None:

@@ -25,8 +25,12 @@ def plan_of(
     target: str | None = None,
     seed: int = 1,
     restarts: str | None = None,
+    load: str | None = None,
+    queries: str | None = None,
 ) -> Plan:
-    options = Options(profile=profile, settings=settings, target=target, seed=seed, restarts=restarts)
+    options = Options(
+        profile, settings, target=target, seed=seed, restarts=restarts, load=load, queries_per_connection=queries
+    )
     return resolve(load_study(study), options)
 
 

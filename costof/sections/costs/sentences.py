@@ -193,5 +193,6 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             for metric in metrics
             if (effect := index.told(metric.name, arm.name)) is not None
         ]
-        found += [f"{fmt.capital(words)}, {arm.label} {fmt.listed(parts)}."] if parts else []
+        who = f"{fmt.capital(words)}, {arm.label}" if words else fmt.capital(arm.label)
+        found += [f"{who} {fmt.listed(parts)}."] if parts else []
     return found

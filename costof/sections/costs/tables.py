@@ -15,6 +15,7 @@ from costof.study.published import PublishedFigure
 TITLES = {
     "app": "As the application sees it",
     "wire": "On the wire",
+    "command": "What the commands tell",
     "server": "At the server",
     "cpu": "CPU time, by role",
 }

@@ -285,10 +285,29 @@ fn a_trial_is_a_connection_one_request_and_its_end() {
         sum(&connect, "connect_and_first_operation")
     );
     assert_eq!((&connect["counts"]["http.status.200"], &connect["phases"]["waiting"]), (&json!(20), &Value::Null));
+    assert_eq!(connect["phases"]["scheduled_connect"], Value::Null);
     let bare = engine.slice("arm", "bare", 5, 60.0);
     assert_eq!((&bare["operations"], &bare["phases"]["connect"]["round_trips"]), (&json!(5), &json!(5)));
     assert_eq!((&bare["counts"]["http.status.200"], &bare["evidence"]["connections"]), (&Value::Null, &json!(5)));
     assert_eq!(bare["counts"]["http.response_bytes"], 0);
+}
+
+#[test]
+fn a_paced_trial_may_ask_more_than_once_and_its_connection_counts_from_its_instant() {
+    let server = Http::start(Says::Bytes(OK));
+    let pace = json!({"per_second": 200.0, "arrivals": "constant"});
+    let workloads = json!([{"name": "load", "kind": "connect", "workers": 8, "further_operations": 4, "pace": pace}]);
+    let mut engine = engine(&plan(&server.address, &plain(), &workloads));
+    let load = engine.slice("arm", "load", 20, 60.0);
+    assert_eq!((&load["operations"], &load["errors"]), (&json!(20), &json!([])));
+    assert_eq!((&load["evidence"]["connections"], &load["counts"]["http.status.200"]), (&json!(20), &json!(100)));
+    assert_eq!(
+        (&load["phases"]["first_operation"]["count"], &load["phases"]["operation"]["count"]),
+        (&json!(20), &json!(80))
+    );
+    assert_eq!((&load["phases"]["operation"]["round_trips"], &load["counts"]["http.reused"]), (&json!(80), &json!(80)));
+    assert_eq!(load["phases"]["scheduled_connect"]["count"], 20);
+    assert_eq!(sum(&load, "delay") + sum(&load, "connect"), sum(&load, "scheduled_connect"));
 }
 
 #[test]

@@ -14,4 +14,4 @@ pub use evidence::{Connection, Evidence, EvidenceAnswer, Security};
 pub use log::SliceLog;
 pub use phase::Phase;
 pub use recorder::{PhaseAnswer, Recorder};
-pub use timeline::{Timeline, Traffic};
+pub use timeline::{Span, Timeline, Traffic};

@@ -48,6 +48,8 @@ pub enum Phase {
     StockLevel,
     /// `Tcp` to `Auth`.
     Connect,
+    /// `Delay` to `Auth`; only with a pace.
+    ScheduledConnect,
     /// `Tcp` to `FirstOperation`.
     ConnectAndFirstOperation,
     /// `Waiting` and `Receiving`.
@@ -60,7 +62,7 @@ pub enum Phase {
 
 impl Phase {
     /// All of them; a phase's place here is its number.
-    pub const ALL: [Phase; 26] = [
+    pub const ALL: [Phase; 27] = [
         Phase::Delay,
         Phase::Resolve,
         Phase::Tcp,
@@ -83,6 +85,7 @@ impl Phase {
         Phase::Delivery,
         Phase::StockLevel,
         Phase::Connect,
+        Phase::ScheduledConnect,
         Phase::ConnectAndFirstOperation,
         Phase::Processing,
         Phase::Request,
@@ -114,6 +117,7 @@ impl Phase {
             Phase::Delivery => "delivery",
             Phase::StockLevel => "stock_level",
             Phase::Connect => "connect",
+            Phase::ScheduledConnect => "scheduled_connect",
             Phase::ConnectAndFirstOperation => "connect_and_first_operation",
             Phase::Processing => "processing",
             Phase::Request => "request",

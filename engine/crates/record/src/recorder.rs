@@ -70,7 +70,7 @@ impl Recorder {
         let mut connect = Span::none(Phase::Connect);
         let mut processing = Span::none(Phase::Processing);
         let mut operation = Span::none(Phase::Operation);
-        let (mut connected, mut processed, mut steps) = (false, false, 0);
+        let (mut paced, mut connected, mut processed, mut steps) = (false, false, false, 0);
         for span in timeline.spans() {
             if span.phase == Phase::Operation {
                 // It is all there is of its operation, but for the delay before it.
@@ -90,6 +90,7 @@ impl Recorder {
                 steps += 1;
             } else if span.phase == Phase::Delay {
                 delay += *span;
+                paced = true;
             } else if span.phase == Phase::FirstOperation {
                 let mut whole = Span { phase: Phase::ConnectAndFirstOperation, ..connect };
                 whole += *span;
@@ -98,6 +99,11 @@ impl Recorder {
         }
         if connected {
             self.add(&connect);
+            if paced && !processed {
+                let mut scheduled = Span { phase: Phase::ScheduledConnect, ..delay };
+                scheduled += connect;
+                self.add(&scheduled);
+            }
         }
         if steps > 0 {
             self.add_operation(delay, operation, steps);
@@ -109,6 +115,11 @@ impl Recorder {
             request += processing;
             self.add(&request);
         }
+    }
+
+    /// Write down one of several operations on a new connection.
+    pub fn record_operation(&mut self, span: Span) {
+        self.add(&Span { phase: Phase::Operation, ..span });
     }
 
     /// An operation of YCSB's or TPC-C's: the only one of two steps is a read and an update.
@@ -281,6 +292,7 @@ mod tests {
         let phases = recorder.answer();
         assert!(phases["delay"].sum_ns >= 1_000_000_000);
         assert_eq!(phases["connect"].sum_ns, phases["tcp"].sum_ns);
+        assert_eq!(phases["scheduled_connect"].sum_ns, phases["delay"].sum_ns + phases["connect"].sum_ns);
         let whole = phases["tcp"].sum_ns + phases["first_operation"].sum_ns;
         assert_eq!(phases["connect_and_first_operation"].sum_ns, whole);
         assert!(!phases.contains_key("request"));

@@ -101,11 +101,17 @@ impl Timeline {
 
     /// A phase ends here and the next begins.
     pub fn end_phase(&mut self, phase: Phase, traffic: Traffic) {
-        let now = clock::now();
-        self.spans[self.count] = Some(Span { phase, nanos: now - self.at, traffic: traffic - self.traffic });
+        self.spans[self.count] = Some(self.lap(phase, traffic));
         self.count += 1;
+    }
+
+    /// As `end_phase`, of a phase that is none of the operation's own but is written down by itself.
+    pub fn lap(&mut self, phase: Phase, traffic: Traffic) -> Span {
+        let now = clock::now();
+        let span = Span { phase, nanos: now - self.at, traffic: traffic - self.traffic };
         self.at = now;
         self.traffic = traffic;
+        span
     }
 
     /// The instant of the last stamp.

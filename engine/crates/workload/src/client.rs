@@ -79,6 +79,11 @@ pub trait Ask: Session {
 
     /// Ask once; `random` chooses the question.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
+
+    /// As `ask`, where it is not the last time on this session.
+    async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
+        self.ask(about, random, tally).await
+    }
 }
 
 /// A session over which YCSB's operations go, on records that a workload names by their keys.

@@ -1,11 +1,11 @@
-//! `connect`: what a client without a pool does. A trial is a new connection, its first operation unless it goes without, and its
-//! end. The end is in the slice's time and in no phase.
+//! `connect`: what a client without a pool does. A trial is a new connection, its first operation unless it goes without, any
+//! further ones, and its end. The end is in the slice's time and in no phase.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
 use base::Random;
 use base::error::Result;
-use record::{Counts, Evidence, Phase, Tally, Timeline};
+use record::{Counts, Evidence, Phase, Recorder, Span, Tally, Timeline};
 use std::ops::Range;
 
 /// One worker's trials, one after the other.
@@ -14,14 +14,42 @@ pub struct Connect<C: Client<Session: Ask>> {
     target: Target,
     about: AboutOf<C>,
     random: Random,
-    first_operation: bool,
+    asks: Asks,
+    /// Of the trial that was made last; its memory is kept.
+    further: Vec<Span>,
     tally: TallyOf<C>,
 }
 
+/// What a trial asks of its connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Asks {
+    /// Whether anything; a connection is else ended as soon as it is ready.
+    pub first: bool,
+    /// So often after the first time.
+    pub further: u32,
+}
+
 impl<C: Client<Session: Ask>> Connect<C> {
-    /// `random` chooses the questions. Without `first_operation` a connection is ended as soon as it is ready for one.
-    pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, first_operation: bool) -> Self {
-        Connect { client, target, about, random, first_operation, tally: TallyOf::<C>::default() }
+    /// `random` chooses the questions.
+    pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, asks: Asks) -> Self {
+        let further = Vec::with_capacity(asks.further as usize);
+        Connect { client, target, about, random, asks, further, tally: TallyOf::<C>::default() }
+    }
+
+    async fn ask(&mut self, session: &mut C::Session, timeline: &mut Timeline) -> Result<()> {
+        for number in 0..=self.asks.further {
+            if number == self.asks.further {
+                session.ask(&self.about, &mut self.random, &mut self.tally).await?;
+            } else {
+                session.ask_and_go_on(&self.about, &mut self.random, &mut self.tally).await?;
+            }
+            if number == 0 {
+                timeline.end_phase(Phase::FirstOperation, session.traffic());
+            } else {
+                self.further.push(timeline.lap(Phase::Operation, session.traffic()));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -31,15 +59,16 @@ impl<C: Client<Session: Ask>> Workload for Connect<C> {
     }
 
     async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        self.further.clear();
         let mut session = self.client.open(self.target, timeline).await?;
-        let mut first = Ok(());
-        if self.first_operation {
-            first = session.ask(&self.about, &mut self.random, &mut self.tally).await;
-            timeline.end_phase(Phase::FirstOperation, session.traffic());
-        }
+        let asked = if self.asks.first { self.ask(&mut session, timeline).await } else { Ok(()) };
         evidence.opened(session.connection());
         session.end().await;
-        first
+        asked
+    }
+
+    fn record_further(&mut self, recorder: &mut Recorder) {
+        self.further.drain(..).for_each(|span| recorder.record_operation(span));
     }
 
     fn take_counts(&mut self, into: &mut Counts) {

@@ -2,6 +2,7 @@
 //! worker, so that the loop that is measured is compiled for its protocol and its workload.
 
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
+use crate::connect::Asks;
 use crate::query::{OneByOne, Overwritten, Pipelined, Question, Transactions};
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
@@ -138,9 +139,10 @@ impl Job<'_> {
     }
 
     fn connect<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
-        let first_operation = self.workload.first_operation.unwrap_or(true);
+        let first = self.workload.first_operation.unwrap_or(true);
+        let asks = Asks { first, further: self.workload.further_operations };
         let target = Target::Reader(self.worker);
-        let connect = Connect::new(client, target, about, self.random.clone(), first_operation);
+        let connect = Connect::new(client, target, about, self.random.clone(), asks);
         self.spawn(connect)
     }
 

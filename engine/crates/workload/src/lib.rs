@@ -24,7 +24,7 @@ pub mod ycsb;
 pub use client::{
     AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Session, TallyOf, Target,
 };
-pub use connect::Connect;
+pub use connect::{Asks, Connect};
 pub use job::{Job, OPENING_AT_A_TIME};
 pub use load::Load;
 pub use query::Query;
@@ -35,7 +35,7 @@ pub use slot::{Order, Slot, Window};
 pub use worker::work;
 
 use base::error::Result;
-use record::{Counts, Evidence, Timeline};
+use record::{Counts, Evidence, Recorder, Timeline};
 use std::ops::Range;
 
 /// One worker's part of a workload. It lives through the whole run and keeps its connection between slices
@@ -63,6 +63,9 @@ pub trait Workload: 'static {
     /// # Errors
     /// They are counted; the next operation begins with whatever this one left.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
+
+    /// Write down what an operation that succeeded held beside its timeline.
+    fn record_further(&mut self, _recorder: &mut Recorder) {}
 
     /// Hand over what was counted since this was called last, once an order has been followed.
     fn take_counts(&mut self, _into: &mut Counts) {}

@@ -41,6 +41,9 @@ pub struct Settings {
     pub workers: usize,
     /// Of `connect` alone: whether a new connection is asked a query; it is where absent.
     pub first_operation: Option<bool>,
+    /// Of `connect` alone: so many more follow the first query, on the same connection.
+    #[serde(default)]
+    pub further_operations: u32,
     /// When operations begin; where absent, each as soon as its worker is free.
     pub pace: Option<Pace>,
     /// Of kind `ycsb` alone: its settings.
@@ -62,6 +65,9 @@ impl Settings {
         let refuse = |what: &str| Err(wrong(&format!("workload '{name}': {what}")));
         if self.first_operation.is_some() && *kind != Kind::Connect {
             return refuse("first_operation is a matter of connect alone");
+        }
+        if self.further_operations > 0 && (*kind != Kind::Connect || self.first_operation == Some(false)) {
+            return refuse("further_operations are a matter of connect alone, after a first one");
         }
         if self.pace.is_some_and(|pace| !(pace.per_second.is_finite() && pace.per_second > 0.0)) {
             return refuse("per_second is a number above 0");
@@ -173,6 +179,15 @@ mod tests {
         ] {
             assert!(wrong != paced && serde_json::from_str::<Settings>(&wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_a_connection_that_is_asked_once_is_asked_again() {
+        let text = r#"{"name": "c", "kind": "connect", "further_operations": 19}"#;
+        let refused = |text: &str| serde_json::from_str::<Settings>(text).unwrap().check().is_err();
+        assert!(!refused(text));
+        assert!(refused(&text.replace("connect", "query")));
+        assert!(refused(&text.replace("19", r#"19, "first_operation": false"#)));
     }
 
     #[test]

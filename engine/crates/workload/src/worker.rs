@@ -60,7 +60,9 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, eviden
         slot.reactor.set_deadline(times_out_at.min(last_call));
         match workload.operate(claimed, &mut timeline, evidence).await {
             Ok(()) => {
-                slot.log.borrow_mut().succeeded(operations, &timeline);
+                let mut log = slot.log.borrow_mut();
+                log.succeeded(operations, &timeline);
+                workload.record_further(&mut log.recorder);
                 now = timeline.at();
                 pause = FIRST_PAUSE_NS;
             }

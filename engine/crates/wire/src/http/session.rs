@@ -149,8 +149,12 @@ impl Requests for Session {
 impl Ask for Session {
     type About = ();
 
-    /// The only request of its connection.
+    /// The last request of its connection.
     async fn ask(&mut self, _about: &(), _random: &mut Random, tally: &mut Responses) -> Result<()> {
         self.request(true, tally, |_| {}).await
+    }
+
+    async fn ask_and_go_on(&mut self, _about: &(), _random: &mut Random, tally: &mut Responses) -> Result<()> {
+        self.request(false, tally, |_| {}).await
     }
 }

@@ -1,0 +1,115 @@
+"""Asking a study: carry its plan out, and report the answer. What `run` and `versus` have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from costof.cli.gate import status, tell
+from costof.cli.progress import Bar
+from costof.cli.show import print_answer, write_answer
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
+from costof.ledger.ledger import Ledger
+from costof.services.open import open_service
+from costof.study.load import in_words
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Study
+
+if TYPE_CHECKING:
+    from costof.programs.access import Access
+    from costof.report.result import Result
+    from costof.run.experiment import Before
+    from costof.services import Service
+
+
+def ask(study: Study, options: Options, access: Access | None, out: Path | None, as_json: bool, dry_run: bool) -> int:
+    """An exit status. Raises whatever the user got wrong before anything is started."""
+    plan = resolve(study, options)
+    # Imported here: a mistyped option should not wait for what the sections compute with.
+    from costof.sections import check
+
+    check(study)
+    if dry_run:
+        _print_plan(plan, access)
+        return EXIT_ANSWERED
+    if access is None:
+        # What a study asks of its commands cannot be filled in: nothing is made then.
+        open_service(plan, None, "")
+    # Made before anything is started, so that a folder that cannot be written costs nobody a run.
+    return answer(plan, Ledger.create(plan, out), None, access, as_json)
+
+
+def answer(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None, as_json: bool) -> int:
+    """Measure, write the answer and print it; an exit status."""
+    _measure(plan, ledger, before, access)
+    result = write_answer(ledger)
+    print_answer(result, ledger, as_json)
+    return _status(result, _judged(result, plan, as_json))
+
+
+def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
+    from costof.run.starts import run_starts
+
+    def service() -> Service:
+        return open_service(plan, access, ledger.folder.name)
+
+    try:
+        with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
+            run_starts(plan, service, ledger, bar, before)
+    except CostofError:
+        if before is None or before.rounds == 0:
+            ledger.discard()
+        raise
+
+
+def _print_plan(plan: Plan, access: Access | None) -> None:
+    from costof.statistics.intervals import FEWEST_ROUNDS
+
+    service = open_service(plan, access, "a-run")
+    click.echo(f"{plan.study.title}\n")
+    for arm in plan.arms:
+        role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
+        click.echo(f"arm       {arm.name}: {arm.label}{role}")
+    if plan.load is not None:
+        click.echo(f"load      {in_words(plan.load)}")
+    for name, size in plan.slices.items():
+        most = "" if plan.load else f"{size.operations:,} operations or "
+        click.echo(f"slice     {name}: {most}{size.seconds:g} s")
+    if plan.may_shorten_slices:
+        click.echo("          shorter where the warm-up shows that to be enough")
+    budget = plan.of_a_start().budget_seconds
+    most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
+    click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
+    if plan.starts > 1:
+        few = f": intervals, and no verdicts below {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
+        click.echo(f"starts    {plan.starts}{few}")
+    for limit in plan.limits:
+        click.echo(f"limit     {limit.metric} {limit.said}")
+    click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
+    for command in service.commands():
+        click.echo(f"command   {command}")
+    for write in service.writes():
+        click.echo(f"write     {write}")
+    for needed in service.needs():
+        click.echo(f"grant     {needed}")
+
+
+def _judged(result: Result, plan: Plan, as_json: bool) -> int:
+    """Whether the plan's limits are kept: an exit status, 0 where they are or where it has none."""
+    from costof.analysis.index import Index
+    from costof.analysis.limits import outcomes
+
+    index = Index(result)
+    found = [*outcomes(index, plan.limits)]
+    tell(index, found, to_error=as_json)
+    return status(outcome.state for outcome in found)
+
+
+def _status(result: Result, judged: int) -> int:
+    failed = any(arm.error for arm in result.arms)
+    if not result.values:
+        return EXIT_FAILED
+    return judged or (EXIT_PARTIAL if result.partial or failed else EXIT_ANSWERED)

@@ -1,0 +1,94 @@
+"""`costof versus`: commands against each other, without a study's file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from costof.cli.ask import ask
+from costof.cli.gate import limit_option
+from costof.document.format import listed
+from costof.errors import CostofError, Problem
+from costof.study.commands import COMMAND
+from costof.study.library import study_of
+from costof.study.plan import Options
+
+#: Of a label that is a command.
+LONGEST_LABEL = 48
+
+
+@click.command()
+@click.argument("commands", nargs=-1, metavar="COMMAND COMMAND…")
+@click.option("--name", "-n", "names", multiple=True, help="Of each command, in their order; else itself.")
+@click.option("--read", metavar="READER", help="What reads their figures, such as wrk; else their time is measured.")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Of a slice; '{seconds}' stands for it.")
+@click.option("--shell", is_flag=True, help="Have `sh -c` read each command.")
+@click.option("--profile", default="quick", help="quick or default.")
+@click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
+@click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
+@click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
+@limit_option
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-versus.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@click.option("--seed", type=int, help="Seed of the order of the slices.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and every command that would run.")
+def versus(
+    commands: tuple[str, ...],
+    names: tuple[str, ...],
+    read: str | None,
+    seconds: float | None,
+    shell: bool,
+    profile: str,
+    budget: str | None,
+    precision: str | None,
+    rounds: str | None,
+    limits: tuple[tuple[str, str], ...],
+    out: Path | None,
+    as_json: bool,
+    seed: int | None,
+    dry_run: bool,
+) -> None:
+    """What do the others cost against the first COMMAND?
+
+    In turns, round after round, so that whatever disturbs the machine disturbs them alike.
+    """
+    study = study_of("versus", _content(commands, names, read, seconds, shell))
+    options = Options(profile, (), budget, precision, rounds, seed=seed, limits=limits)
+    sys.exit(ask(study, options, None, out, as_json, dry_run))
+
+
+def _content(
+    commands: tuple[str, ...], names: tuple[str, ...], read: str | None, seconds: float | None, shell: bool
+) -> dict[str, Any]:
+    """A study's file that asks for them. Raises `TOO_FEW_COMMANDS` and `NAMES_OF_COMMANDS`."""
+    if len(commands) < 2:
+        raise CostofError(Problem.TOO_FEW_COMMANDS)
+    if names and len(set(names)) != len(commands):
+        raise CostofError(Problem.NAMES_OF_COMMANDS, names=len(set(names)), commands=len(commands))
+    # Each a name that an arm can have, and its command as the label.
+    levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
+    labels = list(names) or [_shortened(command) for command in commands]
+    once = any("{seconds}" in command for command in commands)
+    asked: dict[str, Any] = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "once": once}
+    return {
+        "title": f"What does {listed(labels[1:])} cost against {labels[0]}?",
+        "service": COMMAND,
+        "control": {"command": levels[0]},
+        "factors": {
+            "command": {
+                "levels": {
+                    level: {"label": label.replace("{", "{{").replace("}", "}}"), "set": {"command": command}}
+                    for level, label, command in zip(levels, labels, commands, strict=True)
+                }
+            }
+        },
+        "workloads": {"run": {"command": {name: value for name, value in asked.items() if value is not None}}},
+    }
+
+
+def _shortened(command: str) -> str:
+    words = " ".join(command.split())
+    return words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + "…"

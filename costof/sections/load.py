@@ -1,0 +1,234 @@
+"""At your load: what a new connection and a query take when clients come by themselves, the cores that takes, and
+whether an arm can carry it at all.
+
+Only of a run that was asked for a load (`--load`). Its costs are those of clients who come at random instants and do
+not wait for each other; what others say of capacity is none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import Field
+
+from costof.analysis.index import Index, Lead
+from costof.analysis.models import Arm, Core, Effect, Metric, Sentence
+from costof.analysis.run import Run
+from costof.analysis.section import Section, sentences
+from costof.document import format as fmt
+from costof.document.blocks import FILES, Block, Paragraph, Table
+from costof.document.format import Text
+from costof.lab.host import LINK_ROLE
+from costof.ledger.ledger import SliceRecord
+from costof.ledger.samples import in_common
+from costof.model import Finite, Model
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.study.arms import PlannedArm
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Load, in_words
+
+#: Of the connections that were to come; random instants make a slice hold a few more or less.
+CARRIED = 0.95
+CLIENT = "client"
+HEAD = ["", "without", "with", "difference", "relative"]
+METHOD = (
+    "Clients come at random instants (Poisson), the same for all arms, and wait for nobody. The time of a connection "
+    "is counted from the instant at which its client came. Cores are CPU time a connection times connections a second, "
+    "without what carries the lab's links."
+)
+
+
+class Carried(Model):
+    """Connections a second that were to come, and that were served."""
+
+    arm: str
+    offered: Finite
+    served: Finite
+
+    @property
+    def all_of_them(self) -> bool:
+        return self.served >= CARRIED * self.offered
+
+
+class Cores(Model):
+    """Cores that an arm keeps busy at the load."""
+
+    arm: str
+    roles: list[str] = Field(description="Whose: the client's alone where the servers' CPU time is not known.")
+    without: Estimate
+    used: Estimate
+    added: Estimate
+
+
+class AtLoad(Model):
+    load: Load
+    round_trips_ms: dict[str, Finite] = Field(description="By context.")
+    carried: list[Carried]
+    cores: list[Cores]
+
+
+class LoadSection(Section[None, AtLoad]):
+    name, title, order = "load", "At your load", 5
+    data = AtLoad
+
+    def compute(self, run: Run, core: Core, spec: None) -> AtLoad | None:
+        load = run.plan.load
+        if load is None:
+            return None
+        return AtLoad(
+            load=load,
+            round_trips_ms=core.distances,
+            carried=[each for arm in run.plan.arms if (each := _carried(run, load, arm)) is not None],
+            cores=[own for arm in run.plan.protected if (own := _cores(run, load, arm)) is not None],
+        )
+
+    def lead(self, index: Index, data: AtLoad) -> Lead:
+        told = {(metric.name, arm.name) for arm in index.answered for metric, _ in _effects(index, arm)}
+        return Lead(leads=True, follow=frozenset(told))
+
+    def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
+        told = [text for setting in index.settings for arm in setting.shown_arms if (text := _told(index, data, arm))]
+        return [*sentences("answer", told), *sentences("caution", _overloaded(index, data))]
+
+    def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
+        yield Paragraph(f"{fmt.capital(in_words(data.load))}.", label="Load.")
+        for setting in index.settings:
+            for arm in setting.shown_arms:
+                if rows := [*_rows(index, data, arm)]:
+                    yield Table.of(HEAD, rows, title=f"{arm.label}{setting.suffix}")
+        yield Paragraph(METHOD, "note", media=FILES)
+
+
+def _carried(run: Run, load: Load, arm: PlannedArm) -> Carried | None:
+    pieces = run.of(WORKLOAD, arm.name)
+    seconds = run.plan.size(WORKLOAD, arm).seconds * len(pieces)
+    if not pieces:
+        return None
+    served = sum(piece.answer.operations for piece in pieces) / seconds
+    return Carried(arm=arm.name, offered=load.connections_per_second, served=served)
+
+
+def _cores(run: Run, load: Load, arm: PlannedArm) -> Cores | None:
+    both = [run.of(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
+    by_round = [{piece.round: _used(piece, load) for piece in pieces if piece.answer.operations} for pieces in both]
+    control, own = map(run.samples.units.means, in_common(by_round))
+    if len(own) < ROUNDS_OF_AN_INTERVAL:
+        return None
+    return Cores(
+        arm=arm.name,
+        roles=sorted({role for piece in both[1] for role in _roles(piece)}),
+        without=estimate(control),
+        used=estimate(own),
+        added=difference(control, own),
+    )
+
+
+def _roles(piece: SliceRecord) -> dict[str, float]:
+    """CPU seconds by role, of all that a user would have to run."""
+    seconds = {role: nanoseconds / 1e9 for role, nanoseconds in piece.answer.cpu_ns.items()}
+    return seconds | {role: used for role, used in piece.server_cpu_seconds.items() if role != LINK_ROLE}
+
+
+def _used(piece: SliceRecord, load: Load) -> float:
+    """Cores of a slice, at the very rate that was asked for."""
+    return sum(_roles(piece).values()) / piece.answer.operations * load.connections_per_second
+
+
+def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
+    """'At 300 new connections a second, 20 queries each, 2 ms away: with TLS a new connection takes 3.1 ms longer …'"""
+    effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
+    clauses = [_clause(index, metric, effect, arm) for metric, effect in effects]
+    cores = next((each for each in data.cores if each.arm == arm.name), None)
+    if cores is not None:
+        clauses.append(_of_cores(cores))
+    if not clauses:
+        return None
+    away = data.round_trips_ms.get(arm.context)
+    far = f", {fmt.milliseconds(away)} away" if away else ""
+    return f"At {in_words(data.load)}{far}: with {arm.label}{'' if far else arm.at} {fmt.listed(clauses)}."
+
+
+def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
+    for name in (CONNECTION, FIRST_QUERY, QUERY):
+        if (effect := index.effect(name, arm.name)) is not None:
+            yield index.metrics[name], effect
+
+
+def _clause(index: Index, metric: Metric, effect: Effect, arm: Arm) -> str:
+    """'a new connection takes 15 ms longer (+86 %, 95 % interval 67 to 109 %), 99 of 100 within 40 ms …'."""
+    match effect.verdict:
+        case Verdict.COSTS | Verdict.SAVES:
+            sign = 1 if effect.verdict is Verdict.COSTS else -1
+            word = "longer" if sign > 0 else "less"
+            amount = fmt.absolute(effect.difference.through(lambda each: sign * each), effect.unit).value
+            said = f"a {metric.label} takes {amount} {word}{_interval(effect)}"
+        case Verdict.NO_DIFFERENCE:
+            said = f"a {metric.label} takes as long within {fmt.share(metric.margin)}"
+        case Verdict.NO_COST:
+            said = f"a {metric.label} takes at most {fmt.share(metric.margin)} longer"
+        case _:
+            said = f"what a {metric.label} takes cannot be told yet{_interval(effect)}"
+    return said + _tail(index, metric, arm)
+
+
+def _interval(effect: Effect) -> str:
+    if effect.ratio is None:
+        return ""
+    percent = effect.ratio.through(lambda each: (each - 1) * 100)
+    decimals = min(1, fmt.decimals_of(percent))
+    low, high = (fmt.number(each, decimals) for each in (percent.low, percent.high))
+    value = fmt.with_unit(fmt.number(percent.value, decimals, signed=True), "%")
+    return f" ({value}, 95 % interval {low} to {fmt.with_unit(high, '%')})"
+
+
+def _tail(index: Index, metric: Metric, arm: Arm) -> str:
+    """The slowest hundredth, as it was measured."""
+    values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
+    slow, usual = (value.percentiles["p99"] if value else None for value in values)
+    if slow is None or usual is None:
+        return ""
+    shown = fmt.with_unit(fmt.number(slow), metric.unit)
+    return f", 99 of 100 within {shown} instead of {fmt.with_unit(fmt.number(usual), metric.unit)}"
+
+
+def _of_cores(cores: Cores) -> str:
+    decimals = max(2, fmt.decimals_of(cores.added))
+    used, without, added = (fmt.number(each.value, decimals) for each in (cores.used, cores.without, cores.added))
+    interval = fmt.interval(cores.added.low, cores.added.high, decimals)
+    who = "the client alone keeps" if cores.roles == [CLIENT] else "client and servers keep"
+    unknown = " (the servers' CPU time is not known here)" if cores.roles == [CLIENT] else ""
+    return f"{who} {used} cores busy instead of {without}, {added} {interval} more{unknown}"
+
+
+def _overloaded(index: Index, data: AtLoad) -> Sequence[str]:
+    """Arms that could not serve all who came: their times grow for as long as one measures."""
+    return [
+        f"{fmt.capital(index.label_at(each.arm))} cannot carry this load here: of {fmt.number(each.offered)} "
+        f"connections a second it served {fmt.number(each.served)}. Its times grow while one measures, and say "
+        "only that."
+        for each in data.carried
+        if not each.all_of_them and each.arm not in index.twins
+    ]
+
+
+def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
+    for metric, effect in _effects(index, arm):
+        before, after = (fmt.number(each) for each in (effect.control_value, effect.value))
+        more = fmt.absolute(effect.difference, signed=True)
+        relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE
+        yield [fmt.titled(metric.label, metric.unit), before, after, more, relative]
+        values = [index.value(metric.name, name) for name in (arm.baseline or "", arm.name)]
+        for percentile in ("p50", "p99"):
+            shown = [fmt.number(value.percentiles[percentile]) for value in values if value]
+            if len(shown) == len(values):
+                yield [fmt.titled(f"{metric.label}, {percentile}", metric.unit), *shown, fmt.NONE, fmt.NONE]
+    for each in data.cores:
+        if each.arm == arm.name:
+            whose = fmt.listed([f"the {role}'s" for role in each.roles])
+            decimals = max(2, fmt.decimals_of(each.added))
+            before, after = (fmt.number(value, decimals) for value in (each.without.value, each.used.value))
+            added = fmt.absolute(each.added, signed=True, decimals=decimals)
+            yield [f"cores ({whose})", before, after, added, fmt.NONE]
+
+
+SECTION = LoadSection()

@@ -1,0 +1,1 @@
+"""Commands of the user's own, on whatever these are run against."""

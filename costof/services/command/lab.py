@@ -1,0 +1,81 @@
+"""Commands as a service: there is nothing to start, and what proves an arm the runner has asked."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from costof.commands.settings import CommandSettings, filled
+from costof.ipc.answers import SliceAnswer
+from costof.ipc.plan import Endpoint
+from costof.lab.program import Description
+from costof.lab.resource import Resource
+from costof.services import Judgement, LoadData, Observation, Service
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+
+
+class Commands(Resource, Service):
+    """Every arm's commands are filled in before anything is run."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`."""
+        folder = Path(tempfile.gettempdir()) / f"costof-{secrets.token_hex(8)}"
+        self._arms = {arm.name: _filled(plan, arm, folder / "output") for arm in plan.arms}
+        self._twins = {arm.name for arm in plan.arms if arm.twin}
+
+    def _open(self, stack: ExitStack) -> None:
+        """Nothing: the runner makes what it needs."""
+
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        return Endpoint(service=self._arms[arm.name])
+
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+        """There is no data."""
+
+    def writes(self) -> list[str]:
+        """Nothing of its own; what its commands do only their author knows."""
+        return []
+
+    def commands(self) -> list[str]:
+        return [
+            f"{name}: {line}" for name, arm in self._arms.items() if name not in self._twins for line in _lines(arm)
+        ]
+
+    def describe(self) -> Description:
+        return Description(versions={}, topology="commands of the user's own")
+
+    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+        proofs = self._arms[arm.name].proofs
+        mismatch = answer.evidence.get("mismatch")
+        said = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)
+        return Judgement(mismatch=mismatch, facts={"proof": said} if said and not mismatch else {})
+
+
+def _filled(plan: Plan, arm: PlannedArm, output: Path) -> CommandSettings:
+    workloads = plan.study.workloads.items()
+    programs = {
+        name: (workload.command, plan.size(name, arm).seconds)
+        for name, workload in workloads
+        if workload.command is not None
+    }
+    return filled(arm.asked, programs, plan.study.secrets, output)
+
+
+def _lines(arm: CommandSettings) -> list[str]:
+    """Every command that would run for a slice of an arm, in their order."""
+    steps = {
+        "before": arm.before,
+        "prove": [proof.argv for proof in arm.proofs],
+        "run": [program.argv for program in arm.programs.values()],
+        "after": arm.after,
+    }
+    return [f"{step} {shlex.join(argv)}" for step, commands in steps.items() for argv in commands]
+
+
+def service(plan: Plan) -> Service:
+    """Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`."""
+    return Commands(plan)

@@ -1,0 +1,215 @@
+"""Studies of commands: what goes without saying in their files, and what is refused before anything is run."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from costof.commands import templates
+from costof.commands.readers import reader, reader_names
+from costof.errors import CostofError
+from costof.services.command.lab import Commands
+from costof.study.library import load_study, study_names, study_of
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Study
+from tests.support.command import costof
+
+SCHEMA = json.loads((resources.files("costof.study") / "schema.json").read_text())
+FILE = """
+title = "What does TLS cost?"
+service = "command"
+control.transport = "plain"
+[factors.transport.levels]
+plain = { set = { tls = "", name = "a b" } }
+tls = { label = "TLS", set = { tls = "--tls --ca 'my ca'", name = "c" }, environment.CA = "{name}.pem" }
+[factors.transport.each]
+before = "on {name}"
+after = "off {name}"
+proof = { run = "state", matches = "{level}" }
+[factors.log.levels]
+quiet = { before = "quiet", after = "loud", proof = [] }
+[workloads.load.command]
+run = "load {tls} --for {seconds} '{name}' --out {output} {{name}}"
+"""
+
+
+def study(text: str = FILE, **changes: Any) -> Study:
+    return study_of("mine", {**tomllib.loads(text), **changes})
+
+
+def plan(text: str = FILE) -> Plan:
+    return resolve(study(text), Options(profile="quick", seed=1))
+
+
+def refused(text: str) -> str:
+    with pytest.raises(CostofError) as caught:
+        Commands(plan(text))
+    assert caught.value.exit_status == 2
+    return str(caught.value)
+
+
+def test_what_goes_without_saying_is_there() -> None:
+    made = study()
+    assert made.question == made.title
+    assert made.factors["transport"].default == ["plain", "tls"]
+    assert [name for name, each in made.workloads.items() if each.view == "command"] == ["load"]
+    assert list(made.profiles) == ["quick", "default"]
+
+
+def test_a_program_that_is_told_how_long_to_run_has_no_time_of_its_own() -> None:
+    told, again = study(), study(FILE.replace("{seconds}", "7"))
+    assert "load.time" not in told.metrics
+    assert again.metrics["load.time"].headline
+    sizes = [made.profiles["quick"].slices["load"].operations for made in (told, again)]
+    assert sizes[0] == 1 < sizes[1]
+
+
+def test_figures_that_a_reader_knows_answer_and_the_time_stands_beside_them() -> None:
+    made = study(FILE.replace("{seconds}", "7") + 'read = "pgbench"\n')
+    headline = {name for name, metric in made.metrics.items() if metric.headline}
+    assert "load.tps" in headline
+    assert "load.time" not in headline
+
+
+def test_words_are_filled_in_before_the_line_is_split() -> None:
+    of = {arm.name: Commands(plan()).endpoint(arm).service for arm in plan().arms}
+    settings = {name: each.model_dump() for name, each in of.items()}
+    control, tls = settings["plain"], settings["tls"]
+    shown = ["load", "--for", "2", "a b", "--out", str(control["output"]), "{name}"]
+    assert control["programs"]["load"]["argv"] == shown
+    assert tls["programs"]["load"]["argv"][1:4] == ["--tls", "--ca", "my ca"]
+    assert tls["environment"] == {"CA": "c.pem"}
+    assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
+
+
+def test_what_was_done_last_is_undone_first() -> None:
+    arm = next(arm for arm in plan().arms if arm.name == "tls")
+    settings = Commands(plan()).endpoint(arm).service.model_dump()
+    assert settings["before"] == [["on", "c"], ["quiet"]]
+    assert settings["after"] == [["loud"], ["off", "c"]]
+
+
+def test_a_twin_runs_what_its_control_runs() -> None:
+    commands = Commands(plan())
+    control, twin = plan().arms[:2]
+    assert commands.endpoint(control) == commands.endpoint(twin)
+
+
+def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> None:
+    assert "did you mean 'name'" in refused(FILE.replace("'{name}' --out", "'{nam}' --out"))
+    assert "{ca}" in refused(FILE.replace("plain = { set = {", "plain = { set = { ca = 'x',").replace("{tls}", "{ca}"))
+
+
+def test_a_line_that_no_shell_could_split_is_refused() -> None:
+    assert "No closing quotation" in refused(FILE.replace("load {tls}", "load ' {tls} "))
+    assert "it has no words" in refused(FILE.replace('"on {name}"', '" "'))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ('read = "pgbanch"', "did you mean 'pgbench'"),
+        ('figures.rate = { json = "rate", unit = "ms" }', "no JSON pointer"),
+        ('figures.rate = { json = "/rate", regex = "(.)", unit = "ms" }', "by `json` or by `regex`"),
+        ('figures.rate = { regex = "rate: .*", unit = "ms" }', "has no group"),
+        ('figures.rate = { regex = "rate: (.*", unit = "ms" }', "no regular expression"),
+        ("timeout_seconds = 0", "greater than 0"),
+        ("seconds = -1", "greater than 0"),
+        ("runs = 7", "runs: Extra inputs"),
+        ("[secrets]\nPASSWORD = {}", "from a `file` or from the `environment`"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_place(wrong: str, said: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        study(FILE + wrong)
+    assert caught.value.exit_status == 2
+    assert said in str(caught.value)
+
+
+def test_a_target_is_no_option_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(FILE)
+    ended = costof("run", "mine.toml", "--target", "mysql://localhost", cwd=tmp_path)
+    assert (ended.status, len(ended.told)) == (2, 1)
+    assert "leave --target out" in ended.err
+
+
+def test_the_schema_is_that_of_today_and_every_study_keeps_it() -> None:
+    told = Study.model_json_schema()
+    assert {*SCHEMA["properties"]} == {*told["properties"]} - {"name"}
+    assert {name: part["properties"] for name, part in SCHEMA["$defs"].items() if "properties" in part} == {
+        name: part["properties"] for name, part in told["$defs"].items() if "properties" in part
+    }, "stale: python -m costof.study > costof/study/schema.json"
+    jsonschema.validate(tomllib.loads(FILE), SCHEMA)
+    for name in study_names():
+        jsonschema.validate(tomllib.loads((resources.files("costof.studies") / f"{name}.toml").read_text()), SCHEMA)
+
+
+@pytest.mark.parametrize("program", ["command", *reader_names()])
+def test_a_new_file_is_a_study_as_it_stands(program: str, tmp_path: Path) -> None:
+    ended = costof("new", "mine.toml", "--from", program, cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    file = tmp_path / "mine.toml"
+    schema, text = file.read_text().split("\n", 1)
+    assert json.loads(Path(schema.removeprefix("#:schema file://")).read_text()) == SCHEMA
+    jsonschema.validate(tomllib.loads(text), SCHEMA)
+    made = load_study(str(file))
+    assert len(Commands(resolve(made, Options(profile="quick"))).commands()) >= 2
+    if program != "command":
+        headline = {f"figure.{name}" for name, each in reader(program).figures.items() if each.headline}
+        assert headline <= {metric.phase for metric in made.metrics.values()}
+
+
+def test_ten_lines_are_enough() -> None:
+    """Of a file with an arm of each program that most people know; blank lines and comments aside."""
+    for program in ("pgbench", "wrk", "fio", "redis-benchmark"):
+        text = (resources.files(templates) / f"{program}.toml").read_text()
+        arms = text[text.index("[factors") :]
+        lines = [line for line in arms.splitlines() if line.strip() and not line.startswith("#")]
+        assert len(lines) <= 10, program
+
+
+def test_a_file_is_never_written_over(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("mine")
+    ended = costof("new", "mine.toml", cwd=tmp_path)
+    assert (ended.status, len(ended.told)) == (1, 1)
+    assert (tmp_path / "mine.toml").read_text() == "mine"
+    for name in ("mine.txt", "nowhere/mine.toml"):
+        ended = costof("new", name, cwd=tmp_path)
+        assert ended.status, name
+        assert len(ended.told) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sleep 1"],
+        ["-n", "a", "sleep 1", "sleep 2"],
+        ["-n", "a", "-n", "a", "b", "c"],
+        ["--read", "what", "b", "c"],
+        ["a", "'"],
+    ],
+)
+def test_what_versus_cannot_compare_is_said_in_one_line(arguments: list[str], tmp_path: Path) -> None:
+    ended = costof("versus", *arguments, cwd=tmp_path)
+    assert (ended.status, len(ended.told)) == (2, 1)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:
+    ended = costof("versus", "--dry-run", "touch ran {seconds}", "touch ran {{seconds}}", cwd=tmp_path)
+    assert ended.status == 0
+    assert "command   a: run touch ran 2\n" in ended.out
+    assert "command   b: run touch ran '{seconds}'\n" in ended.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_page_for_users_knows_every_reader() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "own-questions.md").read_text()
+    assert [name for name in reader_names() if f"| `{name}` | {reader(name).hint} |" not in page] == []

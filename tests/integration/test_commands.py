@@ -1,0 +1,223 @@
+"""Runs of commands: what they find, and that nothing is left of them, however they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from costof.report.result import Result
+from costof.statistics.estimate import Verdict
+from tests.support.command import Outcome, costof
+from tests.support.programs import eventually
+
+from .conftest import PASSWORD, alive, costof_running, processes_of
+
+pytestmark = pytest.mark.servers
+#: Counts how often it was run, in a file, and says the number.
+COUNTER = "n=$(($(cat {file} 2>/dev/null || echo 0) + 1)); echo $n > {file}"
+ROUNDS = ["--profile", "quick", "--rounds", "6", "--seed", "1"]
+
+
+def ran(text: str, folder: Path, *arguments: str, **env: str) -> tuple[Outcome, Result]:
+    (folder / "mine.toml").write_text(text)
+    ended = costof("run", "mine.toml", *ROUNDS, "--out", "run", *arguments, cwd=folder, **env)
+    return ended, Result.model_validate_json((folder / "run" / "result.json").read_bytes())
+
+
+def study(control: str, arm: str, workload: str) -> str:
+    return f"""
+title = "What does it cost?"
+service = "command"
+control.it = "off"
+[factors.it.levels]
+off = {{ {control} }}
+on = {{ {arm} }}
+[workloads.load.command]
+{workload}
+"""
+
+
+def test_a_longer_command_is_found_and_its_interval_holds_what_was_added(tmp_path: Path) -> None:
+    text = study('set.more = "0"', 'set.more = "0.02"', 'run = "sh -c \\"sleep 0.01; sleep {more}\\""\nseconds = 0.2')
+    ended, result = ran(text, tmp_path, "--rounds", "10")
+    assert ended.status == 0, ended.err
+    (effect,) = (each for each in result.effects if each.metric == "load.time")
+    assert effect.verdict is Verdict.COSTS
+    # Three times the interval: a test must not fail by chance, as one interval of twenty does.
+    wide = 3 * (effect.difference.high - effect.difference.low) / 2
+    assert abs(effect.difference.value - 20) < max(wide, 2)
+
+
+def test_figures_that_a_program_prints_are_the_answer(tmp_path: Path) -> None:
+    text = study('set.rate = "200"', 'set.rate = "150"', 'run = "echo rate: {rate}/s"\nseconds = 0.05')
+    text += 'figures.rate = { regex = "rate: ([0-9.]+)", unit = "per_second", better = "higher" }\n'
+    ended, result = ran(text, tmp_path)
+    (effect,) = (each for each in result.effects if each.metric == "load.rate")
+    assert (effect.control_value, effect.value, effect.verdict) == (200, 150, Verdict.COSTS)
+    assert "loses 25.0 % [25.0, 25.0] of 'rate'" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_report_in_a_file_is_read_and_not_what_is_printed(tmp_path: Path) -> None:
+    text = study(
+        'set.rate = "2"', 'set.rate = "4"', """run = "sh -c 'echo {{}} ; echo {rate} > {output}'"\nseconds = 0.05"""
+    )
+    text += 'figures.rate = { regex = "([0-9.]+)", unit = "ms" }\n'
+    _, result = ran(text, tmp_path)
+    assert [each.value for each in result.effects if each.metric == "load.rate"] == [4]
+
+
+def test_a_command_that_fails_one_time_in_ten_is_reported_as_failing(tmp_path: Path) -> None:
+    script = COUNTER.format(file="{count}") + "; test $((n % 10)) != 0 || { echo it broke >&2; exit 3; }"
+    text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nseconds = 0.3")
+    ended, result = ran(text, tmp_path)
+    assert ended.status == 0, ended.err
+    failures = {each.arm: each for each in result.sections.failures.found}
+    runs = int((tmp_path / "count").read_text())
+    counted = sum(each.count for each in result.errors if each.arm == "on")
+    assert counted == runs // 10
+    assert failures["on"].failed > 0 == failures["off"].failed
+    assert all(each.detail == "it ended with status 3: it broke" for each in result.errors)
+    assert "of the operations of 'load' failed with on" in ended.out.replace("\N{NO-BREAK SPACE}", " ").replace(
+        "\n", " "
+    )
+
+
+def test_a_proof_that_stops_matching_discards_those_slices_and_says_so(tmp_path: Path) -> None:
+    script = COUNTER.format(file="count") + "; if [ $n -lt 12 ]; then echo on; else echo off; fi"
+    proof = f'proof = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
+    _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
+    (arm,) = (arm for arm in result.arms if arm.name == "on")
+    (seen,) = (each for each in arm.evidence if each.view == "command")
+    # Once before the run, then before and after each slice: five are proved, of which one warms up.
+    assert (seen.slices, seen.discarded) == (4, 2)
+    assert any("'sh' said 'off', which does not match 'on'" in warning for warning in result.warnings)
+
+
+def test_a_level_that_cannot_be_proved_ends_the_run_before_it_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(study("", 'proof = { run = "echo no", matches = "yes" }', 'run = "true"'))
+    ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
+    assert ended.status == 1
+    assert ended.told == ["costof: no arm can run: 'echo' said 'no', which does not match 'yes'"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_program_that_is_not_there_ends_the_run_at_once(tmp_path: Path) -> None:
+    ended = costof("versus", "true", "no-such-program", cwd=tmp_path)
+    assert ended.status == 1
+    assert ended.told == ["costof: no arm can run: there is no program 'no-such-program'"]
+
+
+def test_what_nobody_may_read_stands_in_no_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text(PASSWORD + "\n")
+    text = (
+        study(
+            "",
+            "",
+            """run = "sh -c 'test $HIDDEN = $NAMED_PASSWORD; echo 1 $HIDDEN; echo $HIDDEN >&2; {exit}'"
+seconds = 0.05
+figures.one = { regex = "^(1)", unit = "ms" }
+[secrets]
+HIDDEN = { file = "password" }
+""",
+        )
+        .replace("off = {  }", 'off = { set.exit = "exit 0" }')
+        .replace("on = {  }", 'on = { set.exit = "exit 9" }')
+    )
+    text = text.replace("on = {", 'on = { proof = { run = "sh -c \'echo ok; echo $HIDDEN >&2\'", matches = "ok" },')
+    ended, _ = ran(text, tmp_path, NAMED_PASSWORD=PASSWORD)
+    assert PASSWORD not in ended.out + ended.err
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if PASSWORD in path.read_text()]
+    assert any("<redacted>" in path.read_text() for path in files), "it was there to be hidden"
+
+
+SWITCHED = """
+title = "What does it cost?"
+service = "command"
+control.it = "off"
+[factors.it.levels]
+off = { set.name = "off" }
+on = { set.name = "on", before = "touch {folder}/switched", after = "rm {folder}/switched" }
+[factors.it.each.set]
+folder = "FOLDER"
+[workloads.load.command]
+run = \"\"\"COMMAND\"\"\"
+once = true
+"""
+#: Says that it runs, and goes on for longer than any test; so does a child of its own, in a session of its own.
+LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("trap", ["", 'trap "" TERM INT HUP;'])
+def test_however_a_run_ends_no_process_and_no_switch_is_left(
+    ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
+) -> None:
+    file = tmp_path / "mine.toml"
+    # The control ends at once; the arm is what is running when the run is ended.
+    command = LASTING.replace("TRAP", f"if [ {{name}} = off ]; then exit 0; fi; {trap}")
+    file.write_text(SWITCHED.replace("COMMAND", command).replace("FOLDER", str(temporary)))
+    run = tmp_path / "run"
+    with costof_running(run, temporary, str(file), *ROUNDS) as process:
+        running = temporary / "on"
+        eventually("the arm's command", lambda: running.exists() and running.read_text().strip())
+        assert (temporary / "switched").exists()
+        command_pid = int(running.read_text())
+        assert alive([command_pid])
+        process.send_signal(ended_by)
+        process.wait()
+    eventually("the end of its processes", lambda: not alive([command_pid]) and not processes_of(temporary))
+    eventually("the switch thrown back", lambda: not (temporary / "switched").exists())
+    eventually("the end of its folder", lambda: not list(temporary.glob("costof-*")))
+    eventually("the end of what it left", lambda: not _started_with(temporary))
+
+
+def _started_with(temporary: Path) -> list[int]:
+    """Processes that have the TMPDIR of a run, and so were started by it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and f"TMPDIR={temporary}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, temporary: Path) -> None:
+    text = study(
+        'set.nap = "0"',
+        'set.nap = "3600"',
+        """run = "sh -c 'trap \\"\\" TERM; sleep {nap}'"\ntimeout_seconds = 0.3\nonce = true""",
+    )
+    _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
+    assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
+    assert all("longer than its time-out" in each.detail for each in result.errors)
+    assert not _started_with(temporary)
+
+
+def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
+    after = "test -e nothing || test ! -e done"
+    text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
+    (tmp_path / "mine.toml").write_text(text)
+    ended = costof("run", "mine.toml", *ROUNDS, "--out", "run", cwd=tmp_path)
+    assert ended.status == 1, "the twin's slice alone had been measured"
+    assert "could not be undone" in " ".join(ended.out.split())
+
+
+def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
+    ended = costof("versus", "--rounds", "6", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.03'", cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    result = Result.model_validate(json.loads(ended.out))
+    (effect,) = (each for each in result.effects if each.metric == "run.time")
+    assert effect.verdict is Verdict.COSTS
+    assert [arm.label for arm in result.arms][::2] == ["true", "sh -c 'sleep 0.03'"]
+
+
+def test_it_ends_by_its_limits(tmp_path: Path) -> None:
+    arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.05", "--limit", "time"]
+    assert costof(*arguments, "+10ms", cwd=tmp_path).status == 4
+    assert costof(*arguments, "+10s", cwd=tmp_path).status == 0

@@ -1,0 +1,65 @@
+"""Runs at a load, on real servers: what they count, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costof.ledger.ledger import Ledger, SliceRecord
+from costof.report.result import Result
+from tests.support.command import costof
+
+pytestmark = pytest.mark.servers
+
+
+def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[SliceRecord]]:
+    options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", *arguments]
+    ended = costof("run", study, *options, cwd=folder)
+    assert ended.status == 0, ended.err
+    run = folder / "run"
+    slices = [each for each in Ledger.open(run).records() if isinstance(each, SliceRecord)]
+    return " ".join(ended.out.split()), Result.model_validate_json((run / "result.json").read_bytes()), slices
+
+
+@pytest.mark.parametrize(
+    ("study", "arms"),
+    [
+        ("redis-tls", "transport=plain,tls"),
+        ("mysql-transport", "transport=plain,tls"),
+        ("postgres-tls", "transport=plain,tls"),
+        ("mongodb-tls", "transport=plain,tls"),
+        ("http-tls-termination", "termination=none,balancer"),
+    ],
+)
+def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms: str, tmp_path: Path) -> None:
+    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "40/s", "--queries-per-connection", "5")
+    assert "40 new connections a second, 5 queries each" in said
+    assert "a new connection takes" in said or "what a new connection takes" in said
+    assert " cores busy instead of " in said
+    came = {record.answer.operations for record in slices if record.round == 0 and not record.answer.errors}
+    assert len(came) == 1, "the same instants for all arms"
+    for record in slices:
+        phases = record.answer.phases
+        assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
+        assert phases["operation"].count == 4 * record.answer.operations
+        assert phases["scheduled_connect"].sum_ns == phases["delay"].sum_ns + phases["connect"].sum_ns
+        assert record.mismatch is None
+        assert record.server_connections is None or record.server_connections >= record.answer.operations
+    roles = result.sections.load.cores[0].roles
+    assert "client" in roles
+    assert len(roles) > 1, "and the servers'"
+    assert "link" not in roles
+
+
+def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
+    arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
+    said, result, _ = ran("redis-tls", tmp_path, *arguments)
+    assert not any(each.all_of_them for each in result.sections.load.carried)
+    assert "cannot carry this load here: of 200,000 connections a second it served" in said
+
+
+def test_a_study_without_connections_has_no_load(tmp_path: Path) -> None:
+    ended = costof("run", "mysql-column-encryption", "--load", "5/s", cwd=tmp_path)
+    assert (ended.status, len(ended.told)) == (2, 1)
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,43 @@
+"""Any study at a load: TLS makes a connection and a query longer, and all who come are served."""
+
+from __future__ import annotations
+
+from costof.study.arms import PlannedArm
+from costof.study.load import WORKLOAD
+from costof.study.plan import Plan
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
+
+#: Own time in ms and round trips, in plain and with the protection.
+CONNECT, FIRST, LATER = ((0.2, 2), (1.6, 3)), ((0.1, 1), (0.14, 1)), ((0.05, 1), (0.06, 1))
+#: CPU of a connection and all its queries, ms: the client's and the servers'.
+CPU_MS = ((0.29, 0.61), (1.12, 1.86))
+
+
+class AtLoad(Truth):
+    """`carried`: the share of those who come that an arm with the protection can serve."""
+
+    def __init__(self, carried: float = 1.0) -> None:
+        super().__init__()
+        self.carried = carried
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        assert workload == WORKLOAD
+        assert plan.load is not None
+        protected = not (arm.control or arm.twin)
+        seconds, queries = plan.size(workload, arm).seconds, plan.load.queries_per_connection
+        served = round(plan.load.connections_per_second * seconds * (self.carried if protected else 1.0))
+        link = plan.study.round_trip_ms(arm.levels)
+        counts = {"scheduled_connect": served, "first_operation": served, "operation": served * (queries - 1)}
+        times = dict(zip(counts, (CONNECT[protected], FIRST[protected], LATER[protected]), strict=True))
+        client, server = (each * chance.more(0.02) for each in CPU_MS[protected])
+        return Slice(
+            operations=served,
+            seconds=seconds,
+            phases={
+                name: phase_of(own * chance.times, counts[name], trips, 100, 300, link_ms=trips * link)
+                for name, (own, trips) in times.items()
+            },
+            cpu_seconds={"client": client * served / 1e3, "server": server * served / 1e3, "link": served / 1e3},
+            evidence={"connections": served, "server": "10.205.0.2:4000"},
+        )
