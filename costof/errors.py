@@ -61,6 +61,8 @@ class Problem(Enum):
     NEEDS_EXPORT = (EXIT_FAILED, "--to {form} needs {library}: pip install 'costof[export]'")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
+    NO_RUNS = (EXIT_USAGE, "{path} holds no runs{detail}; name the folder that their folders are in, such as runs")
+    SEVERAL_STUDIES = (EXIT_USAGE, "{path} holds runs of {studies}; say which with --study")
     OTHER_LEDGER = (
         EXIT_FAILED,
         "{path} was written by another version of costof (ledger {found}, this one reads {known}); read its "

@@ -172,6 +172,11 @@ class Index:
         view = self.metrics[name].view if name in self.metrics else ""
         return f"'{self.metric_label(name)}' {VIEWS.get(view, '')}".rstrip()
 
+    def metric_title(self, name: str) -> str:
+        """Such as 'reused query, on the wire', to stand by itself."""
+        view = self.metrics[name].view if name in self.metrics else ""
+        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
+
     def value(self, metric: str, arm: str) -> Value | None:
         """What the arm measured in the metric, if it did."""
         return self._values.get((metric, arm))

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from costof.analysis.compare import Change, compare_runs
-from costof.analysis.index import VIEWS, Index
+from costof.analysis.index import Index
 from costof.analysis.limits import State, state_of
 from costof.cli.gate import limit_option, status
 from costof.document import format as fmt
@@ -110,8 +110,7 @@ def verdict_words(change: Change) -> str:
 
 def _rows(index: Index, changes: Sequence[Change]) -> Iterator[Row]:
     for name, group in groupby(changes, key=lambda change: change.metric):
-        metric = index.metrics[name]
-        yield Row([Cell(f"{metric.label}, {VIEWS[metric.view]}" if metric.view in VIEWS else metric.label)], "group")
+        yield Row([Cell(index.metric_title(name))], "group")
         for change in group:
             figures = [Cell(fmt.relative(each).value) for each in (change.first, change.second)]
             words = Cell(verdict_words(change), verdict=change.verdict)

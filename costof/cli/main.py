@@ -24,6 +24,7 @@ COMMANDS = {
     "export": ("costof.cli.export:export", "A run for other programs: CSV, Parquet, HdrHistogram's log, OpenMetrics."),
     "gate": ("costof.cli.gate:gate", "Is what a protection costs within the limits? For a pipeline."),
     "compare": ("costof.cli.compare:compare", "Did a cost change between two runs of one study?"),
+    "history": ("costof.cli.history:history", "How costs went over many runs, and where they changed."),
     "ab": ("costof.cli.ab:ask_as_ab", "Ask one URL as Apache's ab does, and print its report."),
     "ycsb": ("costof.cli.ycsb:ycsb", "YCSB's load or run phase on your own DATABASE."),
     "gateway": ("costof.cli.gateway:gateway", "Stand before a MySQL server and encrypt columns of its answers."),

@@ -33,8 +33,8 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
     ],
 )
 def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms: str, tmp_path: Path) -> None:
-    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "40/s", "--queries-per-connection", "5")
-    assert "40 new connections a second, 5 queries each" in said
+    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
+    assert "100 new connections a second, 5 queries each" in said
     assert "a new connection takes" in said or "what a new connection takes" in said
     assert " cores busy instead of " in said
     came = {record.answer.operations for record in slices if record.round == 0 and not record.answer.errors}

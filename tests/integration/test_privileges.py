@@ -11,7 +11,6 @@ from pathlib import Path
 import pymongo
 import pytest
 
-from costof.cli.main import cli
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
@@ -119,7 +118,7 @@ def test_one_database_is_enough_and_stays_where_it_was_there(server: MariadbServ
     server._query("DROP DATABASE shop_bench")
 
 
-def test_a_dry_run_names_the_database_that_a_run_will_use_and_the_grant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_names_the_database_that_a_run_will_use_and_the_grant(tmp_path: Path) -> None:
     """Nobody is asked: nothing listens there."""
     for study, url, grant in (
         (
@@ -134,14 +133,10 @@ def test_a_dry_run_names_the_database_that_a_run_will_use_and_the_grant(capsys: 
         ),
     ):
         ask = ["run", study, "--profile", "quick", "--set", "transport=plain,tls", "--dry-run", "--target", url]
-        cli.main([*ask, "--database", "shop_bench"], standalone_mode=False)
-        told = capsys.readouterr().out
+        told = costof(*ask, "--database", "shop_bench", cwd=tmp_path).out
         assert "create database shop_bench on" in told
         assert grant in told
-        unnamed = []
-        for _ in range(2):
-            cli.main([*ask, "--seed", "1"], standalone_mode=False)
-            unnamed.append(capsys.readouterr().out)
+        unnamed = [costof(*ask, "--seed", "1", cwd=tmp_path).out for _ in range(2)]
         assert unnamed[0] == unnamed[1]
         assert "create database costof_<run>_<random>" in unnamed[0]
 

@@ -1,0 +1,98 @@
+"""Costs over many runs: where they changed, and where they did not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costof.analysis.history import FEWEST_RUNS, History, histories
+from costof.analysis.index import Index
+from costof.analysis.models import Core
+from costof.report import analyse
+from costof.statistics.intervals import estimate
+from tests.fake_run import Truth, fake_run
+from tests.support.command import costof
+from tests.support.small_plans import plan_of
+
+#: A headline metric of mongodb-tls.
+METRIC = "app.reused_query"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Core:
+    return analyse(fake_run(tmp_path_factory.mktemp("runs") / "one", plan_of("mongodb-tls"), Truth(), rounds=6))
+
+
+def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
+    """The history of one effect whose runs have these ratios, given newest first."""
+    effect = next(each for each in run.effects if each.metric == METRIC)
+    indexes = []
+    for number, ratio in enumerate(ratios):
+        own = effect.model_copy(update={"ratio": estimate([ratio * (1 + each * spread) for each in (-2, -1, 0, 1, 2)])})
+        changes = {"effects": [own], "run": f"run-{number:02}", "started": f"2026-01-{number + 1:02}"}
+        indexes.append(Index(run.model_copy(update=changes)))
+    (found,) = histories(indexes[::-1])
+    return found
+
+
+def test_a_cost_that_rises_for_good_has_changed_there(run: Core) -> None:
+    noise = np.random.default_rng(1).normal(1.0, 0.01, 20)
+    found = series(run, [*(1.10 * noise[:12]), *(1.25 * noise[12:])])
+    assert found.steps is not None
+    (step,) = found.steps
+    assert step.first == "run-12"
+    assert (step.before, step.after) == (pytest.approx(1.10, rel=0.02), pytest.approx(1.25, rel=0.02))
+    assert [point.run for point in found.points] == sorted(point.run for point in found.points)
+
+
+def test_one_run_that_stands_out_is_no_change(run: Core) -> None:
+    noise = np.random.default_rng(2).normal(1.0, 0.01, 20)
+    noise[9] = 1.05
+    assert series(run, [*(1.1 * noise)]).steps == []
+
+
+def test_runs_that_differ_by_less_than_they_can_tell_have_not_changed(run: Core) -> None:
+    assert series(run, [1.10] * 6 + [1.11] * 6, spread=0.05).steps == []
+    assert series(run, [1.10] * 8, spread=0.0).steps == []
+
+
+def test_a_series_without_a_change_rarely_has_one(run: Core) -> None:
+    """At most 4 % of them, by the penalty; of 60 that are 2.4, and more than 8 by chance once in a thousand."""
+    chance = np.random.default_rng(3)
+    found = [series(run, [*(1.1 * chance.normal(1.0, 0.01, 15))]).steps for _ in range(60)]
+    assert sum(bool(steps) for steps in found) <= 8
+
+
+def test_few_runs_tell_nothing(run: Core) -> None:
+    assert series(run, [1.0] * (FEWEST_RUNS - 2) + [2.0]).steps is None
+
+
+def test_the_command_prints_draws_and_gives_json(tmp_path: Path) -> None:
+    for number in range(3):
+        plan = plan_of("mongodb-tls", seed=number)
+        fake_run(tmp_path / "runs" / f"run-{number}", plan, Truth({("wire_query", "tls"): 1.3}), rounds=6, seed=number)
+    (tmp_path / "runs" / "no-run").mkdir()
+    ended = costof("history", "runs", "--out", "history.html", cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    assert "reused query" in ended.out
+    assert f"from {FEWEST_RUNS} runs on" in ended.out
+    assert (tmp_path / "history.html").read_text().count("<svg") == 2 * 4, "each for a page and for a phone"
+    told = json.loads(costof("history", "runs", "--json", cwd=tmp_path).out)
+    assert told["runs"] == ["run-0", "run-1", "run-2"]
+    assert {len(each["points"]) for each in told["histories"]} == {3}
+
+
+def test_runs_of_several_studies_have_to_be_told_apart(tmp_path: Path) -> None:
+    for study in ("mongodb-tls", "redis-tls"):
+        fake_run(tmp_path / "runs" / study, plan_of(study), Truth(), rounds=2)
+    (tmp_path / "empty").mkdir()
+    wrong = {("runs",): "say which with --study", ("runs", "--study", "x"): "holds no runs of x"}
+    wrong |= {("empty",): "holds no runs", ("nowhere",): "No such file"}
+    for arguments, said in wrong.items():
+        ended = costof("history", *arguments, cwd=tmp_path)
+        assert (ended.status, len(ended.told)) == (2, 1), arguments
+        assert said in ended.err
+    assert costof("history", "runs", "--study", "redis-tls", cwd=tmp_path).status == 0
