@@ -11,14 +11,12 @@ from typing import Any
 
 import pymongo
 from pymongo import monitoring
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
 from costof.errors import CostofError, Problem
 from costof.programs.mongod.url import MongodbUrl
 
 REACH_MS = 5000
-#: To ask a client that knows already why it has no server.
-AT_ONCE_SECONDS = 0.001
 AUTHENTICATION_FAILED = 18
 #: Words of pymongo's errors for which another way of talking to the address would meet the same.
 NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
@@ -43,8 +41,8 @@ class MongodbSession:
         look = FirstLook(addresses=len(set(self._url.addresses)))
         client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[look])
         try:
-            with pymongo.timeout(None if look.finds_a_server() else AT_ONCE_SECONDS):
-                client.admin.command("ping")
+            look.found()
+            client.admin.command("ping")
         except OperationFailure as error:
             client.close()
             problem = Problem.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else Problem.TARGET_FAILED
@@ -100,14 +98,16 @@ class FirstLook(monitoring.ServerHeartbeatListener):
 
     def __init__(self, addresses: int) -> None:
         self._addresses = addresses
-        self._failed: set[tuple[str, int | None]] = set()
-        self._found = True
+        self._failed: dict[tuple[str, int | None], Exception] = {}
         self._is_over = threading.Event()
 
-    def finds_a_server(self) -> bool:
-        """False once every address has failed; True if one answers, or none has told within `REACH_MS`."""
+    def found(self) -> None:
+        """Returns when one address answers, or none has told within `REACH_MS`. Raises `ServerSelectionTimeoutError`
+        once every address has failed, with the first failure of each.
+        """
         self._is_over.wait(REACH_MS / 1000)
-        return self._found
+        if len(self._failed) == self._addresses:
+            raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
 
     def started(self, event: monitoring.ServerHeartbeatStartedEvent) -> None: ...
 
@@ -117,9 +117,8 @@ class FirstLook(monitoring.ServerHeartbeatListener):
     def failed(self, event: monitoring.ServerHeartbeatFailedEvent) -> None:
         if self._is_over.is_set():
             return
-        self._failed.add(event.connection_id)
+        self._failed.setdefault(event.connection_id, event.reply)
         if len(self._failed) == self._addresses:
-            self._found = False
             self._is_over.set()
 
 
