@@ -15,6 +15,7 @@ from statistics import fmean, median
 
 from costof.ipc.answers import SliceAnswer
 from costof.ledger.samples import Turn
+from costof.study.load import PHASES, WORKLOAD
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -29,6 +30,9 @@ SHORTEST_SECONDS = 0.05
 FEWEST_IN_A_ROW = 2
 #: The same where a figure is of the slice as a whole: its workers do not end together, which blurs up to one of them.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
+#: Of a slice of a load, where connections last so long.
+LIVES_OF_A_CONNECTION = 2
+LONGEST_SECONDS_OF_A_LOAD = 30.0
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,13 @@ class Taken:
 def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """The plan's sizes of slices, each shortened for all its arms alike as far as this round of warm-up allows.
 
+    Slices of a load are made longer where its connections last so long that few would be open at once.
+
     Where the number of rounds is fixed nothing is gained by shorter slices, and they stay, and so do those of a load
     and of a program that was told how long to run. They stay so long, too, that the most rounds fill the budget.
     """
+    if plan.load is not None:
+        return {WORKLOAD: _of_a_load(plan.slices[WORKLOAD], round_taken)}
     if plan.budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
         return plan.slices
     of_size: dict[str, list[Taken]] = {}
@@ -70,6 +78,17 @@ def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSiz
         name: size if name in keeping else size.times(min(1.0, needed.get(name, 1.0)))
         for name, size in plan.slices.items()
     }
+
+
+def _of_a_load(planned: SliceSize, round_taken: Sequence[Taken]) -> SliceSize:
+    """So long that connections come for a multiple of how long one lasts: at a slice's start none is open yet."""
+    answers = [taken.answer for taken in round_taken if taken.answer.operations]
+    lasts = (
+        sum(answer.phases[phase].sum_ns for phase in PHASES if phase in answer.phases) / answer.operations
+        for answer in answers
+    )
+    seconds = min(LONGEST_SECONDS_OF_A_LOAD, LIVES_OF_A_CONNECTION * max(lasts, default=0.0) / 1e9)
+    return planned.model_copy(update={"seconds": max(planned.seconds, seconds)})
 
 
 def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> float:

@@ -7,7 +7,7 @@ not wait for each other; what others say of capacity is none of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pydantic import Field
 
@@ -62,6 +62,7 @@ class Cores(Model):
 
 class AtLoad(Model):
     load: Load
+    connections: int = Field(description="That clients hold at once, at most.")
     round_trips_ms: dict[str, Finite] = Field(description="By context.")
     carried: list[Carried]
     cores: list[Cores]
@@ -77,6 +78,7 @@ class LoadSection(Section[None, AtLoad]):
             return None
         return AtLoad(
             load=load,
+            connections=run.plan.study.workloads[WORKLOAD].workers,
             round_trips_ms=core.distances,
             carried=[each for arm in run.plan.arms if (each := _carried(run, load, arm)) is not None],
             cores=[own for arm in run.plan.protected if (own := _cores(run, load, arm)) is not None],
@@ -88,7 +90,7 @@ class LoadSection(Section[None, AtLoad]):
 
     def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
         told = [text for setting in index.settings for arm in setting.shown_arms if (text := _told(index, data, arm))]
-        return [*sentences("answer", told), *sentences("caution", _overloaded(index, data))]
+        return sentences("answer", told)
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(in_words(data.load))}.", label="Load.")
@@ -101,10 +103,10 @@ class LoadSection(Section[None, AtLoad]):
 
 def _carried(run: Run, load: Load, arm: PlannedArm) -> Carried | None:
     pieces = run.of(WORKLOAD, arm.name)
-    seconds = run.plan.size(WORKLOAD, arm).seconds * len(pieces)
+    size = (run.sizes or run.plan.slices)[WORKLOAD]
     if not pieces:
         return None
-    served = sum(piece.answer.operations for piece in pieces) / seconds
+    served = sum(piece.answer.operations for piece in pieces) / (size.seconds * len(pieces))
     return Carried(arm=arm.name, offered=load.connections_per_second, served=served)
 
 
@@ -136,16 +138,16 @@ def _used(piece: SliceRecord, load: Load) -> float:
 
 def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
     """'At 300 new connections a second, 20 queries each, 2 ms away: with TLS a new connection takes 3.1 ms longer …'"""
-    effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
-    clauses = [_clause(index, metric, effect, arm) for metric, effect in effects]
+    carried = next((each for each in data.carried if each.arm == arm.name), None)
+    far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
+    label = f"{arm.label}{'' if far else arm.at}"
+    if carried is not None and not carried.all_of_them:
+        return f"At {in_words(data.load)}{far}: {_overloaded(data, label, carried)}"
+    clauses = [_clause(index, metric, effect, arm) for metric, effect in _effects(index, arm) if metric.headline]
     cores = next((each for each in data.cores if each.arm == arm.name), None)
     if cores is not None:
         clauses.append(_of_cores(cores))
-    if not clauses:
-        return None
-    away = data.round_trips_ms.get(arm.context)
-    far = f", {fmt.milliseconds(away)} away" if away else ""
-    return f"At {in_words(data.load)}{far}: with {arm.label}{'' if far else arm.at} {fmt.listed(clauses)}."
+    return f"At {in_words(data.load)}{far}: with {label} {fmt.listed(clauses)}." if clauses else None
 
 
 def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
@@ -200,15 +202,14 @@ def _of_cores(cores: Cores) -> str:
     return f"{who} {used} cores busy instead of {without}, {added} {interval} more{unknown}"
 
 
-def _overloaded(index: Index, data: AtLoad) -> Sequence[str]:
-    """Arms that could not serve all who came: their times grow for as long as one measures."""
-    return [
-        f"{fmt.capital(index.label_at(each.arm))} cannot carry this load here: of {fmt.number(each.offered)} "
-        f"connections a second it served {fmt.number(each.served)}. Its times grow while one measures, and say "
-        "only that."
-        for each in data.carried
-        if not each.all_of_them and each.arm not in index.twins
-    ]
+def _overloaded(data: AtLoad, label: str, carried: Carried) -> str:
+    """Of an arm that could not serve all who came: its times grow for as long as one measures."""
+    served, offered = fmt.number(carried.served), fmt.number(carried.offered)
+    return (
+        f"{label} cannot carry this load here with {data.connections:,} connections at once, which is all that clients "
+        f"hold: of {offered} connections a second it served {served}. Its times grow while one measures, and say only "
+        "that."
+    )
 
 
 def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:

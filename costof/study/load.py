@@ -17,14 +17,14 @@ from costof.ipc.plan import Pace
 from costof.model import Model
 from costof.study.metric import OF_CPU, Metric
 from costof.study.options import whole_number
-from costof.study.schema import SliceSize, Study, Workload
+from costof.study.schema import Factor, Profile, SliceSize, Study, Workload
 
 WORKLOAD = "clients"
 CONNECTION, FIRST_QUERY, QUERY = f"{WORKLOAD}.connection", f"{WORKLOAD}.first_query", f"{WORKLOAD}.query"
-#: Connections under way at once; more wait for one of these to end, which their latency holds.
-WORKERS = 96
 MOST_QUERIES = 100_000
 MOST_PER_SECOND = 1_000_000.0
+#: Of a connection and its queries, together its life.
+PHASES = ["scheduled_connect", "first_operation", "operation"]
 #: A slice holds as many connections as a mean wants, in bearable time.
 CONNECTIONS_OF_A_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
@@ -65,24 +65,12 @@ def at_load(study: Study, load: Load) -> Study:
     seconds = CONNECTIONS_OF_A_SLICE / load.connections_per_second
     # As many as can come in that time: it ends by its seconds.
     size = SliceSize(operations=2**31, seconds=min(max(seconds, SHORTEST_SECONDS), LONGEST_SECONDS))
-    profiles = {
-        name: profile.model_copy(update={"slices": {WORKLOAD: size}}) for name, profile in study.profiles.items()
-    }
     metrics = _metrics(study, load.queries_per_connection)
-    factors = {
-        name: factor.model_copy(
-            update={
-                "each": factor.each.model_copy(update={"workload": {}}),
-                "levels": {level: of.model_copy(update={"workload": {}}) for level, of in factor.levels.items()},
-            }
-        )
-        for name, factor in study.factors.items()
-    }
     changes: dict[str, Any] = {
-        "factors": factors,
-        "workloads": {WORKLOAD: _workload(load)},
+        "factors": {name: _factor(factor) for name, factor in study.factors.items()},
+        "workloads": {WORKLOAD: _workload(load, study.connections)},
         "metrics": metrics,
-        "profiles": profiles,
+        "profiles": {name: _profile(profile, study, size) for name, profile in study.profiles.items()},
         # What the others ask is of other workloads.
         "sections": {},
         "published": None,
@@ -91,12 +79,34 @@ def at_load(study: Study, load: Load) -> Study:
     return study.model_copy(update=changes)
 
 
-def _workload(load: Load) -> Workload:
+def _factor(factor: Factor) -> Factor:
+    """Without what it would change in the study's own workloads."""
+    kept = factor.default[:1] if factor.of_load else factor.levels
+    changes = {
+        "each": factor.each.model_copy(update={"workload": {}}),
+        "levels": {level: factor.levels[level].model_copy(update={"workload": {}}) for level in kept},
+        "default": factor.default[:1] if factor.of_load else factor.default,
+    }
+    return factor.model_copy(update=changes)
+
+
+def _profile(profile: Profile, study: Study, size: SliceSize) -> Profile:
+    said = {name for name, factor in study.factors.items() if factor.of_load}
+    changes = {
+        "slices": {WORKLOAD: size},
+        "factors": {name: levels for name, levels in profile.factors.items() if name not in said},
+        "also": [levels for levels in profile.also if not said & levels.keys()],
+    }
+    return profile.model_copy(update=changes)
+
+
+def _workload(load: Load, connections: int) -> Workload:
     return Workload(
         label="connections of clients that come by themselves",
         view="wire",
         kind="connect",
-        workers=WORKERS,
+        # More wait for one of these to end, which their latency holds.
+        workers=connections,
         first_operation=load.queries_per_connection > 0,
         further_operations=max(0, load.queries_per_connection - 1),
         pace=Pace(per_second=load.connections_per_second),
@@ -109,14 +119,14 @@ def _metrics(study: Study, queries: int) -> dict[str, Metric]:
         times[FIRST_QUERY] = ("first query", "The first query on it.")
     if queries > 1:
         times[QUERY] = ("query", "Each further query on it.")
-    phases = {CONNECTION: "scheduled_connect", FIRST_QUERY: "first_operation", QUERY: "operation"}
+    phase_of = dict(zip([CONNECTION, FIRST_QUERY, QUERY], PHASES, strict=True))
     answering = {CONNECTION, QUERY if queries > 1 else FIRST_QUERY}
     found = {
         name: Metric(
             label=label,
             description=description,
             workload=WORKLOAD,
-            phase=phases[name],
+            phase=phase_of[name],
             headline=name in answering,
             margin=MARGIN,
         )

@@ -70,6 +70,7 @@ class Factor(Model):
     slow: bool = Field(
         default=False, description="Takes seconds to change: slices at one level follow each other, in all contexts."
     )
+    of_load: bool = Field(default=False, description="How connections are used: --load says it instead.")
     milliseconds: dict[str, float] = Field(
         default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
     )
@@ -199,6 +200,7 @@ class Study(Model):
         default={}, description="What a section of the report is asked, by its name: `costof/sections/` validates it."
     )
     published: Published | None = None
+    connections: int = Field(default=96, gt=0, description="With --load, the most that clients hold at once.")
     limits: dict[str, str] = Field(default={}, description="By metric, the most that it may cost: '+10%'.")
     secrets: dict[str, SecretSource] = Field(
         default={}, description="Environment variables of commands that nobody may read, and where they come from."

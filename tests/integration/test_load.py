@@ -37,8 +37,6 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
     assert "100 new connections a second, 5 queries each" in said
     assert "a new connection takes" in said or "what a new connection takes" in said
     assert " cores busy instead of " in said
-    came = {record.answer.operations for record in slices if record.round == 0 and not record.answer.errors}
-    assert len(came) == 1, "the same instants for all arms"
     for record in slices:
         phases = record.answer.phases
         assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
@@ -56,7 +54,7 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     said, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.all_of_them for each in result.sections.load.carried)
-    assert "cannot carry this load here: of 200,000 connections a second it served" in said
+    assert "cannot carry this load here with 96 connections at once, which is all that clients hold: of 200,000" in said
 
 
 def test_a_study_without_connections_has_no_load(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_run_at_a_load_looks_as_agreed(golden: Golden) -> None:
 def test_an_arm_that_cannot_carry_the_load_is_told_of() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
     (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
-    assert said.kind == "caution"
+    assert said.kind == "answer"
     assert "of 300 connections a second it served 150" in said.text
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from costof.errors import CostofError
-from costof.run.sizes import chosen_sizes
+from costof.ledger.samples import Turn
+from costof.run.sizes import Taken, chosen_sizes
 from costof.study.library import load_study, study_names
-from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, in_words, parse_load
+from costof.study.load import CONNECTION, FIRST_QUERY, PHASES, QUERY, WORKLOAD, in_words, parse_load
 from costof.study.plan import Options, Plan, resolve
+from tests.fake_run import Slice, answer_of, phase_of
 
 #: Whose clients open connections.
 ASKED = ["http-tls-termination", "mongodb-tls", "mysql-transport", "postgres-pooling", "postgres-tls", "redis-tls"]
@@ -66,11 +68,26 @@ def test_every_study_whose_clients_connect_can_be_asked_at_a_load(study: str) ->
         assert headline == {CONNECTION, QUERY}
 
 
+def test_what_the_load_says_is_no_factor_any_more() -> None:
+    """Requests a connection are said by --queries-per-connection; whoever waits long holds many connections."""
+    asked = plan("http-tls-termination", profile="default")
+    assert {arm.levels["keep_alive"] for arm in asked.arms} == {"1"}
+    assert asked.study.workloads[WORKLOAD].workers == asked.study.connections > 1000
+
+
 def test_one_query_is_the_first_and_none_is_none() -> None:
     one, none = plan("redis-tls", queries=None), plan("redis-tls", queries="0")
     assert {FIRST_QUERY, QUERY} & one.study.metrics.keys() == {FIRST_QUERY}
     assert not {FIRST_QUERY, QUERY} & none.study.metrics.keys()
     assert not none.study.workloads[WORKLOAD].first_operation
+
+
+@pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
+def test_connections_come_for_a_multiple_of_how_long_one_lasts(lasts_seconds: float, seconds: float) -> None:
+    asked = plan("redis-tls", "5000/s")
+    phases = {phase: phase_of(lasts_seconds * 1e3 / len(PHASES), 100) for phase in PHASES}
+    answer = answer_of(Slice(100, 2.0, phases, {}, {}), WORKLOAD, "tls")
+    assert chosen_sizes(asked, [Taken(Turn(WORKLOAD, "tls"), answer, 0.0)])[WORKLOAD].seconds == pytest.approx(seconds)
 
 
 def test_a_slice_holds_enough_connections_and_is_never_shortened() -> None:

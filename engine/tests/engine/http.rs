@@ -8,6 +8,7 @@ use openssl::ssl::SslVersion;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 pub fn plan(address: &str, transport: &Value, workloads: &Value) -> Value {
     let service = json!({"protocol": "http", "addresses": [address], "path": "/?wait=0"});
@@ -308,6 +309,15 @@ fn a_paced_trial_may_ask_more_than_once_and_its_connection_counts_from_its_insta
     assert_eq!((&load["phases"]["operation"]["round_trips"], &load["counts"]["http.reused"]), (&json!(80), &json!(80)));
     assert_eq!(load["phases"]["scheduled_connect"]["count"], 20);
     assert_eq!(sum(&load, "delay") + sum(&load, "connect"), sum(&load, "scheduled_connect"));
+}
+
+#[test]
+fn a_connection_that_is_asked_more_than_once_may_outlive_its_slice_by_as_much() {
+    let server = Http::start(Says::After(Duration::from_millis(400), OK));
+    let pace = json!({"per_second": 10.0, "arrivals": "constant"});
+    let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
+    let load = engine(&plan(&server.address, &plain(), &workloads)).slice("arm", "load", 2, 0.2);
+    assert_eq!((&load["operations"], &load["errors"]), (&json!(2), &json!([])));
 }
 
 #[test]

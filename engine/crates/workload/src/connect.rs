@@ -54,6 +54,10 @@ impl<C: Client<Session: Ask>> Connect<C> {
 }
 
 impl<C: Client<Session: Ask>> Workload for Connect<C> {
+    fn in_a_row(&self) -> u64 {
+        1 + u64::from(self.asks.further)
+    }
+
     async fn prepare(&mut self, _evidence: &mut Evidence) -> Result<()> {
         Ok(())
     }

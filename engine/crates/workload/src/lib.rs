@@ -44,6 +44,11 @@ pub trait Workload: 'static {
     /// So many operations are done at once: a batch.
     const BATCH: u64 = 1;
 
+    /// What the service is asked in one operation, one question after the other.
+    fn in_a_row(&self) -> u64 {
+        1
+    }
+
     /// So long its user takes before the next operation can begin, in nanoseconds and in no phase.
     fn rest_ns(&mut self) -> u64 {
         0

@@ -9,7 +9,8 @@ use record::{Evidence, Timeline};
 use std::rc::Rc;
 
 /// An operation that is under way when its slice closes may still end, within this time, and is counted: leaving it
-/// out would favour short ones. What takes longer is abandoned: an error of a class of its own, with its age.
+/// out would favour short ones. What takes longer is abandoned: an error of a class of its own, with its age. An
+/// operation of several in a row has as many times as long.
 const GRACE_NS: u64 = 1_000_000_000;
 /// After a failure a worker waits, twice as long after each further one: a dead server must not make it spin.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
@@ -46,7 +47,8 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, eviden
     let mut timeline = Timeline::default();
     let mut pause = FIRST_PAUSE_NS;
     let mut now = clock::now();
-    let last_call = window.closes_at() + GRACE_NS;
+    let in_a_row = workload.in_a_row();
+    let last_call = window.closes_at() + GRACE_NS * in_a_row;
     loop {
         now = rest(workload.rest_ns(), slot, now, window.closes_at()).await;
         let Some(claimed) = window.claim(W::BATCH, now) else { return };
@@ -56,7 +58,7 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, eviden
             timeline.schedule(instant);
         }
         let operations = claimed.end - claimed.start;
-        let times_out_at = now + slot.timeout_ns;
+        let times_out_at = now + slot.timeout_ns * in_a_row;
         slot.reactor.set_deadline(times_out_at.min(last_call));
         match workload.operate(claimed, &mut timeline, evidence).await {
             Ok(()) => {
