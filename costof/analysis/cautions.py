@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from costof.analysis.figures import view_of
+from costof.analysis.index import VIEWS
 from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
 from costof.document.format import plural
@@ -78,7 +80,13 @@ def _twin_differs(run: Run) -> list[str]:
     contrasts = [contrast_of(run.plan, name, change) for name, change in twins]
     found = verdicts(contrasts, FALSE_ALARMS)
     return [
-        f"{name} ({change.arm.context})" if change.arm.context else name
+        _in_view(run, name) + (f" ({change.arm.context})" if change.arm.context else "")
         for (name, change), verdict in zip(twins, found, strict=True)
         if verdict in (Verdict.COSTS, Verdict.SAVES)
     ]
+
+
+def _in_view(run: Run, name: str) -> str:
+    """Such as "'reused query' on the wire"."""
+    metric = run.plan.study.metrics[name]
+    return f"'{metric.label}' {VIEWS.get(view_of(metric, run), '')}".rstrip()

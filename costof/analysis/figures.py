@@ -176,7 +176,7 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
         name=name,
         label=metric.label,
         description=metric.description,
-        view=_view(metric, run),
+        view=view_of(metric, run),
         unit=metric.unit,
         headline=metric.headline,
         better=metric.better,
@@ -186,7 +186,7 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
     )
 
 
-def _view(metric: StudyMetric, run: Run) -> str:
+def view_of(metric: StudyMetric, run: Run) -> str:
     own = {OF_SERVERS: "server", OF_CPU: "cpu"}
     found = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
     return next(found, run.plan.study.workloads[metric.workload].view)

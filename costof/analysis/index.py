@@ -232,9 +232,10 @@ class Index:
         worst = max(floors, key=lambda floor: floor.relative)
         unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
         amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
+        where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
         return (
             f"Two identical copies of {self.control_name} differ by up to {fmt.percent(worst.relative)} ({amount}, "
-            f"{worst.metric}{self.at(worst.context)}): a difference below that is this run's own noise."
+            f"{where}): a difference below that is this run's own noise."
         )
 
     def sentences(self, *kinds: str) -> list[Sentence]:

@@ -61,9 +61,11 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
 
 def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None:
     """A line for each limit and arm."""
+    from costof.sections.limits import limit_words, measured_words
+
     for outcome in found:
-        subject = f"{_limit(index, outcome)}, {index.label_at(outcome.arm.name)}"
-        click.echo(f"{outcome.state.value}: {subject}: {_measured(outcome)}", err=to_error)
+        subject = f"{limit_words(index, outcome)}, {index.label_at(outcome.arm.name)}"
+        click.echo(f"{outcome.state.value}: {subject}: {measured_words(outcome)}", err=to_error)
 
 
 def status(states: Iterable[State]) -> int:
@@ -79,15 +81,16 @@ def status(states: Iterable[State]) -> int:
 def as_junit(index: Index, found: Sequence[Outcome]) -> str:
     """A test suite: exceeded is a failure, what cannot be told yet an error (testmoapp/junitxml)."""
     from costof.analysis.limits import State
+    from costof.sections.limits import limit_words, measured_words
 
     kinds = {State.EXCEEDED: "failure", State.OPEN: "error"}
     counts = {f"{kind}s": str(sum(each.state is state for each in found)) for state, kind in kinds.items()}
     suite = ElementTree.Element("testsuite", {"name": f"costof {index.core.study}", "tests": str(len(found)), **counts})
     for outcome in found:
-        named = {"classname": index.label_at(outcome.arm.name), "name": _limit(index, outcome)}
+        named = {"classname": index.label_at(outcome.arm.name), "name": limit_words(index, outcome)}
         case = ElementTree.SubElement(suite, "testcase", named)
         if outcome.state in kinds:
-            message = f"{outcome.state.value}: {_measured(outcome)}"
+            message = f"{outcome.state.value}: {measured_words(outcome)}"
             ElementTree.SubElement(case, kinds[outcome.state], message=message)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
@@ -95,30 +98,13 @@ def as_junit(index: Index, found: Sequence[Outcome]) -> str:
 
 def as_markdown(index: Index, found: Sequence[Outcome]) -> str:
     """A table with a row for each limit and arm."""
+    from costof.sections.limits import limit_words, measured_words
+
     rows = (
-        f"| {_limit(index, each)} | {index.label_at(each.arm.name)} | {_measured(each)} | {each.state.value} |\n"
+        [limit_words(index, each), index.label_at(each.arm.name), measured_words(each), each.state.value]
         for each in found
     )
-    return MARKDOWN_HEAD + "".join(rows)
-
-
-def _limit(index: Index, outcome: Outcome) -> str:
-    return f"{index.metric_in_view(outcome.limit.metric)} {outcome.limit.said}"
-
-
-def _measured(outcome: Outcome) -> str:
-    from costof.document import format as fmt
-
-    effect, more = outcome.effect, outcome.needed_seconds
-    if outcome.arm.error:
-        return outcome.arm.error
-    if effect is None:
-        return "it was not measured"
-    if outcome.limit.relative and effect.ratio is None:
-        return "the control has none, so there is no share of it"
-    shown = fmt.relative(effect.ratio) if outcome.limit.relative and effect.ratio else None
-    text = str(shown or fmt.absolute(effect.difference, effect.unit, signed=True)).replace(fmt.NBSP, " ")
-    return f"{text}; measure for about {fmt.roughly(more)} more" if more else text
+    return MARKDOWN_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _write(path: Path, text: str) -> None:

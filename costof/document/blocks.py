@@ -13,6 +13,7 @@ from typing import Literal
 
 from costof.document.canvas import Legend, Sheet
 from costof.document.format import Text
+from costof.model import Model
 from costof.statistics.estimate import Verdict
 
 
@@ -68,6 +69,25 @@ class Bullets(Block):
     label: str = ""
     tone: Literal["plain", "soft", "caution", "error"] = "plain"
     loose: bool = False
+
+
+class Check(Model):
+    """Something that has to be so for the figures to be worth much; `but` says what is not."""
+
+    passed: bool
+    label: str
+    but: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{'✓' if self.passed else '✗'} {self.label}{f': {self.but}' if self.but else ''}"
+
+
+@dataclass(frozen=True)
+class Checks(Block):
+    """Checks beside each other, each with its mark."""
+
+    checks: list[Check]
 
 
 @dataclass(frozen=True)
@@ -226,11 +246,13 @@ class Interactive(Block):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the report under a title of its own; one without a title belongs to the report's head."""
+    """A part of the report under a title of its own; one without a title belongs to the report's head. `order` is its
+    place among all parts; None is that of its section."""
 
     name: str
     title: str
     blocks: list[Block]
+    order: int | None = None
 
     def of(self, medium: Medium) -> list[Block]:
         """What the medium shows of it."""

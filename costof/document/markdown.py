@@ -10,6 +10,7 @@ from costof.document.blocks import (
     Block,
     Bullets,
     CallOut,
+    Checks,
     Details,
     Document,
     Heading,
@@ -54,6 +55,8 @@ def _block(block: Block) -> Iterator[str]:
             yield from map(escape, block.lines)
         case Bullets():
             yield "\n".join(f"- {escape(line)}" for line in block.lines)
+        case Checks(checks=checks):
+            yield "\n".join(f"- {escape(each.words)}" for each in checks)
         case CallOut():
             yield CALL_OUTS[block.kind].format(escape(block.text))
         case Table():

@@ -24,6 +24,7 @@ from costof.document.blocks import (
     Bullets,
     CallOut,
     Cell,
+    Checks,
     Details,
     Document,
     Headlines,
@@ -54,7 +55,9 @@ VERDICT_STYLES = {
     Verdict.UNRESOLVED: "magenta",
 }
 STYLES = {"plain": "", "lead": "", "soft": "", "note": "dim", "caution": "yellow", "error": "red", "empty": ""}
-ASCII = str.maketrans({"−": "-", "×": "x", "–": "-", "·": "-", "“": '"', "”": '"', "…": "...", "µ": "u", "─": "-"})
+ASCII = str.maketrans(
+    {"−": "-", "×": "x", "–": "-", "·": "-", "“": '"', "”": '"', "…": "...", "µ": "u", "─": "-", "✓": "+", "✗": "!"}
+)
 
 
 def render_terminal(document: Document, console: Console) -> None:
@@ -102,6 +105,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield from (_prose(f"· {line}", width, STYLES[block.tone]) for line in block.lines)
         case Bullets():
             yield _labelled(block.label, block.lines, width, STYLES[block.tone])
+        case Checks(checks=checks):
+            yield _labelled("Checks", [each.words for each in checks], width)
         case CallOut():
             yield _call_out(block, width)
         case Table():

@@ -63,9 +63,19 @@ def document(result: Result, *more: Part) -> Document:
         title=result.question,
         subtitle=" · ".join([result.study, profile, index.extent, measured]),
         started=result.started,
-        parts=[part for section, data in _present(result.sections) for part in section.parts(index, data)] + [*more],
+        parts=[*_parts(index, result.sections), *more],
         made=f"Made by costof from the ledger of run {result.run}.",
     )
+
+
+def _parts(index: Index, sections: Sections) -> list[Part]:
+    """Of all sections, each at its place."""
+    placed = [
+        (section.order if part.order is None else part.order, part)
+        for section, data in _present(sections)
+        for part in section.parts(index, data)
+    ]
+    return [part for _, part in sorted(placed, key=lambda each: each[0])]
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:

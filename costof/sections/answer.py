@@ -9,7 +9,7 @@ from costof.analysis.section import Section
 from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
 
 NO_ANSWER = "This run measured too little to answer the question."
-MOST_DETAILS = 6
+MOST_DETAILS = 3
 """More are left to the tables on a console, which say the same, and folded on a page."""
 
 

@@ -30,14 +30,14 @@ class NextSection(Section[None, None]):
 def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
     longest = max(effect.needed_seconds or 0.0 for effect in waiting)
     option = "--restarts" if index.core.starts else "--budget" if index.core.rounds_asked is None else "--rounds"
-    return f"To resolve {_names(waiting)}, measure for about {fmt.roughly(longest)} more ({option})."
+    return f"To resolve {_names(index, waiting)}, measure for about {fmt.roughly(longest)} more ({option})."
 
 
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
     spent = "the budget" if index.core.rounds_asked is None else "as many rounds"
     return (
-        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(noisy)} here{_because(index, noisy)}."
+        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(index, noisy)} here{_because(index, noisy)}."
         f"{_ruled_out(index, noisy)} Measure on a machine with nothing else running, or take longer slices{longer}. If "
         "a cost of that size does not matter to you, raise the margin in the study's file."
     )
@@ -62,8 +62,8 @@ def _ruled_out(index: Index, noisy: Sequence[Effect]) -> str:
     return f" A cost of more than {fmt.with_unit(fmt.number(100 * max(known), 1), '%')} is unlikely." if known else ""
 
 
-def _names(effects: Sequence[Effect]) -> str:
-    return fmt.listed(list(dict.fromkeys(effect.metric for effect in effects)))
+def _names(index: Index, effects: Sequence[Effect]) -> str:
+    return fmt.listed(list(dict.fromkeys(index.metric_in_view(effect.metric) for effect in effects)))
 
 
 def _most(effect: Effect, metric: Metric) -> float | None:

@@ -40,11 +40,12 @@ def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) ->
 
 @pytest.fixture(scope="module")
 def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Of a run with costs that come and go, of one with more noise than rounds, and of one at a load."""
+    """Of runs with costs that come and go, with more noise than rounds, at a load, and with limits."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
-    return [analyse(intermittent), analyse(noisy), at_load()]
+    limited = fake_run(folder / "limited", plan_of("mongodb-tls", limits=[("reused query", "+10%")]), Truth(), rounds=6)
+    return [analyse(intermittent), analyse(noisy), at_load(), analyse(limited)]
 
 
 def shown(section: Section[Any, Any], result: Result) -> list[Block]:

@@ -25,6 +25,7 @@ LOADS = [
     Load(12, 1000, 20000, 0.048),
     Load(44.648, 10, 100, 0.05, bandwidth_mbit=10),
     Load(3.5, 2, 0, 0),
+    Load(2, 20, 300, 0.05, clients=25_000),
 ]
 # The text as it is rendered, of rows that take any place on the page.
 READ_OUTPUTS = """
@@ -32,7 +33,7 @@ return Array.from(document.querySelectorAll("#calculator-outputs tbody tr"))
     .filter(row => row.checkVisibility())
     .map(row => [row.dataset.protection, Array.from(row.cells).slice(1).map(cell => cell.innerText)]);
 """
-FIELDS = ("round_trip_ms", "operations", "connections_per_second", "price", "bandwidth_mbit")
+FIELDS = ("round_trip_ms", "operations", "connections_per_second", "price", "clients", "bandwidth_mbit")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_bad_input_is_named_beside_its_field_and_gives_no_number(
     put(page, name, text)
     assert said(page, name).startswith(words)
     assert page.find_element(By.ID, f"calculator-{name}").get_attribute("aria-invalid") == "true"
-    assert [said(page, other) for other in FIELDS if other != name] == [""] * 4
+    assert [said(page, other) for other in FIELDS if other != name] == [""] * (len(FIELDS) - 1)
     assert {figure for figures in outputs(page).values() for figure in figures} == {fmt.NONE}
     put(page, name, "7")
     assert said(page, name) == ""

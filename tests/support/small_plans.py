@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -27,9 +28,17 @@ def plan_of(
     restarts: str | None = None,
     load: str | None = None,
     queries: str | None = None,
+    limits: Sequence[tuple[str, str]] = (),
 ) -> Plan:
     options = Options(
-        profile, settings, target=target, seed=seed, restarts=restarts, load=load, queries_per_connection=queries
+        profile,
+        settings,
+        target=target,
+        seed=seed,
+        restarts=restarts,
+        load=load,
+        queries_per_connection=queries,
+        limits=limits,
     )
     return resolve(load_study(study), options)
 

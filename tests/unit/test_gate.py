@@ -128,3 +128,18 @@ def test_a_file_that_cannot_be_written_is_told(measured: Ledger, tmp_path: Path)
 def test_what_is_no_limit_is_told(metric: str, limit: str, told: str) -> None:
     with pytest.raises(CostofError, match=told):
         limits_of(load_study(STUDY), [(metric, limit)])
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ([("app.connect_and_first_query", "+9ms")], "The limit is kept."),
+        ([("reused query", "+20%")], "All 2 limits are kept."),
+        ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "Of 3 limits 2 are exceeded."),
+    ],
+)
+def test_a_report_says_first_whether_the_limits_are_kept(
+    limits: list[tuple[str, str]], said: str, tmp_path: Path
+) -> None:
+    run = fake_run(tmp_path / "run", plan_of(STUDY, limits=limits), MongodbTruth(), rounds=12)
+    assert analyse(run).answer[0].text == said

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from costof.analysis.index import Index
-from costof.analysis.models import Core
+from costof.analysis.index import Index, Lead
+from costof.analysis.models import Core, Sentence
 from costof.analysis.run import Run
-from costof.analysis.section import Section
+from costof.analysis.section import Section, sentences
 from costof.document.blocks import FILES, TERMINAL, Block, Bullets, Paragraph, Part
-from costof.sections.cost_model.calculator import calculator
+from costof.sections.cost_model.calculator import calculator, extras
 from costof.sections.cost_model.curve import figure
 from costof.sections.cost_model.model import CostModel, Operation, cost_model
+from costof.sections.cost_model.service import MOST_TOLD, for_a_service
 from costof.sections.cost_model.tables import near_end, parameters, predictions, summaries, worst
 
+#: Where the model itself stands; the calculator is at the section's own place, before all costs.
+DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is what an operation takes by itself, "
@@ -23,7 +26,7 @@ SOURCES = (
 
 
 class CostModelSection(Section[list[Operation], CostModel]):
-    name, title, order = "cost_model", "Near and far: the cost model", 100
+    name, title, order = "cost_model", "Near and far: the cost model", 4
     spec, data = list[Operation], CostModel
 
     def metrics(self, spec: list[Operation]) -> list[str]:
@@ -45,8 +48,17 @@ class CostModelSection(Section[list[Operation], CostModel]):
             yield Paragraph(note, "note", media=FILES)
         yield from predictions(index, data)
 
+    def lead(self, index: Index, data: CostModel) -> Lead:
+        """Of several distances it says in a sentence what else takes one for each; many arms it does not rank."""
+        return Lead(leads=index.many_settings and 0 < len(extras(index, data)) <= MOST_TOLD)
+
+    def answer(self, index: Index, data: CostModel) -> list[Sentence]:
+        """What it costs a service, before what a loop as fast as it goes makes of it."""
+        return sentences("answer", [*for_a_service(index, data)])
+
     def parts(self, index: Index, data: CostModel) -> list[Part]:
-        return [*super().parts(index, data), Part("calculator", "For your own distance", [*calculator(index, data)])]
+        model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
+        return [Part("calculator", "At your own load", [*calculator(index, data)]), model]
 
 
 SECTION = CostModelSection()

@@ -9,6 +9,7 @@
     operations: { least: 1 },
     connections_per_second: { least: 0 },
     price: { least: 0 },
+    clients: { least: 0 },
     bandwidth_mbit: { above: 0, optional: true },
   };
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -50,14 +51,15 @@
     return [total(0), total(1), total(2), Math.min(...terms.map(([, each]) => each[3]))];
   }
 
-  /** Added to a connection, an operation and a request (ms), cores, money a month. */
+  /** Added to a connection, an operation and a request (ms), cores, money a month, core seconds for all clients. */
   function added(of, load) {
     const connection = milliseconds(of.connection, load), operation = milliseconds(of.operation, load);
     const later = Math.max(0, load.operations - of.inside);
     const cpu = sum([[1, of.connection.cpu_ms], [later, of.operation.cpu_ms]]);
     const cores = sum([[load.connections_per_second / 1000, cpu]]);
     const request = sum([[1 / load.operations, connection], [later / load.operations, operation]]);
-    return [connection, operation, request, cores, sum([[data.hours * load.price, cores]])];
+    const money = sum([[data.hours * load.price, cores]]), reconnect = sum([[load.clients / 1000, of.connection.cpu_ms]]);
+    return [connection, operation, request, cores, money, reconnect];
   }
 
   // Decimals that the interval earns: two of its digits while the first is 1 or 2, else one.

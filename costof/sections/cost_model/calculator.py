@@ -52,6 +52,7 @@ class Load:
     connections_per_second: float = 100.0
     price: float = 0.05
     bandwidth_mbit: float | None = None
+    clients: float = 1_000.0
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,15 @@ class Extras:
 
 @dataclass(frozen=True)
 class Added:
-    """What a protection adds under a load: milliseconds, cores, and money a month."""
+    """What a protection adds under a load: milliseconds, cores, money a month, and the seconds of a core that it takes
+    when all clients connect anew at once."""
 
     connection_ms: Estimate
     operation_ms: Estimate
     request_ms: Estimate
     cores: Estimate
     money: Estimate
+    reconnect_seconds: Estimate
 
 
 def extras(index: Index, model: CostModel) -> list[Extras]:
@@ -102,6 +105,7 @@ def added(of: Extras, load: Load) -> Added:
         request_ms=_sum([(1 / load.operations, connection), (later / load.operations, operation)]),
         cores=cores,
         money=_sum([(HOURS_A_MONTH * load.price, cores)]),
+        reconnect_seconds=_sum([(load.clients / 1000, of.connection.cpu_ms)]),
     )
 
 
@@ -129,6 +133,7 @@ COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
     ("a request on average", "ms", lambda costs: costs.request_ms),
     ("CPU", "cores", lambda costs: costs.cores),
     ("money a month", "", lambda costs: costs.money),
+    ("all clients at once", "core s", lambda costs: costs.reconnect_seconds),
 ]
 """What is added: heading, unit and where it stands in the answer."""
 
@@ -196,7 +201,8 @@ def _whose(found: list[Extras]) -> str:
     roles = [*dict.fromkeys(role for cost in costs for role in cost.roles)]
     unknown = "" if set(roles) - {CLIENT} else " alone: what the servers use is not known here"
     money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
-    return f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
+    at_once = "Seconds of a core for all clients at once, over the cores that are free, are how long that takes longer."
+    return f"Cores are those of {fmt.listed(roles)}{unknown}. {money} {at_once}"
 
 
 def _fields(load: Load) -> list[Field]:
@@ -205,6 +211,7 @@ def _fields(load: Load) -> list[Field]:
         Field("operations", "Operations a connection", f"{load.operations:g}"),
         Field("connections_per_second", "Connections a second", f"{load.connections_per_second:g}"),
         Field("price", "Price of a CPU hour", f"{load.price:g}", "in any currency"),
+        Field("clients", "Clients in all", f"{load.clients:g}", "that may all connect anew at once"),
         Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "empty: unlimited"),
     ]
 
@@ -224,7 +231,7 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
             "caution",
             "The calculator needs this page's script, which did not run. This is what it says for the distances that "
             f"were measured, with {load.operations:g} operations a connection, {load.connections_per_second:g} "
-            f"connections a second, and {load.price:g} for a CPU hour.",
+            f"connections a second, {load.clients:,.0f} clients in all, and {load.price:g} for a CPU hour.",
         ),
         Table.of(head, rows, title=f"Added, compared with {index.control_name}", texts=(0, 1)),
     ]

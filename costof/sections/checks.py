@@ -1,0 +1,62 @@
+"""Four things without which no figure of a run is worth much, each with its mark, before anything else is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.analysis.cautions import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
+from costof.analysis.index import Index
+from costof.analysis.models import Core
+from costof.analysis.run import Run
+from costof.analysis.section import Section
+from costof.document import format as fmt
+from costof.document.blocks import Block, Check, Checks
+
+CLIENT = "client"
+
+
+class ChecksSection(Section[None, list[Check]]):
+    name, title, order = "checks", "", 1
+    data = list[Check]
+
+    def compute(self, run: Run, core: Core, spec: None) -> list[Check] | None:
+        return [_proved(core), _quiet(run), _client(run, core), _answered(core)] if core.values else None
+
+    def blocks(self, index: Index, data: list[Check]) -> Iterator[Block]:
+        yield Checks(data)
+
+
+def _proved(core: Core) -> Check:
+    """By what both ends saw, before and after every slice."""
+    unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence]
+    if unproved:
+        return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
+    discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
+    but = f"{fmt.plural(discarded, 'slice')} that proved another arm left out" if discarded else ""
+    return Check(passed=not discarded, label="arms proved", but=but)
+
+
+def _quiet(run: Run) -> Check:
+    """Whether others on the machine, or the hypervisor, left it to the run."""
+    usual, steal = run.disturbances.usual, run.steal_share or 0.0
+    taken = [f"others took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
+    taken += [f"the hypervisor took {fmt.percent(steal)} of it"] if steal > STEAL_WORTH_A_WORD else []
+    return Check(passed=not taken, label="machine quiet", but=fmt.listed(taken))
+
+
+def _client(run: Run, core: Core) -> Check:
+    """Whether whoever asked was near a whole core in a headline figure of capacity: then that is its own."""
+    rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
+    many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
+    busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
+    labels = [f"'{run.plan.study.workloads[name].label}'" for name in busy]
+    but = f"it used most of one core in {fmt.listed(labels)}" if labels else ""
+    return Check(passed=not labels, label="load generator not the limit", but=but)
+
+
+def _answered(core: Core) -> Check:
+    failed = sum(each.count for each in core.errors)
+    return Check(passed=not failed, label="nothing failed", but=f"{fmt.plural(failed, 'error')}" if failed else "")
+
+
+SECTION = ChecksSection()
