@@ -207,12 +207,12 @@ def _whose(found: list[Extras]) -> str:
 
 def _fields(load: Load) -> list[Field]:
     return [
-        Field("round_trip_ms", "Round-trip time, ms", f"{round(load.round_trip_ms, 3):g}"),
-        Field("operations", "Operations a connection", f"{load.operations:g}"),
-        Field("connections_per_second", "Connections a second", f"{load.connections_per_second:g}"),
-        Field("price", "Price of a CPU hour", f"{load.price:g}", "in any currency"),
-        Field("clients", "Clients in all", f"{load.clients:g}", "that may all connect anew at once"),
-        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "empty: unlimited"),
+        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}"),
+        Field("operations", "Operations each", f"{load.operations:g}"),
+        Field("connections_per_second", "Connections / s", f"{load.connections_per_second:g}"),
+        Field("price", "Price, CPU hour", f"{load.price:g}", "in any currency"),
+        Field("clients", "Clients in all", f"{load.clients:g}", "who may come at once"),
+        Field("bandwidth_mbit", "Mbit/s", "", "empty: unlimited"),
     ]
 
 
