@@ -26,14 +26,15 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        ("mysql-transport", "transport=plain,tls"),
+        ("mysql-transport", "transport=plain,tls;distance=lan"),
         ("postgres-tls", "transport=plain,tls"),
         ("mongodb-tls", "transport=plain,tls"),
         ("http-tls-termination", "termination=none,balancer"),
     ],
 )
 def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms: str, tmp_path: Path) -> None:
-    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
+    settings = [word for each in arms.split(";") for word in ("--set", each)]
+    said, result, slices = ran(study, tmp_path, *settings, "--load", "100/s", "--queries-per-connection", "5")
     assert "100 new connections a second, 5 queries each" in said
     assert "a new connection takes" in said or "what a new connection takes" in said
     assert " cores busy instead of " in said
