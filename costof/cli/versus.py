@@ -90,5 +90,6 @@ def _content(
 
 
 def _shortened(command: str) -> str:
+    """In quotation marks, which no sentence begins in a capital letter."""
     words = " ".join(command.split())
-    return words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + "…"
+    return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

@@ -14,7 +14,7 @@ from rich.console import Console
 from costof.analysis import core_of, read_run
 from costof.analysis.index import Index
 from costof.analysis.models import Core, Sentence
-from costof.analysis.section import Section
+from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document import markdown, terminal
 from costof.document.blocks import TERMINAL, Bullets, Document, Part
@@ -22,6 +22,7 @@ from costof.files import write_whole
 from costof.ledger.ledger import Ledger
 from costof.report.result import Result, Sections
 from costof.sections import every_section, spec_of
+from costof.sections.answer import too_few_rounds
 
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
 
@@ -39,11 +40,14 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
-    """The sentences of all sections, in their order."""
+    """The sentences of all sections, in their order; of a run that its budget ended too early, that and cautions."""
     known = Index(core)
     leads = [section.lead(known, data) for section, data in _present(sections)]
     index = Index(core, leads)
-    return [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
+    told = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
+    if (too_few := too_few_rounds(core)) is None:
+        return told
+    return [*sentences("answer", [too_few]), *(sentence for sentence in told if sentence.kind == "caution")]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.analysis.index import Index
+from costof.analysis.models import Core
 from costof.analysis.section import Section
+from costof.document import format as fmt
 from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
+from costof.statistics.intervals import FEWEST_ROUNDS
 
 NO_ANSWER = "This run measured too little to answer the question."
 MOST_DETAILS = 3
@@ -34,6 +37,18 @@ class AnswerSection(Section[None, None]):
             yield CallOut("error", index.failure(arm))
         for sentence in index.sentences("next"):
             yield Paragraph(sentence.text, "note", media=HTML)
+
+
+def too_few_rounds(core: Core) -> str | None:
+    """What a run says whose budget was spent before it had as many rounds as a verdict takes; None of any other. Of one
+    that was interrupted, or asked for so few rounds, whoever did so knows it."""
+    if core.partial or core.starts or core.rounds_asked is not None or not 0 < core.rounds < FEWEST_ROUNDS:
+        return None
+    needed = fmt.roughly(core.measured_seconds / core.rounds * (FEWEST_ROUNDS + 1))
+    return (
+        f"{fmt.plural(core.rounds, 'round')} fitted into this budget, and an answer takes {FEWEST_ROUNDS} at least: "
+        f"measure for {needed} or more (--budget), or ask for fewer arms (--set)."
+    )
 
 
 def _partial(index: Index) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from costof.analysis.models import Open, Sentence
 from costof.document import format as fmt
 from costof.document.markdown import escape
-from costof.report import render_markdown
+from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.statistics.estimate import Estimate, Verdict
+from tests.fake_run import Truth, fake_run
 from tests.report.results import (
     answered,
     empty,
@@ -24,6 +26,7 @@ from tests.report.results import (
     with_sections,
     without_figures,
 )
+from tests.support.small_plans import plan_of
 from tests.truths.mongodb_tls import PHASES
 
 INTERVAL = re.compile(r"\[−?[\d.,]+, −?[\d.,]+\]")
@@ -187,3 +190,11 @@ def test_what_the_wire_explains_has_an_interval_or_is_said_not_to_be_known() -> 
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (said,) = answered(unknown, "explanation")
     assert "a share that this run cannot tell" in said
+
+
+def test_a_budget_for_too_few_rounds_is_all_that_is_told(tmp_path: Path) -> None:
+    run = fake_run(tmp_path / "run", plan_of("mongodb-tls"), Truth(), rounds=3)
+    (said,) = analyse(run).answer
+    assert said.text.startswith("3 rounds fitted into this budget, and an answer takes 5 at least: measure for ")
+    asked = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})
+    assert len(analyse(fake_run(tmp_path / "asked", asked, Truth(), rounds=3)).answer) > 1
