@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 
 import jinja2
 
 from costof.statistics.intervals import FEWEST_ROUNDS
-from truth.design import DOUBLED, EARLIER, NOTHING, PEERS, SLOW_TAIL, SPELL_EVERY_NS, Sizes, trials
+from truth.design import DOUBLED, EARLIER, NOTHING, PEERS, SERVICES, SLOW_TAIL, SPELL_EVERY_NS, Sizes, trials
 from truth.figures import (
     COVERAGE,
     FOUND,
     LEAST_FOUND,
     MOST_FALSE,
     MOST_OF_EARLIER,
+    PLACES,
     TAIL_TOLERANCE,
     TOLERANCE,
     Case,
@@ -90,6 +92,9 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
         "coverage": _table(
             ["true cost", "", "intervals that hold it", "those of ratios", "half-width", "median error"],
             [_coverage(each) for each in of_truths],
+        ),
+        "services": _table(
+            ["service", "", "intervals that hold the truth", "those of twins"], [*_services(rows.effects)]
         ),
         "power": _table(POWER, [_power(each) for each in of_truths]),
         "speeds": _speeds(speeds(rows.effects)),
@@ -206,6 +211,15 @@ def _power(case: Case) -> list[str]:
 def _coverage(case: Case) -> list[str]:
     held = [str(case.covered), str(case.ratios_covered)]
     return [*_case(case), *held, f"±{case.half_width:.1%}", f"{case.error:+.2%}"]
+
+
+def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
+    """Which of the servers have intervals that are too narrow, of arms that may pay and of twins."""
+    of_runs = [row for row in effects if row.trial_kind == "effect"]
+    for service, disturbed in product(SERVICES, (False, True)):
+        of = [row for row in of_runs if (row.service, row.disturbed) == (service, disturbed)]
+        held = [Proportion.among(row.holds for row in of if row.is_twin is twin) for twin in (False, True)]
+        yield [service, PLACES[disturbed], *map(str, held)]
 
 
 def _wrong(rows: Iterable[PeerRow | EffectRow]) -> str:

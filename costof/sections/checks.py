@@ -11,6 +11,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.blocks import Block, Check, Checks
+from costof.study.commands import COMMAND
 
 CLIENT = "client"
 
@@ -39,7 +40,8 @@ def _proved(core: Core) -> Check:
 def _quiet(run: Run) -> Check:
     """Whether others on the machine, or the hypervisor, left it to the run."""
     usual, steal = run.disturbances.usual, run.steal_share or 0.0
-    taken = [f"others took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
+    own = ", your own servers among them," if run.plan.target or run.plan.study.service.kind == COMMAND else ""
+    taken = [f"others{own} took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
     taken += [f"the hypervisor took {fmt.percent(steal)} of it"] if steal > STEAL_WORTH_A_WORD else []
     return Check(passed=not taken, label="machine quiet", but=fmt.listed(taken))
 
