@@ -35,7 +35,7 @@ class Ledgers:
     def opened(self, trial: str) -> Iterator[Ledger]:
         """A copy, which is there as long as the context is. Raises `NOT_A_RUN`."""
         with tempfile.TemporaryDirectory() as folder:
-            shutil.unpack_archive(self._path(trial), folder, filter="data")
+            shutil.unpack_archive(self._path(trial), folder)
             yield Ledger.open(Path(folder))
 
     def _path(self, trial: str) -> Path:
