@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from costof.analysis.figures import view_of
-from costof.analysis.index import VIEWS
+from costof.analysis.index import in_view
 from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
 from costof.document.format import plural
@@ -78,15 +78,10 @@ def _twin_differs(run: Run) -> list[str]:
     """
     twins = twins_of(run.changes)
     contrasts = [contrast_of(run.plan, name, change) for name, change in twins]
-    found = verdicts(contrasts, FALSE_ALARMS)
+    found, metrics = verdicts(contrasts, FALSE_ALARMS), run.plan.study.metrics
     return [
-        _in_view(run, name) + (f" ({change.arm.context})" if change.arm.context else "")
+        in_view(metrics[name].label, view_of(metrics[name], run))
+        + (f" ({change.arm.context})" if change.arm.context else "")
         for (name, change), verdict in zip(twins, found, strict=True)
         if verdict in (Verdict.COSTS, Verdict.SAVES)
     ]
-
-
-def _in_view(run: Run, name: str) -> str:
-    """Such as "'reused query' on the wire"."""
-    metric = run.plan.study.metrics[name]
-    return f"'{metric.label}' {VIEWS.get(view_of(metric, run), '')}".rstrip()

@@ -169,13 +169,14 @@ class Index:
 
     def metric_in_view(self, name: str) -> str:
         """Such as "'reused query' on the wire": who measured it tells metrics of one label apart."""
-        view = self.metrics[name].view if name in self.metrics else ""
-        return f"'{self.metric_label(name)}' {VIEWS.get(view, '')}".rstrip()
+        return in_view(self.metric_label(name), self._view(name))
 
     def metric_title(self, name: str) -> str:
         """Such as 'reused query, on the wire', to stand by itself."""
-        view = self.metrics[name].view if name in self.metrics else ""
-        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
+        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(self._view(name))]))
+
+    def _view(self, name: str) -> str:
+        return self.metrics[name].view if name in self.metrics else ""
 
     def value(self, metric: str, arm: str) -> Value | None:
         """What the arm measured in the metric, if it did."""
@@ -260,6 +261,11 @@ class Index:
     def arm_heading(self) -> str:
         """The heading of the column with the protected figures."""
         return "arm" if self.many_arms else next(iter(self.protections), "arm")
+
+
+def in_view(label: str, view: str) -> str:
+    """Such as "'reused query' on the wire"."""
+    return f"'{label}' {VIEWS.get(view, '')}".rstrip()
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:

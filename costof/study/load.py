@@ -81,17 +81,17 @@ def at_load(study: Study, load: Load) -> Study:
 
 def _factor(factor: Factor) -> Factor:
     """Without what it would change in the study's own workloads."""
-    kept = factor.default[:1] if factor.of_load else factor.levels
+    kept = factor.default[:1] if factor.replaced_by_load else factor.levels
     changes = {
         "each": factor.each.model_copy(update={"workload": {}}),
         "levels": {level: factor.levels[level].model_copy(update={"workload": {}}) for level in kept},
-        "default": factor.default[:1] if factor.of_load else factor.default,
+        "default": factor.default[:1] if factor.replaced_by_load else factor.default,
     }
     return factor.model_copy(update=changes)
 
 
 def _profile(profile: Profile, study: Study, size: SliceSize) -> Profile:
-    said = {name for name, factor in study.factors.items() if factor.of_load}
+    said = {name for name, factor in study.factors.items() if factor.replaced_by_load}
     changes = {
         "slices": {WORKLOAD: size},
         "factors": {name: levels for name, levels in profile.factors.items() if name not in said},

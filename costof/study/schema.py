@@ -70,7 +70,7 @@ class Factor(Model):
     slow: bool = Field(
         default=False, description="Takes seconds to change: slices at one level follow each other, in all contexts."
     )
-    of_load: bool = Field(default=False, description="How connections are used: --load says it instead.")
+    replaced_by_load: bool = Field(default=False, description="How connections are used: --load says it instead.")
     milliseconds: dict[str, float] = Field(
         default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
     )

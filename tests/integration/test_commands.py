@@ -213,7 +213,7 @@ def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
     assert ended.status == 0, ended.err
     result = Result.model_validate(json.loads(ended.out))
     (effect,) = (each for each in result.effects if each.metric == "run.time")
-    assert effect.difference.value > 0
+    assert effect.verdict is Verdict.COSTS
     assert [arm.label for arm in result.arms][::2] == ["“true”", "“sh -c 'sleep 0.03'”"]
 
 

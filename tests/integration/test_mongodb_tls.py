@@ -29,6 +29,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = costof("run", STUDY, *SMALL, "--rounds", "5", "--seed", "1", *kept, *broken, "--out", "run", cwd=folder)
     assert done.status == 4, done.err
     assert re.search(r"Of \d limits \d (is|are) exceeded\.", done.out)
+    gate = costof("gate", "run", cwd=folder)
+    assert gate.status == 4
+    assert "within: 'TCP' on the wire +10000%, TLS 1.3, rsa-2048: " in gate.out
+    assert "exceeded: 'connect and first query' on the wire +0.001ms, TLS 1.3, rsa-2048: " in gate.out
     return folder / "run"
 
 
