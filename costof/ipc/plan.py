@@ -60,6 +60,10 @@ class ServiceSettings(Model):
     protocol: str
     addresses: list[str] = Field(description="'host:port'; any one that answers is enough.")
 
+    def keeps_connections(self, kind: str) -> bool:
+        """Whether connections of a workload of this kind stand from slice to slice, however much they carry."""
+        return kind != "connect"
+
     def entered_at(self, address: str) -> Self:
         """The same, reached by something that stands before it."""
         return self.model_copy(update={"addresses": [address]})

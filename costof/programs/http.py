@@ -19,3 +19,7 @@ class HttpSettings(ServiceSettings):
     headers: list[Secret] = Field(default_factory=list)
     requests_per_connection: int | None = Field(default=None, description="Absent: as many as the server allows.")
     any_status: bool = Field(default=False, description="Whether a response other than 2xx is a success too.")
+
+    def keeps_connections(self, kind: str) -> bool:
+        """Those that end after so many requests do so in any slice, and are opened anew in measured time."""
+        return self.requests_per_connection is None and super().keeps_connections(kind)

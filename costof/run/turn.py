@@ -17,9 +17,6 @@ from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: Kinds of workload that open their connections in measured time; those of the others stand.
-WITHOUT_STANDING_CONNECTIONS = ("connect", "request")
-
 
 def take_turn(
     plan: Plan, service: Service, instruments: Instruments, turn: Turn, round_number: int, slice_number: int
@@ -77,7 +74,7 @@ def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: Pla
         return
     if service.wants_ticket(arm):
         _one_each(plan, instruments, arm, plan.study.wire_connect)
-    if workload.kind not in WITHOUT_STANDING_CONNECTIONS:
+    if service.endpoint(arm).service.keeps_connections(workload.kind):
         _one_each(plan, instruments, arm, name)
 
 

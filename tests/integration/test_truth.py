@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from costof.ledger.ledger import SliceRecord
+from costof.study.arms import PlannedArm
 from truth import relay
 from truth.campaign import about
 from truth.design import NOTHING, SERVICES, Trial
 from truth.judged import Judged, rows_of
-from truth.relay import FREE, NS_PER_MS, All, RelayCost
+from truth.lab import TruthLab
+from truth.relay import FREE, NS_PER_MS, All, Paid, RelayCost
 from truth.runs import Unwatched, measured, planned
 
 pytestmark = pytest.mark.servers
@@ -35,6 +38,27 @@ def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str, t
     assert paying.truth >= ADDED_MS
     assert paying.truth_ratio > 1
     assert paying.control + paying.estimate >= ADDED_MS
+
+
+def test_requests_of_a_slice_go_over_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where nothing ends connections, they would stand for the whole run, and their luck would be an offset."""
+    seen: list[int | None] = []
+
+    def observe(lab: TruthLab, arm: PlannedArm) -> Paid:
+        seen.append(lab.counters("").connections)
+        return lab.paid(arm)
+
+    monkeypatch.setattr(TruthLab, "observe", observe)
+    ledger = measured(planned(Trial("effect", "http", NOTHING, False, 0), rounds=3), "http", FREE, tmp_path / "run")
+    slices = [record for record in ledger.records() if isinstance(record, SliceRecord)]
+    after = [0, *seen[1::2]]
+    opened = [
+        (before or 0) - (last or 0)
+        for record, before, last in zip(slices, seen[::2], after, strict=False)
+        if record.workload == "query"
+    ]
+    assert opened == [1] * len(opened)
+    assert all(record.answer.evidence["connections"] == 0 for record in slices if record.workload == "query")
 
 
 def test_a_run_that_a_ctrl_c_has_ended_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -42,6 +42,12 @@ impl<C: Client<Session: Requests>> Request<C> {
 }
 
 impl<C: Client<Session: Requests>> Workload for Request<C> {
+    fn disconnect(&mut self) {
+        if let Some(Carrier { session, .. }) = self.carrier.take() {
+            session.close();
+        }
+    }
+
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         if let Some(mut carrier) = self.carrier.take()
             && carrier.session.is_open().await
