@@ -58,6 +58,12 @@ class Problem(Enum):
     FILE_NOT_WRITABLE = (EXIT_FAILED, "cannot write {path}: {detail}; name another file")
     FILE_EXISTS = (EXIT_FAILED, "{path} is there already; name another file")
     NOT_A_STUDY_FILE = (EXIT_USAGE, "a study's file ends with .toml, and {path} does not")
+    NO_BROWSER = (
+        EXIT_FAILED,
+        "--pdf is printed by a browser, and none of {names} is on PATH; install one (apt-get install chromium), or "
+        "print report.html from the one that you have",
+    )
+    NOT_PRINTED = (EXIT_FAILED, "{browser} has not printed {path}: {detail}; print report.html from a browser")
     NEEDS_EXPORT = (EXIT_FAILED, "--to {form} needs {library}: pip install 'costof[export]'")
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
@@ -101,6 +107,11 @@ class Problem(Enum):
     TARGET_OPTION_UNUSED = (
         EXIT_USAGE,
         "{option} goes with --target mongodb://… or mysql://…; give that too, or leave it out",
+    )
+    BAD_SERVER_CPU = (EXIT_USAGE, "--server-cpu '{text}' is no command: {detail}")
+    SERVER_CPU_UNREAD = (
+        EXIT_FAILED,
+        "--server-cpu {program}: {detail}; it must print the seconds of CPU time that the servers have used so far",
     )
     PLAIN_NOT_ALLOWED = (
         EXIT_USAGE,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from costof.ledger.ledger import Ledger, now
 from costof.study.plan import Plan
-from truth import peers, speed, tails
+from truth import peers, speed, tails, whole_runs
 from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Cost, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
@@ -90,6 +90,10 @@ def _carried_out(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Se
                 return [peers.measure(trial, budget, cost, told)]
             case "tail":
                 return [*tails.measure(trial, cost, told)]
+            case "quick":
+                return whole_runs.quick(trial, told)
+            case "pair":
+                return [whole_runs.pair(trial, told)]
 
 
 def _effects(

@@ -15,7 +15,7 @@ from truth.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
 
-Kind = Literal["effect", "verdict", "peer", "tail"]
+Kind = Literal["effect", "verdict", "peer", "tail", "quick", "pair"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,19 @@ QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Whether a neighbour burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
+#: Whose quick profile is asked how much of what it finds it resolves.
+STUDIES = (
+    "mongodb-tls",
+    "mysql-transport",
+    "http-tls-termination",
+    "mongodb-chained-replication",
+    "mysql-column-encryption",
+    "postgres-tls",
+    "postgres-pooling",
+    "redis-tls",
+)
+#: Two of the same command, which another tool compares as well, one after the other.
+IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
 #: The last commit before the estimator was made anew; as a tool, its way to divide a run's time.
 EARLIER = "44d93af"
 
@@ -96,10 +109,34 @@ class Sizes:
     earlier_verdicts: int
     peers: int
     tails: int
+    quick_runs: int
+    pairs: int
 
 
-FULL = Sizes(quick=False, budget_seconds=10, effects=10, nothing=15, verdicts=12, earlier_verdicts=6, peers=4, tails=10)
-QUICK = Sizes(quick=True, budget_seconds=4, effects=1, nothing=1, verdicts=1, earlier_verdicts=1, peers=1, tails=2)
+FULL = Sizes(
+    quick=False,
+    budget_seconds=10,
+    effects=10,
+    nothing=15,
+    verdicts=12,
+    earlier_verdicts=6,
+    peers=4,
+    tails=10,
+    quick_runs=10,
+    pairs=100,
+)
+QUICK = Sizes(
+    quick=True,
+    budget_seconds=4,
+    effects=1,
+    nothing=1,
+    verdicts=1,
+    earlier_verdicts=1,
+    peers=1,
+    tails=2,
+    quick_runs=0,
+    pairs=5,
+)
 
 
 def trials(sizes: Sizes) -> list[Trial]:
@@ -120,3 +157,7 @@ def _every(sizes: Sizes) -> Iterator[Trial]:
         yield Trial("peer", "http", cost, disturbed, number, tool=tool)
     for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):
         yield Trial("tail", "mariadb", cost, False, number)
+    for study, number in product(STUDIES, range(sizes.quick_runs)):
+        yield Trial("quick", study, NOTHING, False, number)
+    for number in range(sizes.pairs):
+        yield Trial("pair", IDENTICAL, NOTHING, False, number)

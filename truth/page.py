@@ -11,7 +11,19 @@ from statistics import median
 import jinja2
 
 from costof.statistics.intervals import FEWEST_ROUNDS
-from truth.design import DOUBLED, EARLIER, NOTHING, PEERS, SERVICES, SLOW_TAIL, SPELL_EVERY_NS, Sizes, trials
+from truth.design import (
+    BENCHMARKER,
+    DOUBLED,
+    EARLIER,
+    NOTHING,
+    PAIR_SECONDS,
+    PEERS,
+    SERVICES,
+    SLOW_TAIL,
+    SPELL_EVERY_NS,
+    Sizes,
+    trials,
+)
 from truth.figures import (
     COVERAGE,
     FOUND,
@@ -23,11 +35,15 @@ from truth.figures import (
     TOLERANCE,
     Case,
     Proportion,
+    QuickProfile,
     Speed,
     busy,
     cases,
     errors,
     least_found,
+    peer_said_to_differ,
+    quick_profiles,
+    said_to_differ,
     speeds,
     tail_errors,
 )
@@ -37,6 +53,14 @@ from truth.rows import EffectRow, PeerRow, Row, Rows
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
 PAGE, FOLDER = "truth.md", "truth"
 NS_PER_SECOND = 1e9
+QUICK = [
+    "study",
+    "runs",
+    "seconds, of the whole command",
+    "resolved in 9 of 10 runs",
+    "least clearance",
+    "seldom resolved",
+]
 POWER = ["true cost", "", '"costs"', "or called intermittent", "or its tail told", "none above the margin"]
 
 
@@ -53,7 +77,7 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
 
 
 def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, object]:
-    every: list[Row] = [*rows.effects, *rows.peers, *rows.tails]
+    every: list[Row] = [*rows.effects, *rows.peers, *rows.tails, *rows.quick, *rows.pairs]
     done = {row.trial: row for row in every}
     spells = [case for case in of_truths if case.payers == DOUBLED[1].payers]
     return {
@@ -63,6 +87,13 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "runs": len({row.trial for row in rows.effects}),
         "pairs": len(rows.peers),
         "captures": len({row.trial for row in rows.tails}),
+        "quick_runs": len({row.trial for row in rows.quick}),
+        "identical": len(rows.pairs),
+        "benchmarker": BENCHMARKER,
+        "pair_seconds": PAIR_SECONDS,
+        "clearest": _clearances(quick_profiles(rows.quick)),
+        "peer_off": f"{median(abs(row.peer_ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
+        "own_off": f"{median(abs(row.ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
         "judged_anew": len({row.trial for row in rows.effects if row.judged_anew}),
         "judges": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
         "commits": _listed(row.commit for row in done.values()),
@@ -99,6 +130,7 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
         "power": _table(POWER, [_power(each) for each in of_truths]),
         "speeds": _speeds(speeds(rows.effects)),
         "tails": _table(["queries", "", "between packets", "the engine's, median", "farthest"], _tails(rows)),
+        "quick": _table(QUICK, [*map(_quick, quick_profiles(rows.quick))]),
         "peers": _table(["true cost", "", *PEERS, "`costof`", "its interval missed it"], _peers(rows)),
     }
 
@@ -113,6 +145,18 @@ def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
     told = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
     reached = "yes" if max(map(abs, off)) <= TAIL_TOLERANCE else "no"
     yield ["p99 against packets, where one query in ten is slow", "within 2 %", told, reached]
+    for profile in quick_profiles(rows.quick):
+        yield [
+            f"headline effects of 10 % and more in `{profile.study} --profile quick`, resolved in 9 of 10 runs",
+            "all",
+            f"{profile.resolved.counted}, in {len(profile.seconds)} runs",
+            "yes" if profile.resolved.value == 1 else "no",
+        ]
+    if rows.pairs:
+        false = said_to_differ(rows.pairs)
+        yield ['identical commands of which one "costs" or "saves"', *_told("5 % at most", false, 0, MOST_FALSE)]
+        peer = peer_said_to_differ(rows.pairs)
+        yield [f"the same pairs, by {BENCHMARKER}: one faster by more than its own ±", "", str(peer), ""]
 
 
 def goal_of_speed(found: Sequence[Speed]) -> list[str]:
@@ -144,6 +188,21 @@ def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
         doubled = next(each for each in same if (each.payers, each.added_share) == (cost.payers, cost.share))
         noticed = _told("90 % at least", doubled.noticed, LEAST_FOUND, 1)
         yield [f"{doubled.truth}, found or called intermittent, {where}", *noticed]
+
+
+def _quick(profile: QuickProfile) -> list[str]:
+    large = profile.large
+    worst = min(large, key=lambda each: each.resolved.value, default=None)
+    told = f"{worst.metric} of {worst.arm}: {worst.resolved.counted}" if worst and worst.resolved.value < 1 else "–"
+    seconds = f"{median(profile.seconds):.0f} s, at most {max(profile.seconds):.0f}"
+    least = f"{min(each.clearance for each in large):.1f}" if large else "–"
+    return [f"`{profile.study}`", str(len(profile.seconds)), seconds, profile.resolved.counted, least, told]
+
+
+def _clearances(profiles: Sequence[QuickProfile]) -> str:
+    """Half of the effects that are to be resolved are clearer than this."""
+    found = [each.clearance for profile in profiles for each in profile.large]
+    return f"{median(found):.0f}" if found else ""
 
 
 def _told(asked: str, found: Proportion, low: float, high: float) -> list[str]:

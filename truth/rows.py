@@ -107,8 +107,35 @@ class TailRow(Row):
     captured: Finite
 
 
-AnyRow = EffectRow | PeerRow | TailRow
-TABLES = ("effects", "peers", "tails")
+class QuickRow(Row):
+    """A headline effect of a study's quick profile, whose truth nobody knows."""
+
+    table: Literal["quick"] = "quick"
+    metric: str
+    arm: str
+    ratio: Finite
+    ratio_low: Finite
+    ratio_high: Finite
+    verdict: str
+    rounds: int
+    seconds: Finite = Field(description="Of the whole command, from its start to its answer.")
+
+
+class PairRow(Row):
+    """The same command twice: what `costof` says of the two, and what another tool does, as ratios of their times."""
+
+    table: Literal["pairs"] = "pairs"
+    ratio: Finite
+    ratio_low: Finite
+    ratio_high: Finite
+    verdict: str
+    peer_ratio: Finite = Field(description="The second's mean over the first's.")
+    peer_error: Finite = Field(description="What the tool prints behind ±.")
+    seconds: Finite
+
+
+AnyRow = EffectRow | PeerRow | TailRow | QuickRow | PairRow
+TABLES = ("effects", "peers", "tails", "quick", "pairs")
 _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="table")])
 
 
@@ -163,6 +190,14 @@ class Rows:
     def tails(self) -> list[TailRow]:
         return [row for row in self._found if isinstance(row, TailRow)]
 
+    @property
+    def quick(self) -> list[QuickRow]:
+        return [row for row in self._found if isinstance(row, QuickRow)]
+
+    @property
+    def pairs(self) -> list[PairRow]:
+        return [row for row in self._found if isinstance(row, PairRow)]
+
     def service_ms(self, service: str, disturbed: bool) -> float:
         """What a request takes through the relay alone, since the machine was started. Raises `StatisticsError` where
         that is not known."""
@@ -182,7 +217,7 @@ class Rows:
         from pyarrow import parquet
 
         folder.mkdir(parents=True, exist_ok=True)
-        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails)
+        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails, self.quick, self.pairs)
         for name, rows in zip(TABLES, tables, strict=True):
             if rows:
                 table = pyarrow.Table.from_pylist([row.model_dump() for row in rows])

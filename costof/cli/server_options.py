@@ -31,6 +31,9 @@ ASK_PASSWORD = click.option("--ask-password", is_flag=True, help="Ask for the ta
 DATABASE = click.option(
     "--database", metavar="NAME", help="The database to make on the target (not there, or empty); else a new name."
 )
+SERVER_CPU = click.option(
+    "--server-cpu", metavar="COMMAND", help="Prints the CPU seconds that the target's servers have used, over ssh say."
+)
 
 Command = Callable[..., Any]
 
@@ -47,17 +50,19 @@ def target_options(command: Command) -> Command:
         password_file: Path | None,
         ask_password: bool,
         database: str | None,
+        server_cpu: str | None,
         **others: Any,
     ) -> Any:
         password = _password(password_file, ask_password)
         if target is None:
-            _check_unused(plain_target, password, database, allow_plain)
+            _check_unused(plain_target, password, database, allow_plain, server_cpu)
             return command(access=None, **others)
         _check_ca_file(tls_ca)
-        access = Access(target, tls_ca, plain_target, password, database, allow_plain)
+        access = Access(target, tls_ca, plain_target, password, database, allow_plain, server_cpu)
         return command(access=access, **others)
 
-    for option in reversed((TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE)):
+    way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU)
+    for option in reversed(way):
         with_access = option(with_access)
     return with_access
 
@@ -99,11 +104,14 @@ def _password(file: Path | None, ask: bool) -> Password | None:
     return take_password(file, ask, click.get_current_context().find_root().obj)
 
 
-def _check_unused(plain_target: str | None, password: Password | None, database: str | None, plain: bool) -> None:
+def _check_unused(
+    plain_target: str | None, password: Password | None, database: str | None, plain: bool, server_cpu: str | None
+) -> None:
     """Raises `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED` for what says nothing without a target."""
     if plain_target is not None:
         raise CostofError(Problem.PLAIN_TARGET_UNUSED)
     said = {"a password": password and password.said, "--database": database, "--allow-plain": plain}
+    said["--server-cpu"] = server_cpu
     for option, value in said.items():
         if value:
             raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)

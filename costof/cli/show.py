@@ -31,11 +31,18 @@ def show(folder: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-def report(folder: Path) -> None:
+@click.option("--pdf", is_flag=True, help="report.pdf as well, printed by a browser: chromium, chrome or edge.")
+def report(folder: Path, pdf: bool) -> None:
     """Make the reports of an earlier run again, from its ledger alone."""
-    ledger = Ledger.open(folder)
+    from costof.report.printed import find_browser, print_pdf
+
+    ledger, browser = Ledger.open(folder), find_browser() if pdf else None
     write_answer(ledger)
-    for name in (RESULT, "report.html", "report.md"):
+    written = [RESULT, "report.html", "report.md"]
+    if browser:
+        print_pdf(browser, ledger.folder / "report.html", ledger.folder / "report.pdf")
+        written.append("report.pdf")
+    for name in written:
         click.echo(str(ledger.folder / name))
 
 

@@ -150,7 +150,7 @@ class Arm:
             runs.peak_memory_bytes = max(runs.peak_memory_bytes, ended.peak_memory_bytes)
         if ended.wrong:
             runs.failed += 1
-            runs.errors.add("command_failed", self.hidden(f"{ended.wrong}{_last_line(ended)}"))
+            runs.errors.add("command_failed", self.hidden(f"{ended.wrong}{process.last_line(ended)}"))
             return
         try:
             written = self.settings.output
@@ -169,7 +169,7 @@ class Arm:
             ended = process.run(argv, self.environment, STEP_SECONDS, parent, leaves=True)
         except process.NotStartedError as error:
             return f"'{argv[0]}': {error}"
-        return self.hidden(f"'{argv[0]}': {ended.wrong}{_last_line(ended)}") if ended.wrong else None
+        return self.hidden(f"'{argv[0]}': {ended.wrong}{process.last_line(ended)}") if ended.wrong else None
 
     def _asked(self, argv: list[str]) -> tuple[str | None, str]:
         """Why it failed, and what it said."""
@@ -177,7 +177,7 @@ class Arm:
             ended = process.run(argv, self.environment, STEP_SECONDS, STDIN)
         except process.NotStartedError as error:
             return f"'{argv[0]}': {error}", ""
-        wrong = f"'{argv[0]}': {ended.wrong}{_last_line(ended)}" if ended.wrong else None
+        wrong = f"'{argv[0]}': {ended.wrong}{process.last_line(ended)}" if ended.wrong else None
         return wrong and self.hidden(wrong), self.hidden(ended.output.strip())
 
 
@@ -198,9 +198,3 @@ def _secret(source: SecretSource) -> str:
     except (OSError, UnicodeError) as error:
         detail = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise StepError("no_secret", f"{source.file} cannot be read: {detail}") from None
-
-
-def _last_line(ended: process.Ended) -> str:
-    """What it said last, where errors are said first of all."""
-    lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
-    return f": {lines[-1][-300:]}" if lines else ""

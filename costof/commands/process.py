@@ -145,5 +145,11 @@ def _closing(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
+def last_line(ended: Ended) -> str:
+    """': ' and what it said last, where errors are said first of all; '' where it said nothing."""
+    lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
+    return f": {lines[-1][-300:]}" if lines else ""
+
+
 def _read(number: int) -> str:
     return os.pread(number, MOST_OUTPUT, 0).decode(errors="replace")

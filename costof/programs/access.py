@@ -15,7 +15,8 @@ from costof.programs.password import Password
 class Access:
     """`url` and `password` are as they were said, and shown nowhere. `database`: the user's choice for the run's own.
 
-    `allow_plain`: arms without TLS may be measured though TLS is asked for.
+    `allow_plain`: arms without TLS may be measured though TLS is asked for. `server_cpu`: a command that prints the
+    CPU seconds of these servers.
     """
 
     url: str = field(repr=False)
@@ -24,6 +25,7 @@ class Access:
     password: Password | None = None
     database: str | None = None
     allow_plain: bool = False
+    server_cpu: str | None = None
 
     def password_beside(self, of_url: SecretStr | None) -> SecretStr | None:
         """The one password there is. Raises `PASSWORD_TWICE`."""

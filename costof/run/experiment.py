@@ -111,6 +111,8 @@ def run(
         with cores_awake() as cores, service, ExitStack() as stack:
             facts = {**describe_machine(service.describe()), "idle cores": cores}
             ledger.append(EnvironmentRecord(started=now(), start=before.start, facts=facts))
+            # What cannot be read is said before anything is loaded.
+            service.cpu_seconds()
             progress.stage("proving the arms")
             state.instruments.start(stack)
             if plan.loads:

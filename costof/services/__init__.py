@@ -16,6 +16,7 @@ from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
+from costof.services.server_cpu import ServerCpu
 from costof.study.arms import PlannedArm
 
 LoadData = Callable[[PlannedArm], None]
@@ -41,8 +42,11 @@ class Judgement:
 class Service(ABC):
     """Servers under question. A context manager: leaving it gives back everything that it took."""
 
-    #: Roles whose CPU time can be read; empty for a target on other machines.
+    #: Whether it can read its servers' CPU time itself; a target's are on other machines.
     measures_cpu: bool = False
+    #: Of servers that cannot be looked at, where the user says how, and the role that they have in the figures.
+    server_cpu: ServerCpu | None = None
+    server_role: str = "server"
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -67,7 +71,7 @@ class Service(ABC):
 
     def commands(self) -> list[str]:
         """Every command of the user's that it would run, after its arm (`--dry-run`)."""
-        return []
+        return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
 
     @abstractmethod
     def describe(self) -> Description: ...
@@ -109,8 +113,8 @@ class Service(ABC):
         return Counters()
 
     def cpu_seconds(self) -> dict[str, float]:
-        """CPU seconds used so far, by role."""
-        return {}
+        """CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def observe(self, arm: PlannedArm) -> Observation:
         """Look at the servers, right before and right after each slice of an arm. Outside measured time."""

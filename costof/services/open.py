@@ -12,6 +12,7 @@ from types import ModuleType
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.services import Service
+from costof.services.server_cpu import ServerCpu
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
@@ -22,8 +23,8 @@ TWO_URLS = frozenset({"http"})
 def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
     """The service of a plan, not yet started. `access` holds the password, which the plan does not.
 
-    Raises `NO_SERVICE`, `NO_OWN_SERVER`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, and
-    whatever a URL is refused for.
+    Raises `NO_SERVICE`, `NO_OWN_SERVER`, `BAD_SERVER_CPU`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`,
+    `PLAIN_NOT_ALLOWED`, and whatever a URL is refused for.
     """
     service: Service
     if access is None:
@@ -31,6 +32,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
         return service
     _check_used(plan.study, access)
     service = _module(plan.study, "own").service(plan, access, run_name)
+    service.server_cpu = ServerCpu(access.server_cpu) if access.server_cpu is not None else None
     _check_plain_arms(plan, service)
     return service
 

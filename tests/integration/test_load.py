@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from costof.lab.lab import Lab
 from costof.ledger.ledger import Ledger, SliceRecord
+from costof.programs.mariadb.server import MariadbServer
 from costof.report.result import Result
 from tests.support.command import costof
+from tests.support.programs import databases, somebodys_mariadb, url_of
 
 pytestmark = pytest.mark.servers
 
@@ -62,3 +66,33 @@ def test_a_study_without_connections_has_no_load(tmp_path: Path) -> None:
     ended = costof("run", "mysql-column-encryption", "--load", "5/s", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture(scope="module")
+def server(lab: Lab) -> Iterator[MariadbServer]:
+    with somebodys_mariadb(lab) as server:
+        yield server
+
+
+def test_of_a_target_the_servers_cores_are_those_that_its_user_tells(
+    lab: Lab, server: MariadbServer, tmp_path: Path
+) -> None:
+    (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
+    reading = f"awk '{{print ($14+$15)/100}}' /proc/{pid}/stat"
+    reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain"]
+    asked = ["--set", "transport=plain,tls", "--load", "100/s", "--queries-per-connection", "5"]
+    said, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
+    assert result.sections.load.cores[0].roles == ["client", "server"]
+    assert "client and servers keep" in said or "cannot carry this load here" in said
+    assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
+    assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
+
+
+def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
+    before = databases(server)
+    reached = ["--target", url_of(server), "--allow-plain", "--server-cpu", "echo none"]
+    ended = costof("run", "mysql-transport", "--set", "transport=plain,tls", *reached, cwd=tmp_path)
+    assert databases(server) == before
+    assert (ended.status, len(ended.told)) == (1, 1)
+    assert "--server-cpu echo: it printed 'none'" in ended.err
+    assert not any((tmp_path / "runs").glob("*"))

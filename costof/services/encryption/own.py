@@ -108,8 +108,8 @@ class EncryptionTarget(OwnService[OwnTpcc]):
         return super().counters(server) if counted is None else counted
 
     def cpu_seconds(self) -> dict[str, float]:
-        """The gateway's; the server is on a machine of its own, or among others on this one."""
-        return self._front.cpu_seconds()
+        """The gateway's, and the server's where the user says how."""
+        return super().cpu_seconds() | self._front.cpu_seconds()
 
     def observe(self, arm: PlannedArm) -> Observation:
         return self._front.observe(arm)

@@ -15,6 +15,7 @@ from costof.errors import CostofError, Problem
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
 from costof.programs.access import Access
+from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.http import HttpSettings
 from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
@@ -46,7 +47,9 @@ class Place:
 
 
 class HttpTarget(Service):
-    """Its servers are somebody's own: no counters, no CPU time, and their side of the evidence is the client's word."""
+    """Its servers are somebody's own: no counters, and their side of the evidence is the client's word."""
+
+    server_role = BALANCER_ROLE
 
     def __init__(self, plan: Plan, tls: Place, plain: Place, ca_file: Path | None) -> None:
         self._places = {True: tls, False: plain}
