@@ -39,6 +39,13 @@ class Problem(Enum):
     TOO_FEW_COMMANDS = (EXIT_USAGE, "give two commands or more, each in quotes: costof versus 'sleep 0.1' 'sleep 0.2'")
     NAMES_OF_COMMANDS = (EXIT_USAGE, "{names} different names for {commands} commands; give each one its own -n")
     UNKNOWN_READER = (EXIT_USAGE, "there is no reader '{name}'{nearest}; choose from: {allowed}")
+    UNKNOWN_CLIENT = (EXIT_USAGE, "there is no client '{name}'{nearest}; choose from: {allowed}")
+    CLIENT_OF_OTHERS = (EXIT_USAGE, "{client} is a client of {of}, and {study} asks {service}")
+    CLIENT_WITHOUT_LOAD = (
+        EXIT_USAGE,
+        "{client} goes as fast as it can, which is no load of so many connections a second; leave out --load or "
+        "--client",
+    )
     BAD_RATE = (EXIT_USAGE, "'{text}' is no load; write new connections as 300/s, 90/min or 5000/h")
     QUERIES_WITHOUT_LOAD = (EXIT_USAGE, "--queries-per-connection goes with --load; say how many clients come: 300/s")
     NO_LOAD = (EXIT_USAGE, "{study} opens no connections, so --load has nothing to pace; leave it out")
@@ -204,6 +211,7 @@ class Caution(Enum):
     )
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
     APP_CANNOT = "{arm} has no application view: {detail}"
+    CLIENT_CANNOT = "{arm} has no figures of {client}, which {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"
     ROUNDS_DISTURBED = (
         "{discarded} of {rounds} rounds are in no figure: other programs or the hypervisor took far more of this "

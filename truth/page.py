@@ -35,20 +35,17 @@ from truth.figures import (
     TOLERANCE,
     Case,
     Proportion,
-    QuickProfile,
     Speed,
     busy,
     cases,
     errors,
     least_found,
-    peer_said_to_differ,
-    quick_profiles,
-    said_to_differ,
     speeds,
     tail_errors,
 )
 from truth.pictures import draw
 from truth.rows import EffectRow, PeerRow, Row, Rows
+from truth.whole_figures import QuickProfile, peer_said_to_differ, quick_profiles, said_to_differ
 
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
 PAGE, FOLDER = "truth.md", "truth"

@@ -33,6 +33,12 @@ def errors_of(run: Run) -> list[ErrorCount]:
     return list(found.values())
 
 
+def _unable(run: Run, view: str) -> Caution:
+    if view == "command" and run.plan.client:
+        return Caution.CLIENT_CANNOT
+    return Caution.APP_CANNOT if view == "app" else Caution.ARM_REFUSED
+
+
 def warnings_of(run: Run, effects: int) -> list[str]:
     """What a reader must know beside the figures, worded in `errors.Caution`."""
     plan = run.plan
@@ -40,8 +46,8 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
-                caution = Caution.APP_CANNOT if record.view == "app" else Caution.ARM_REFUSED
-                texts.append(caution.text(arm=ready.name, detail=ready.error.detail))
+                caution = _unable(run, record.view)
+                texts.append(caution.text(arm=ready.name, detail=ready.error.detail, client=plan.client))
     if any(run.refused(control) for control in plan.controls):
         texts.append(Caution.NO_CONTROL.text())
     texts += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]

@@ -98,9 +98,10 @@ class Run:
 
     def refused(self, arm: PlannedArm) -> str | None:
         """Why the arm could not be run at all."""
+        beside = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
             for ready in record.ready.arms:
-                if record.view != "app" and ready.name == arm.name and ready.error is not None:
+                if record.view not in beside and ready.name == arm.name and ready.error is not None:
                     return ready.error.detail
         return None
 

@@ -75,6 +75,8 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {in_words(plan.load)}")
+    if plan.client is not None:
+        click.echo(f"client    {plan.client}, on every arm that it can be told to speak to")
     for name, size in plan.slices.items():
         most = "" if plan.load else f"{size.operations:,} operations or "
         click.echo(f"slice     {name}: {most}{size.seconds:g} s")

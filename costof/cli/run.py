@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     "--queries-per-connection", metavar="N", help="Of a load: queries on each new connection; 1 where absent."
 )
 @click.option("--distance", metavar="TIME", help="The same as --set distance=TIME: the round trip to the servers.")
+@click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, redis-benchmark, wrk.")
 @limit_option
 @target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
@@ -55,6 +56,7 @@ def run(
     load: str | None,
     queries_per_connection: str | None,
     distance: str | None,
+    client: str | None,
     limits: tuple[tuple[str, str], ...],
     access: Access | None,
     out: Path | None,
@@ -67,7 +69,7 @@ def run(
     if resume is not None:
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
         given |= {"--restarts": restarts, "--limit": limits, "--load": load, "--distance": distance}
-        given |= {"--queries-per-connection": queries_per_connection}
+        given |= {"--queries-per-connection": queries_per_connection, "--client": client}
         ledger, before = _reopen(resume, [name for name, value in given.items() if value])
         sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json))
     if study is None:
@@ -88,6 +90,7 @@ def run(
         limits=limits,
         load=load,
         queries_per_connection=queries_per_connection,
+        client=client,
     )
     sys.exit(ask(asked, options, access, out, as_json, dry_run))
 

@@ -82,7 +82,8 @@ class Arm:
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings
-        hidden = {name: _secret(source) for name, source in settings.secrets.items()}
+        hidden = {name: secret.get_secret_value() for name, secret in settings.hidden.items()}
+        hidden |= {name: _secret(source) for name, source in settings.secrets.items()}
         self.environment = {**os.environ, **settings.environment, **hidden}
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
         # The longest first: one may be a part of another.

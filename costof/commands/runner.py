@@ -59,7 +59,8 @@ class Runner:
     def _told(self, name: str) -> dict[str, Any]:
         error = self.refused.get(name)
         if error is None:
-            return {"name": name, "server": "this machine", "error": None}
+            server = next(iter(self.arms[name].settings.addresses), "this machine")
+            return {"name": name, "server": server, "error": None}
         return {"name": name, "server": None, "error": {"class": error.error_class, "detail": str(error)}}
 
     def slice(self, order: SliceOrder) -> dict[str, Any]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Literal
+
+from pydantic import Field
 
 from costof.commands.asked import OUTPUT, SECONDS, CommandAsked, CommandLevel, FigureAsked, SecretSource
 from costof.errors import CostofError, Problem, nearest
 from costof.ipc.plan import ServiceSettings
-from costof.model import Model
+from costof.model import Model, Secret
 
 #: '{name}', or '{{name}}' for those very signs.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
@@ -46,7 +50,13 @@ class CommandSettings(ServiceSettings):
     after: list[list[str]] = []
     proofs: list[Shown] = []
     secrets: dict[str, SecretSource] = {}
+    hidden: dict[str, Secret] = Field(default={}, description="Variables of its environment that nobody else may read.")
     output: Path
+
+
+def new_output() -> Path:
+    """A name for a file of a run's own, in a folder that the runner makes and removes."""
+    return Path(tempfile.gettempdir()) / f"costof-{token_hex(8)}" / "output"
 
 
 def filled(

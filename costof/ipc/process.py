@@ -164,9 +164,10 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
     return Instrument(f"the {protocol} application", argv, env)
 
 
-def command_runner() -> Instrument:
+def command_runner(prefix: Sequence[str] = ()) -> Instrument:
     """The commands of a study. It ends each at its time-out, and undoes what it has brought into force."""
-    return Instrument("the runner of commands", [sys.executable, "-m", "costof.commands.runner"], patient=True)
+    argv = [*prefix, sys.executable, "-m", "costof.commands.runner"]
+    return Instrument("the runner of commands", argv, patient=True)
 
 
 def process_cpu_seconds(pid: int) -> float:

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
+from costof.clients import CannotError, client
+from costof.commands.settings import new_output
 from costof.datasets import tpcc
 from costof.drivers.driver import environment
 from costof.errors import CostofError, Problem
@@ -17,6 +20,7 @@ from costof.ipc.process import Instrument, application, command_runner, engine
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
+from costof.study.commands import COMMAND
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize, Workload
 
@@ -57,6 +61,7 @@ class Instruments:
     _instruments: dict[tuple[str, str], Instrument] = field(default_factory=dict)
     members: dict[tuple[str, str], str] = field(default_factory=dict)
     able: list[PlannedArm] = field(default_factory=list)
+    _output: Path = field(default_factory=new_output)
 
     def start(self, stack: ExitStack) -> None:
         """Those that the study's workloads ask for, the engine first.
@@ -98,7 +103,8 @@ class Instruments:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _surroundings(self, instrument: str, arm: PlannedArm) -> Surroundings:
-        variables = {} if instrument == WIRE else environment(arm.asked.transport or ipc.PLAIN)
+        own = instrument in (WIRE, COMMAND)
+        variables = {} if own else environment(arm.asked.transport or ipc.PLAIN)
         return tuple(self.service.prefix(arm)), tuple(sorted(variables.items()))
 
     def _instrument(self, asked: Workload, surroundings: Surroundings, arm: PlannedArm) -> Instrument:
@@ -107,14 +113,14 @@ class Instruments:
             case "wire":
                 return engine(prefix)
             case "command":
-                return command_runner()
+                return command_runner(prefix)
             case "app":
                 driver = asked.driver or self.service.endpoint(arm).service.protocol
                 return application(driver, dict(variables), prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
-        barred = {arm.name: why for arm in arms if (why := self.service.barred(arm)) is not None}
+        barred = {arm.name: why for arm in arms if (why := self._barred(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
         refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
@@ -126,6 +132,24 @@ class Instruments:
                 self._instruments[name, told.name] = instrument
                 self.members[name, told.name] = told.server
         return ready
+
+    def _barred(self, instrument: str, arm: PlannedArm) -> str | None:
+        """Why an instrument must not, or cannot, be told of an arm."""
+        barred = self.service.barred(arm)
+        if barred is None and instrument == COMMAND and self.plan.client:
+            try:
+                self._endpoint(instrument, arm)
+            except CannotError as error:
+                return str(error)
+        return barred
+
+    def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
+        """As the instrument is told of it. Raises `CannotError` where a client cannot be."""
+        endpoint = self.service.endpoint(arm)
+        if instrument != COMMAND or self.plan.client is None:
+            return endpoint
+        settings = client(self.plan.client).settings(endpoint, self.plan.records, self.plan.programs(arm), self._output)
+        return ipc.Endpoint(service=settings)
 
     def _refuse_what_cannot_answer(self, ready: list[Ready]) -> None:
         """Raises when no arm can run, or when no protected one can and that is the user's to mend or was asked for by
@@ -144,7 +168,7 @@ class Instruments:
             seed=self.plan.seed + self.start_number,
             threads=os.cpu_count() or 1,
             data=ipc.Data(records=self.plan.records),
-            arms=[self.service.endpoint(arm).named(arm.name) for arm in arms],
+            arms=[self._endpoint(instrument, arm).named(arm.name) for arm in arms],
             workloads=self._workloads(instrument, arms),
         )
 

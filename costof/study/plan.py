@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from costof.clients import client
+from costof.commands.asked import CommandAsked
 from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
+from costof.study.client import with_client
 from costof.study.limits import Limit, limits_of
 from costof.study.load import Load, at_load, parse_load
 from costof.study.options import (
@@ -65,6 +68,7 @@ class Plan(Model):
     )
     limits: list[Limit] = Field(default=[], description="The user's, or else the study's.")
     load: Load | None = Field(default=None, description="At which the study is asked; None: as fast as it goes.")
+    client: str | None = Field(default=None, description="A load generator that asks beside the study's own views.")
 
     @property
     def controls(self) -> list[PlannedArm]:
@@ -119,6 +123,13 @@ class Plan(Model):
         """The slice of a workload on an arm."""
         return self.slices[self.size_name(workload, arm)]
 
+    def programs(self, arm: PlannedArm) -> dict[str, tuple[CommandAsked, float]]:
+        """Of the workloads that run one on an arm, each with the seconds of its slice."""
+        workloads = self.study.workloads.items()
+        return {
+            name: (each.command, self.size(name, arm).seconds) for name, each in workloads if each.command is not None
+        }
+
     def workers(self, workload: str, arm: PlannedArm) -> int:
         of_levels = arm.asked.workload.get(workload, {}).get("workers")
         return self.size(workload, arm).workers or int(of_levels or self.study.workloads[workload].workers)
@@ -140,6 +151,7 @@ class Options:
     limits: Sequence[tuple[str, str]] = ()
     load: str | None = None
     queries_per_connection: str | None = None
+    client: str | None = None
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -151,6 +163,9 @@ def resolve(study: Study, options: Options) -> Plan:
     load = _load(options)
     if load is not None:
         study = at_load(study, load)
+        profile = study.profiles[options.profile]
+    if options.client is not None:
+        study = with_client(study, client(options.client))
         profile = study.profiles[options.profile]
     if options.target is not None:
         study = as_served(study)
@@ -183,6 +198,7 @@ def resolve(study: Study, options: Options) -> Plan:
         target=options.target,
         plain_target=options.plain_target,
         load=load,
+        client=options.client,
         limits=limits_of(study, options.limits or study.limits.items()),
         protection_asked=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
@@ -190,8 +206,10 @@ def resolve(study: Study, options: Options) -> Plan:
 
 
 def _load(options: Options) -> Load | None:
-    """Raises `BAD_RATE`, `BAD_NUMBER`, and `QUERIES_WITHOUT_LOAD`."""
+    """Raises `BAD_RATE`, `BAD_NUMBER`, `QUERIES_WITHOUT_LOAD`, and `CLIENT_WITHOUT_LOAD` where another client asks."""
     if options.load is not None:
+        if options.client is not None:
+            raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
         return parse_load(options.load, options.queries_per_connection)
     if options.queries_per_connection is not None:
         raise CostofError(Problem.QUERIES_WITHOUT_LOAD)

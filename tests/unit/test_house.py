@@ -22,12 +22,13 @@ WORDS_OF_PYTHON = {
     # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
     "plain": ("document/", "ipc/plan.py", "sections/costs/", "services/http/"),
     "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/phases.py", "services/"),
-    "full": ("cli/", "drivers/", "ipc/plan.py", "services/http/"),
-    "ca-only": ("analysis/cautions.py", "cli/ycsb/", "drivers/", "ipc/plan.py"),
+    "full": ("cli/", "clients/", "drivers/", "ipc/plan.py", "services/http/"),
+    "ca-only": ("analysis/cautions.py", "cli/ycsb/", "clients/", "drivers/", "ipc/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519"), ("ipc/plan.py",)),
     # MongoDB's own word for a write concern, and pgbench's for the ways to ask.
     "majority": ("cli/ycsb/mongodb.py", "programs/mongod/"),
-    **dict.fromkeys(("simple", "extended"), ("drivers/", "programs/postgres/")),
+    "extended": ("drivers/", "programs/postgres/"),
+    "simple": ("clients/", "drivers/", "programs/postgres/"),
     "prepared": ("drivers/", "programs/mariadb/", "programs/postgres/"),
     # Kinds of keys, which the lab's authority makes.
     "rsa-2048": ("lab/certificates.py",),
@@ -43,7 +44,7 @@ WORDS_OF_PYTHON = {
     # Where no distance was asked for.
     "lan": ("study/schema.py",),
     # A route's name in the lab's own files; PostgreSQL's word for TLS at once.
-    "direct": ("drivers/", "programs/postgres/", "services/http/lab.py"),
+    "direct": ("clients/", "drivers/", "programs/postgres/", "services/http/lab.py"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {

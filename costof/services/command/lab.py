@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 
-from costof.commands.settings import CommandSettings, filled
+from costof.commands.settings import CommandSettings, filled, new_output
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
@@ -23,8 +20,8 @@ class Commands(Resource, Service):
 
     def __init__(self, plan: Plan) -> None:
         """Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`."""
-        folder = Path(tempfile.gettempdir()) / f"costof-{secrets.token_hex(8)}"
-        self._arms = {arm.name: _filled(plan, arm, folder / "output") for arm in plan.arms}
+        output = new_output()
+        self._arms = {arm.name: filled(arm.asked, plan.programs(arm), plan.study.secrets, output) for arm in plan.arms}
         self._twins = {arm.name for arm in plan.arms if arm.twin}
 
     def _open(self, stack: ExitStack) -> None:
@@ -53,16 +50,6 @@ class Commands(Resource, Service):
         mismatch = answer.evidence.get("mismatch")
         said = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)
         return Judgement(mismatch=mismatch, facts={"proof": said} if said and not mismatch else {})
-
-
-def _filled(plan: Plan, arm: PlannedArm, output: Path) -> CommandSettings:
-    workloads = plan.study.workloads.items()
-    programs = {
-        name: (workload.command, plan.size(name, arm).seconds)
-        for name, workload in workloads
-        if workload.command is not None
-    }
-    return filled(arm.asked, programs, plan.study.secrets, output)
 
 
 def _lines(arm: CommandSettings) -> list[str]:
