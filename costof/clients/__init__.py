@@ -43,7 +43,8 @@ class Called:
 class Client:
     """Of one program. `of`: the server program, or the kind of service, of the studies that it can be a client in.
 
-    `called` raises `CannotError`. `headline` are figures of the program's reader, by their names there.
+    `called` raises `CannotError`. `headline` are figures of the program's reader, by their names there. `folders` are
+    where it may lie beside the usual ones.
     """
 
     program: str
@@ -53,6 +54,7 @@ class Client:
     headline: tuple[str, ...]
     called: Callable[[Endpoint, int], Called]
     once: bool = False
+    folders: Callable[[], Sequence[Path]] = tuple
 
     @property
     def asked(self) -> CommandAsked:
@@ -61,7 +63,7 @@ class Client:
 
     def found(self) -> Path:
         """Raises `PROGRAM_MISSING`."""
-        return find_program(self.program, self.package)
+        return find_program(self.program, self.package, self.folders())
 
     def settings(
         self, endpoint: Endpoint, records: int, programs: Mapping[str, tuple[CommandAsked, float]], output: Path

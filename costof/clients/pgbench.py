@@ -5,8 +5,12 @@ https://www.postgresql.org/docs/current/libpq-envars.html: all that libpq can be
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from costof.clients import Called, CannotError, Client, check_tls, host_and_port
+from costof.errors import CostofError
 from costof.ipc.plan import Endpoint
+from costof.programs.postgres.binary import find_postgres
 from costof.programs.postgres.settings import PostgresSettings
 
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
@@ -46,6 +50,14 @@ def _called(endpoint: Endpoint, _records: int) -> Called:
     return Called(["--protocol", settings.statements or "simple"], environment, secrets)
 
 
+def _beside_servers() -> list[Path]:
+    """Debian has it among the server's programs, and only a wrapper on PATH."""
+    try:
+        return [find_postgres().parent]
+    except CostofError:
+        return []
+
+
 CLIENT = Client(
     program="pgbench",
     package="postgresql-contrib",
@@ -53,4 +65,5 @@ CLIENT = Client(
     run="{program} --no-vacuum --select-only {options} --client 8 --jobs 2 --time {seconds}",
     headline=("tps",),
     called=_called,
+    folders=_beside_servers,
 )
