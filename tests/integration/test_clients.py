@@ -1,4 +1,4 @@
-"""Load generators as clients of a lab's servers: what they tell, that the servers saw TLS, and that no secret is seen."""
+"""Load generators as clients of a lab's servers: what they tell, and that the servers saw TLS."""
 
 from __future__ import annotations
 
