@@ -21,7 +21,7 @@ class Change:
     """An arm against its control in one metric: numbers by round, and their mean ratio and difference.
 
     `ratio` is a logarithm; where a round has nothing of the metric in one of them, the share of the control's mean.
-    None where the control has nothing of it at all.
+    None where the control alone has nothing of it at all.
     """
 
     arm: PlannedArm
@@ -68,6 +68,9 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
     if logs is not None:
         return Change(arm, control, values, difference, mean_of(logs), logarithmic=True)
     share = Mean(difference.value / usual, difference.error / usual, difference.freedom) if usual > 0 else None
+    if not any((*control, *values)):
+        # Nothing in either: as much in one as in the other, and known exactly.
+        share = difference
     return Change(arm, control, values, difference, share, logarithmic=False)
 
 
