@@ -15,10 +15,12 @@ from pydantic import Field
 
 from costof.analysis.index import Index
 from costof.analysis.models import Core, Sentence
+from costof.analysis.models import Metric as ShownMetric
 from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
-from costof.document.blocks import FILES, Block, Cell, Column, Paragraph, Row, Table
+from costof.document.blocks import FILES, Block, Cell, Column, Paragraph, Part, Row, Table
+from costof.document.format import Text
 from costof.ledger.samples import NS_PER_UNIT, in_unit
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
@@ -37,6 +39,8 @@ from costof.study.arms import PlannedArm
 from costof.study.metric import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+#: Of those, what the report's head tells, behind the marks and limits, and of how many metrics.
+AT_FIRST, HEAD_ORDER, MOST_AT_FIRST = PERCENTILES[:3], 3, 4
 COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "arm's", "relative"))]
 METHOD = (
     "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole {unit}s. A "
@@ -93,11 +97,39 @@ class TailsSection(Section[None, Tails]):
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
 
+    def parts(self, index: Index, data: Tails) -> list[Part]:
+        """Those of one arm stand in the report's head."""
+        return [Part("percentiles", "", [*_at_first(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
+
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
         yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
         if data.untold:
             yield Paragraph(" ".join(_untold(data.untold)), "note", media=FILES)
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
+
+
+def _at_first(index: Index, data: Tails) -> Iterator[Block]:
+    """What half, 95 and 99 of 100 operations take on the first arm that the answer is about."""
+    arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.found)), None)
+    if arm is None:
+        return
+    found = {(tail.metric, tail.percentile): tail for tail in data.found if tail.arm == arm.name}
+    names = list(dict.fromkeys(name for name, _ in found if name in index.metrics))[:MOST_AT_FIRST]
+    rows: list[list[str | Text]] = []
+    for name in names:
+        metric = index.metrics[name]
+        tails = [found.get((name, percentile)) for percentile in AT_FIRST]
+        values = [
+            f"{fmt.number(tail.control_value)} → {fmt.number(tail.value)}" if tail else fmt.NONE for tail in tails
+        ]
+        rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
+        rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
+    yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"Half, 95 and 99 of 100 operations: {arm.label}{arm.at}")
+
+
+def _both(tail: Tail | None) -> str:
+    """The control's and the arm's: '0.68 → 2.40'."""
+    return f"{fmt.number(tail.control_value)} → {fmt.number(tail.value)}" if tail else fmt.NONE
 
 
 def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
@@ -172,16 +204,21 @@ def _untold(untold: list[Untold]) -> Iterator[str]:
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
-    """A group for each metric; its view is said where there are several."""
-    views = {each.view for each in index.headline_metrics}
+    """A group for each metric."""
     found = [each for each in data.found if each.metric in index.metrics]
     for name, of_metric in groupby(found, key=lambda each: each.metric):
         metric = index.metrics[name]
-        label = fmt.titled(f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label, metric.unit)
+        label = fmt.titled(_metric_label(index, metric), metric.unit)
         yield Row([Cell(label)], "group")
         for tail in of_metric:
             values = (Cell(fmt.number(each)) for each in (tail.control_value, tail.value))
             yield Row([Cell(tail.arm), Cell(_name(tail.percentile)), *values, Cell.of(fmt.relative(tail.ratio))])
+
+
+def _metric_label(index: Index, metric: ShownMetric) -> str:
+    """Its view is said where there are several."""
+    views = {each.view for each in index.headline_metrics}
+    return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 
 
 def _name(percentile: float) -> str:

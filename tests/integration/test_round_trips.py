@@ -10,6 +10,7 @@ import pytest
 
 from costof.ipc.answers import Phase
 from costof.lab.lab import is_root
+from costof.programs.postgres.binary import find_postgres, postgres_version
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -31,6 +32,8 @@ MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
 # A server before 18 does not take the group that TLS 1.3 is begun with by itself.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
+# One from 17 on takes TLS with the first byte, and spares the request for it.
+DIRECT_FROM, ANY_GROUP_FROM = 17, 18
 REDIS = {"plain": 3, "tls-1.2": 5, "tls-1.3": 4, "stunnel-server-1.2": 5, "stunnel-server-1.3": 4}
 
 
@@ -62,8 +65,19 @@ def far_mongodb() -> tuple[Plan, ServerLab, dict[str, int]]:
 
 def far_postgres() -> tuple[Plan, ServerLab, dict[str, int]]:
     settings = ["records=100", FAR, "tls_version=1.2,1.3", "group=first-choice,prime256v1"]
+    expected, version = POSTGRES, int(postgres_version(find_postgres()).partition(".")[0])
+    if version >= ANY_GROUP_FROM:
+        expected = expected | {"tls-1.3-first-choice": 8}
+    if version >= DIRECT_FROM:
+        settings.append("negotiation=asked-for,at-once")
+        ways = {"asked-for": 0, "at-once": 1}
+        expected = {
+            f"{arm}-{way}" if arm != "plain" else arm: trips - (less if arm != "plain" else 0)
+            for arm, trips in expected.items()
+            for way, less in ways.items()
+        }
     plan = plan_of("postgres-tls", "quick", *settings)
-    return plan, ServerLab(plan), POSTGRES
+    return plan, ServerLab(plan), expected
 
 
 def far_redis() -> tuple[Plan, ServerLab, dict[str, int]]:
