@@ -9,10 +9,27 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.services.server_cpu import ServerCpu
 
+#: Of a kernel 6.1, systemd 252 and node_exporter 1.5.
+CGROUP = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"
+SYSTEMD = "CPUUsageNSec=1500000000\n"
+EXPORTER = """# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.
+# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="idle"} 362812.79
+node_cpu_seconds_total{cpu="0",mode="iowait"} 41.5
+node_cpu_seconds_total{cpu="0",mode="user"} 1.25e+03
+node_cpu_seconds_total{cpu="1",mode="system"} 50
+node_memory_Active_bytes 5.1e+08
+process_cpu_seconds_total 17
+"""
 
-@pytest.mark.parametrize(("printed", "seconds"), [("12.5", 12.5), ("1\\n2.25\\n", 3.25), ("  7  \\n\\n", 7.0)])
-def test_all_lines_add_up(printed: str, seconds: float) -> None:
-    assert ServerCpu(f"printf '{printed}'").seconds() == seconds
+
+@pytest.mark.parametrize(
+    ("printed", "seconds"),
+    [("12.5", 12.5), ("1\n2.25\n", 3.25), ("  7  \n\n", 7.0), (CGROUP, 2.5), (SYSTEMD * 2, 3.0), (EXPORTER, 1300.0)],
+)
+def test_what_is_printed_is_read_and_adds_up(printed: str, seconds: float, tmp_path: Path) -> None:
+    (tmp_path / "told").write_text(printed)
+    assert ServerCpu(f"cat {tmp_path / 'told'}").seconds() == seconds
 
 
 @pytest.mark.parametrize(
