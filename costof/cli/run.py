@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--queries-per-connection", metavar="N", help="Of a load: queries on each new connection; 1 where absent."
 )
 @click.option("--distance", metavar="TIME", help="The same as --set distance=TIME: the round trip to the servers.")
-@click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, redis-benchmark, wrk.")
+@click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, or wrk.")
 @limit_option
 @target_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")

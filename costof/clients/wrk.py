@@ -1,4 +1,4 @@
-"""wrk: requests of HTTP on 50 connections.
+"""wrk: requests of HTTP on 200 connections.
 
 It verifies no certificate, offers what its OpenSSL does, and keeps connections for as long as the server does.
 """
@@ -33,7 +33,7 @@ CLIENT = Client(
     program="wrk",
     package="wrk",
     of="http",
-    run="{program} --latency --threads 2 --connections 50 --duration {seconds}s {options}",
+    run="{program} --latency --threads 2 --connections 200 --duration {seconds}s {options}",
     headline=("requests_per_second",),
     called=_called,
 )

@@ -7,7 +7,8 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
+from costof.ledger.samples import in_common
 from costof.model import Finite, Model
 from costof.statistics.intermittent import intermittent
 from costof.statistics.slow_operations import Slices, slow_operations
@@ -27,8 +29,9 @@ HEAD = ["metric", "arm", "slices apart", "times the others", "the control's slic
 SLOW_TITLE = "What few operations pay"
 SLOW_HEAD = ["metric", "arm", "slow operations", "the control's"]
 METHOD = (
-    "A slice stands apart where it is more than five robust standard deviations above the arm's others, and by a tenth "
-    "at least. Whether the arm has more of them than the control and its twin is asked by Fisher's exact test. "
+    "A slice stands apart where its median operation is more than two robust standard deviations, and a tenth, beyond "
+    "the other two of its round, of arm, control and twin. Whether those of the arm stand apart more and farther is "
+    "asked by drawing in each round which of the three is the arm (a randomization test). "
     "An operation is slow where it takes longer than its slice's median by half of it, or of the control's if that is "
     "more. Shares are compared with those of control and twin by {unit} (t-test)."
 )
@@ -72,8 +75,9 @@ class IntermittentSection(Section[None, Intermittent]):
     def compute(self, run: Run, core: Core, spec: None) -> Intermittent | None:
         metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline]
         asked = QUESTIONS * len(metrics) * len(run.plan.protected)
-        found = [each for name in metrics for each in _of_slices(run, name, asked)]
-        slow = [each for name in metrics for each in _of_operations(run, name, asked)]
+        slices = {name: _slices(run, name) for name in metrics}
+        found = [each for name, of in slices.items() for each in _of_slices(run, name, of, asked)]
+        slow = [each for name, of in slices.items() for each in _of_operations(run, name, of, asked)]
         return Intermittent(found=found, slow=slow) if found or slow else None
 
     def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
@@ -88,36 +92,57 @@ class IntermittentSection(Section[None, Intermittent]):
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
-def _of_slices(run: Run, name: str, comparisons: int) -> Iterator[ComesAndGoes]:
-    sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
-    logs = {
-        change.arm.name: [sign * each for each in found.values()]
-        for change in run.changes[name]
-        if (found := run.log_ratios_by_round(name, change.arm))
-    }
-    twins = {control.name: logs.get(run.plan.twin_of(control).name) for control in run.plan.controls}
-    for arm in run.plan.protected:
-        twin = twins.get(arm.baseline or "")
-        if arm.name not in logs or twin is None:
+def _of_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[ComesAndGoes]:
+    for arm, control, twin in _threes(run):
+        logs = _logs(run, name, slices, [arm, control, twin])
+        if logs is None:
             continue
-        apart = intermittent(logs[arm.name], twin, comparisons)
+        of_arm, of_control, of_twin = logs
+        apart = intermittent(of_arm, of_control, of_twin, comparisons, run.plan.seed)
         if apart is not None:
             yield ComesAndGoes(metric=name, arm=arm.name, **asdict(apart))
 
 
-def _of_operations(run: Run, name: str, comparisons: int) -> Iterator[Slow]:
-    if run.plan.study.metrics[name].of_slice:
-        return
+def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
+    """Each protected arm with its control and the control's twin."""
     for control in run.plan.controls:
-        of_control, of_twin = _slices(run, name, control), _slices(run, name, run.plan.twin_of(control))
-        for arm in (each for each in run.plan.protected if each.baseline == control.name):
-            slow = slow_operations(_slices(run, name, arm), of_control, of_twin, comparisons, run.samples.units)
-            if slow is not None:
-                yield Slow(metric=name, arm=arm.name, **asdict(slow))
+        twin = run.plan.twin_of(control)
+        for arm in run.plan.protected:
+            if arm.baseline == control.name:
+                yield arm, control, twin
 
 
-def _slices(run: Run, metric: str, arm: PlannedArm) -> Slices:
-    return Slices.of(run.histograms(metric, arm.name))
+def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
+    """Logarithms of each arm by round, in the rounds that all of them have, higher for a cost: of the median operation
+    of its slice, which stalls of the machine hardly move, or of the figure that slices have as wholes. None of 0."""
+    metric = run.plan.study.metrics[name]
+    if metric.of_slice:
+        sign = 1 if metric.better == "lower" else -1
+        by_round = [run.samples.by_round(name, arm.name) for arm in arms]
+    else:
+        sign = 1
+        by_round = [slices[arm.name].median_by_round for arm in arms]
+    numbers = [list(each.values()) for each in in_common(by_round)]
+    if any(number <= 0 for each in numbers for number in each):
+        return None
+    return [[sign * math.log(number) for number in each] for each in numbers]
+
+
+def _of_operations(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[Slow]:
+    if not slices:
+        return
+    for arm, control, twin in _threes(run):
+        of_arm, of_control, of_twin = (slices[each.name] for each in (arm, control, twin))
+        slow = slow_operations(of_arm, of_control, of_twin, comparisons, run.samples.units)
+        if slow is not None:
+            yield Slow(metric=name, arm=arm.name, **asdict(slow))
+
+
+def _slices(run: Run, name: str) -> dict[str, Slices]:
+    """Of all arms; none of a figure that slices have as wholes."""
+    if run.plan.study.metrics[name].of_slice:
+        return {}
+    return {arm.name: Slices.of(run.histograms(name, arm.name)) for arm in run.plan.arms}
 
 
 def _row(index: Index, each: ComesAndGoes) -> list[str]:

@@ -64,6 +64,14 @@ class Slices:
         found: Numbers = self.values[np.argmax(np.cumsum(self.counts, axis=1) >= half, axis=1)]
         return found
 
+    @property
+    def median_by_round(self) -> dict[int, float]:
+        """Of the rounds that have operations."""
+        if not self.operations.any():
+            return {}
+        found = zip(self.rounds, self.medians, self.operations, strict=True)
+        return {int(number): float(median) for number, median, operations in found if operations}
+
     def shares_beyond(self, limits: Numbers) -> Numbers:
         """Of the operations of each round, longer than its limit."""
         found: Numbers = (self.counts * (self.values > limits[:, None])).sum(axis=1) / self.operations

@@ -15,7 +15,6 @@ from costof.errors import CostofError, Problem
 from costof.ipc.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
 from costof.programs.postgres.settings import PostgresSettings
-from costof.programs.redis.settings import RedisSettings
 from costof.study.client import with_client
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
@@ -25,9 +24,6 @@ CA = Path("/a folder/ca.pem")
 TLS = Transport(kind="tls", ca_file=CA, version="1.3")
 POSTGRES = PostgresSettings(
     addresses=["[::1]:5433"], username="o'neil", password=SecretStr(PASSWORD), database="shop", statements="extended"
-)
-REDIS = RedisSettings(
-    addresses=["127.0.0.1:6379"], tls_addresses=["127.0.0.1:6380"], username="app", password=SecretStr(PASSWORD)
 )
 HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c", requests_per_connection=1)
 
@@ -65,14 +61,6 @@ def test_pgbench_is_told_all_by_its_environment() -> None:
     assert settings.addresses == POSTGRES.addresses, "whose counters are its evidence"
 
 
-def test_redis_benchmark_goes_to_the_port_of_its_transport() -> None:
-    plain, tls = (called("redis-benchmark", REDIS, each).programs["w"].argv for each in (PLAIN, TLS))
-    assert plain[1:-1] == ["--csv", "-c", "50", "-n", "20000", "-h", "127.0.0.1", "-p", "6379", "--user", "app", "GET"]
-    assert plain[-1] == tls[-1], "the same string on all arms"
-    assert tls[7:-2] == ["127.0.0.1", "-p", "6380", "--user", "app", "--tls", "--cacert", str(CA)]
-    assert environment(called("redis-benchmark", REDIS))["REDISCLI_AUTH"] == PASSWORD
-
-
 def test_wrk_ends_each_connection_where_the_arm_does() -> None:
     argv = called("wrk", HTTP, TLS).programs["w"].argv
     assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
@@ -84,8 +72,8 @@ def test_wrk_ends_each_connection_where_the_arm_does() -> None:
         ("pgbench", POSTGRES, TLS.model_copy(update={"group": "x25519"}), "cannot offer one group alone"),
         ("pgbench", POSTGRES.asking({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
         ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a file with --tls-ca"),
-        ("redis-benchmark", REDIS, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
-        ("redis-benchmark", REDIS, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
+        ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
+        ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
         ("wrk", HTTP.asking({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
         ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send headers"),
     ],
@@ -97,7 +85,7 @@ def test_what_cannot_be_told_is_said(name: str, service: ServiceSettings, transp
 
 @pytest.mark.parametrize("name", client_names())
 def test_no_secret_is_shown_and_all_that_answers_is_read(name: str) -> None:
-    service = {"pgbench": POSTGRES, "redis-benchmark": REDIS, "wrk": HTTP}[name]
+    service = {"pgbench": POSTGRES, "wrk": HTTP}[name]
     settings = called(name, service)
     assert PASSWORD not in settings.model_dump_json() + repr(settings) + str(settings.programs)
     assert set(client(name).headline) <= set(reader(name).figures)
