@@ -177,7 +177,9 @@ def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
     ratios = Proportion.among(row.ratio_holds for case in same for row in case.rows)
     yield [f"the same of ratios, {where}", *_told("93 to 97 %", ratios, *COVERAGE)]
     worst = min(same, key=lambda case: case.covered.value)
-    yield [f"the truth that is held least ({worst.truth})", *_told("93 to 97 %", worst.covered, *COVERAGE)]
+    yield [f"the least of {len(same)} truths ({worst.truth})", *_told("93 to 97 %", worst.covered, *COVERAGE)]
+    off = Proportion.among(case.covered.reaches(*COVERAGE) == "no" for case in same)
+    yield [f"truths of which the interval lies outside, {where}", "none", off.counted, "no" if off.count else "yes"]
     nothing = next(case for case in same if case.added_share == NOTHING.share)
     false = _told("5 % at most", nothing.said_to_differ, 0, MOST_FALSE)
     yield [f'identical arms of which one "costs" or "saves", {where}', *false]
