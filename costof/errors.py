@@ -210,6 +210,10 @@ class Caution(Enum):
         "so trust no effect of that size"
     )
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
+    BUDGET_HOLDS_FEW = (
+        "measuring; this budget holds about {rounds} of the {needed} rounds that an answer takes: for one, end this run "
+        "and give --budget {budget} or more"
+    )
     APP_CANNOT = "{arm} has no application view: {detail}"
     CLIENT_CANNOT = "{arm} has no figures of {client}, which {detail}"
     ARM_REFUSED = "{arm} cannot run: {detail}"

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Protocol
 
 from costof.errors import Caution, CostofError, Problem
@@ -30,6 +31,7 @@ from costof.run.schedule import Looks, enough, precision, turns_of_round
 from costof.run.sizes import Taken, chosen_sizes
 from costof.run.turn import take_turn
 from costof.services import Service, Stage
+from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -178,6 +180,8 @@ def _measure(state: _Run) -> str | None:
             return f"nothing succeeded in {FRUITLESS_ROUNDS} rounds in a row"
         longest = max(longest, time.monotonic() - round_started)
         elapsed = time.monotonic() - started
+        if done == 1:
+            _warn_of_few_rounds(state, longest)
         reached.append(precision(plan, before.samples))
         state.progress.round(done, elapsed, reached[-1])
         if enough(plan, done, elapsed, reached, longest):
@@ -189,6 +193,15 @@ def _measure(state: _Run) -> str | None:
                 state.looks.end(rate)
                 break
     return None
+
+
+def _warn_of_few_rounds(state: _Run, round_seconds: float) -> None:
+    """Nobody should wait for the end of a budget that cannot hold an answer."""
+    budget = state.plan.budget_seconds
+    if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
+        rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
+        text = Caution.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")
+        state.progress.stage(text)
 
 
 def _warm_up(state: _Run) -> None:

@@ -221,3 +221,10 @@ def test_it_ends_by_its_limits(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.05", "--limit", "time"]
     assert costof(*arguments, "+10ms", cwd=tmp_path).status == 4
     assert costof(*arguments, "+10s", cwd=tmp_path).status == 0
+
+
+def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:
+    ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
+    assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
+    enough = costof("versus", "--budget", "6s", "--seconds", "0.1", "true", "true", cwd=tmp_path)
+    assert "rounds that an answer takes" not in enough.err
