@@ -211,8 +211,8 @@ class Caution(Enum):
     )
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
     BUDGET_HOLDS_FEW = (
-        "measuring; this budget holds about {rounds} of the {needed} rounds that an answer takes: for one, end this run "
-        "and give --budget {budget} or more"
+        "measuring; this budget holds about {rounds} of the {needed} rounds that an answer takes: for one, end this "
+        "run and give --budget {budget} or more"
     )
     APP_CANNOT = "{arm} has no application view: {detail}"
     CLIENT_CANNOT = "{arm} has no figures of {client}, which {detail}"
