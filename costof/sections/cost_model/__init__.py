@@ -12,7 +12,7 @@ from costof.document.blocks import FILES, TERMINAL, Block, Bullets, Paragraph, P
 from costof.sections.cost_model.calculator import calculator, extras
 from costof.sections.cost_model.curve import figure
 from costof.sections.cost_model.model import CostModel, Operation, cost_model
-from costof.sections.cost_model.service import MOST_TOLD, for_a_service
+from costof.sections.cost_model.service import MOST_TOLD, for_a_service, said_already
 from costof.sections.cost_model.tables import near_end, parameters, predictions, summaries, worst
 
 #: Where the model itself stands; the calculator is at the section's own place, before all costs.
@@ -50,7 +50,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
     def lead(self, index: Index, data: CostModel) -> Lead:
         """Of several distances it says in a sentence what else takes one for each; many arms it does not rank."""
-        return Lead(leads=index.many_settings and 0 < len(extras(index, data)) <= MOST_TOLD)
+        leads = index.many_settings and 0 < len(extras(index, data)) <= MOST_TOLD
+        return Lead(leads=leads, follow=said_already(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
         """What it costs a service, before what a loop as fast as it goes makes of it."""

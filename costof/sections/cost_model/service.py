@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.analysis.index import Index
+from costof.analysis.models import Effect
 from costof.document import format as fmt
-from costof.sections.cost_model.calculator import added, default_load, extras
+from costof.sections.cost_model.calculator import Extras, added, default_load, extras
 from costof.sections.cost_model.model import CostModel
 from costof.statistics.estimate import Estimate
 
@@ -21,21 +22,48 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     load = default_load(index)
     far = f", {fmt.milliseconds(load.round_trip_ms)} away" if load.round_trip_ms >= LEAST_DISTANCE_MS else ""
     asked = f"{load.connections_per_second:g} new connections a second, {load.operations:g} operations each{far}"
-    found = extras(index, model)
-    for number, each in enumerate(found if len(found) <= MOST_TOLD else found[:1]):
+    for number, each in enumerate(_told(index, model)):
         costs = added(each, load)
+        shares = dict(_measured(index, model, each.protection))
+        connection = _longer("a new connection", costs.connection_ms, shares.get("connection"))
+        operation = _longer("an operation", costs.operation_ms, shares.get("operation"))
         yield (
-            f"{'With' if number else f'A service with {asked}: with'} {each.label} "
-            f"{_longer('a new connection', costs.connection_ms)}, {_longer('an operation', costs.operation_ms)}, and "
+            f"{'With' if number else f'A service with {asked}: with'} {each.label} {connection}, {operation}, and "
             f"{_cores(costs.cores)} busy."
         )
 
 
-def _longer(what: str, ms: Estimate) -> str:
-    """'a new connection takes 3.3 ms [3.2, 3.4] longer'."""
+def said_already(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
+    """Effects, by metric and arm, that these sentences tell: those that a run at one distance has measured."""
+    return frozenset(
+        (effect.metric, effect.arm)
+        for each in _told(index, model)
+        for _, effect in _measured(index, model, each.protection)
+    )
+
+
+def _told(index: Index, model: CostModel) -> list[Extras]:
+    found = extras(index, model)
+    return found if len(found) <= MOST_TOLD else found[:1]
+
+
+def _measured(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
+    """Of each operation, what a run at one distance measured of it."""
+    if index.many_settings:
+        return
+    arms = [arm for arm in index.arms if arm.protection == protection]
+    for cost in model.operations:
+        for arm in arms:
+            if (effect := index.effect(cost.metric, arm.name)) is not None:
+                yield cost.operation, effect
+
+
+def _longer(what: str, ms: Estimate, measured: Effect | None) -> str:
+    """'a new connection takes 3.3 ms [3.2, 3.4] longer (+120 %)'."""
     if ms.low <= 0 <= ms.high:
         return f"{what} takes as long to within {_most(ms, 'ms')}"
-    return f"{what} takes {fmt.absolute(_size(ms), 'ms')} {'longer' if ms.value > 0 else 'less'}"
+    share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
+    return f"{what} takes {fmt.absolute(_size(ms), 'ms')} {'longer' if ms.value > 0 else 'less'}{share}"
 
 
 def _cores(cores: Estimate) -> str:
