@@ -210,6 +210,7 @@ class Caution(Enum):
         "so trust no effect of that size"
     )
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
+    LEFT_OUT_OF_TARGET = "left out, since only a lab has them: {levels}"
     BUDGET_HOLDS_FEW = (
         "measuring; this budget holds about {rounds} of the {needed} rounds that an answer takes: for one, end this "
         "run and give --budget {budget} or more"

@@ -11,9 +11,9 @@ import click
 from costof.cli.ask import answer, ask
 from costof.cli.gate import limit_option
 from costof.cli.server_options import target_options
-from costof.errors import CostofError, Problem
+from costof.errors import Caution, CostofError, Problem
 from costof.ledger.ledger import Ledger
-from costof.services.open import shown_urls
+from costof.services.open import of_target, shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options
 
@@ -74,7 +74,9 @@ def run(
         sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json))
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
-    asked = load_study(study)
+    asked, left_out = of_target(load_study(study), access)
+    if left_out and not any(text.startswith(f"{asked.main_factor}=") for text in settings):
+        click.echo(Caution.LEFT_OUT_OF_TARGET.text(levels=", ".join(left_out)), err=True)
     urls = shown_urls(asked, access)
     if distance is not None:
         settings = (*settings, f"distance={distance}")

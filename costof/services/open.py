@@ -6,6 +6,7 @@ target's takes the `Access`, and `shown` says its URLs without their secrets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
@@ -44,6 +45,34 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
     _check_used(study, access)
     shown: tuple[str, str | None] = _module(study, "own").shown(access, study)
     return shown
+
+
+def of_target(study: Study, access: Access | None) -> tuple[Study, list[str]]:
+    """The study without levels of its main factor that a user's own servers cannot be had at (a tunnel to them), where
+    nobody names these; and those levels, of the ones that it has by itself."""
+    offers = getattr(_module(study, "own"), "offers", None) if access is not None else None
+    if offers is None:
+        return study, []
+    name = study.main_factor
+    factor = study.factors[name]
+    missing = {level for level, each in factor.levels.items() if not offers(each.lab)}
+
+    def left(levels: Sequence[str]) -> list[str]:
+        return [level for level in levels if level not in missing]
+
+    profiles = {
+        key: profile.model_copy(
+            update={
+                "factors": {of: left(each) if of == name else each for of, each in profile.factors.items()},
+                "also": [each for each in profile.also if each.get(name) not in missing],
+            }
+        )
+        for key, profile in study.profiles.items()
+    }
+    factors = study.factors | {name: factor.model_copy(update={"default": left(factor.default)})}
+    by_itself = [*factor.default, *(level for each in study.profiles.values() for level in each.factors.get(name, []))]
+    left_out = [level for level in dict.fromkeys(by_itself) if level in missing]
+    return study.model_copy(update={"factors": factors, "profiles": profiles}), left_out
 
 
 def _check_used(study: Study, access: Access) -> None:

@@ -14,7 +14,7 @@ from costof.ipc.plan import ServiceSettings
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.server import LabServer, Place
-from costof.services.open import open_service, shown_urls
+from costof.services.open import of_target, open_service, shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from costof.study.schema import Study
@@ -54,6 +54,29 @@ def test_a_pool_before_a_users_own_server_is_refused_with_what_to_say_instead() 
     assert caught.value.problem is Problem.NO_ENTRANCE_TO_TARGET
     assert "transaction-both" in str(caught.value)
     assert "--set path=plain,tls" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("study", "url", "levels", "left_out"),
+    [
+        ("mysql-transport", "mysql://somebody@db.example/", ["plain", "tls"], ["ssh-aes256-ctr", "ssh-aes256-cbc"]),
+        ("redis-tls", "redis://db.example/", ["plain", "tls"], ["stunnel-server", "stunnel-both"]),
+        ("http-tls-termination", "https://shop.example/", ["none", "balancer"], ["reencrypt", "backend", "direct"]),
+        ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
+    ],
+)
+def test_on_a_target_the_levels_of_a_lab_are_left_out_by_themselves(
+    study: str, url: str, levels: list[str], left_out: list[str]
+) -> None:
+    access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
+    asked, missing = of_target(load_study(study), access)
+    assert set(missing) <= set(left_out)
+    assert bool(missing) == bool(left_out)
+    for profile in asked.profiles:
+        plan = resolve(asked, Options(profile=profile, target=url))
+        assert list(dict.fromkeys(arm.levels[asked.main_factor] for arm in plan.arms)) == levels
+        open_service(plan, access, "run")
+    assert of_target(load_study(study), None) == (load_study(study), [])
 
 
 class EchoSettings(ServiceSettings):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from costof.errors import CostofError, Problem
@@ -19,7 +20,6 @@ from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.http import HttpSettings
 from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
-from costof.services.http.setting import Setting
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
@@ -92,14 +92,18 @@ class HttpTarget(Service):
         )
 
 
+def offers(lab: Mapping[str, Any]) -> bool:
+    """Whether a user's own balancer can be had as a level asks of the lab: a client cannot tell whether one is there,
+    nor where else TLS ends."""
+    return not lab.get("direct") and not lab.get("tls_at_origin")
+
+
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
     `PLAIN_TARGET_MISSING`."""
-    # What a client cannot tell of a balancer: whether it is there, and where else TLS ends.
-    settings = {arm.levels[plan.study.main_factor]: Setting.of(arm) for arm in plan.arms}
-    unknown = [level for level, setting in settings.items() if setting.direct or setting.tls_at_origin]
-    if unknown:
-        rest = ",".join(level for level in settings if level not in unknown)
+    offered = {arm.levels[plan.study.main_factor]: offers(arm.asked.lab) for arm in plan.arms}
+    if unknown := [level for level, is_offered in offered.items() if not is_offered]:
+        rest = ",".join(level for level in offered if level not in unknown)
         raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)
     tls = parse_url(access.url, "https", plan.study.name)
     if access.plain_url is None:

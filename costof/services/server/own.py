@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.server import own_server
 from costof.services import Service
 from costof.services.own import OwnService
-from costof.services.server.stunnels import stunnel_of
-from costof.services.server.tunnels import cipher_of
 from costof.study.plan import Plan
 from costof.study.schema import Study
+
+#: What a lab puts before its server, and nobody before a user's own.
+ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
+
+
+def offers(lab: Mapping[str, Any]) -> bool:
+    """Whether a user's own server can be had as a level asks of the lab."""
+    return not ENTRANCES & lab.keys()
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_ENTRANCE_TO_TARGET`."""
     server = own_server(plan.study.service.program)
     factor = plan.study.main_factor
-    entered = {arm.levels[factor] for arm in plan.arms if cipher_of(arm) or stunnel_of(arm) or "pool" in arm.asked.lab}
+    entered = {arm.levels[factor] for arm in plan.arms if not offers(arm.asked.lab)}
     if entered:
         rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in entered))
         raise CostofError(Problem.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(entered)), factor=factor, rest=rest)
