@@ -53,7 +53,7 @@ bench: setup
 	@scripts/system-packages bench
 	@$(BIN)/python benches/run.py
 
-# The campaign of docs/truth.md: three hours, on a machine that does nothing else. Goes on where it was ended. QUICK=1: ten
+# The campaign of docs/truth.md: five hours, on a machine that does nothing else. Goes on where it was ended. QUICK=1: ten
 # minutes, into runs/truth-quick. AGAIN=1: measures nothing and judges the ledgers that are kept by the analysis of today.
 # PAGE=1: measures nothing and writes the page of what is there.
 truth: setup
