@@ -2,6 +2,8 @@
 
 A `Problem` ends the command; a `Caution` is carried in the result and shown beside the figures. Both are templates,
 so that a message cannot be worded in two ways, and none holds a secret: what is shown of a URL is built from its parts.
+
+Long: a list.
 """
 
 from __future__ import annotations

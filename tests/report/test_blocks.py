@@ -61,7 +61,7 @@ def test_a_console_without_unicode_gets_ascii() -> None:
 
 def test_answer_comes_before_the_table() -> None:
     text = " ".join(printed(mongodb()).split())
-    assert text.index("On the wire, TLS 1.3") < text.index("published")
+    assert text.index("To the application, TLS 1.3") < text.index("published")
 
 
 def test_the_twin_is_noise_and_never_a_row() -> None:
