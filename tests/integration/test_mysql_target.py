@@ -178,7 +178,8 @@ def test_a_url_may_quote_and_leave_out_the_port() -> None:
 
 
 def test_tunnels_are_refused_with_what_to_say_instead(server: MariadbServer, tmp_path: Path) -> None:
-    done = costof("run", "mysql-transport", "--profile", "quick", "--target", url_of(server), cwd=tmp_path)
+    asked = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
+    done = costof("run", "mysql-transport", "--profile", "quick", *asked, cwd=tmp_path)
     assert done.status == 2
     (told,) = done.told
     assert "ssh-aes256-ctr" in told
