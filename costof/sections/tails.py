@@ -104,7 +104,7 @@ class TailsSection(Section[None, Tails]):
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
         yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
         if data.untold:
-            yield Paragraph(" ".join(_untold(data.untold)), "note", media=FILES)
+            yield Paragraph(" ".join(_untold(index, data.untold)), "note", media=FILES)
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
@@ -191,16 +191,15 @@ def _sentence(index: Index, tail: Tail) -> str:
     )
 
 
-def _untold(untold: list[Untold]) -> Iterator[str]:
+def _untold(index: Index, untold: list[Untold]) -> Iterator[str]:
     """A sentence for all arms that lack as much."""
     arms: dict[tuple[float, str, int, int], list[str]] = {}
     for each in untold:
-        arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
+        if each.metric in index.metrics:
+            arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
     for (percentile, metric, needed, operations), names in arms.items():
-        yield (
-            f"{_name(percentile)} of {metric} on {fmt.listed(names)} would need {needed:,} operations; there are "
-            f"{operations:,}."
-        )
+        of = f"{_name(percentile)} of {index.metric_in_view(metric)} with {fmt.listed(names)}"
+        yield f"{of} would need {needed:,} operations; there are {operations:,}."
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
