@@ -52,24 +52,23 @@ class Client:
     of: str
     run: str
     headline: tuple[str, ...]
-    called: Callable[[Endpoint, int], Called]
-    once: bool = False
+    called: Callable[[Endpoint], Called]
     folders: Callable[[], Sequence[Path]] = tuple
 
     @property
     def asked(self) -> CommandAsked:
         """Its line as a study's workload says one."""
-        return CommandAsked(run=self.run, read=self.program, once=self.once)
+        return CommandAsked(run=self.run, read=self.program)
 
     def found(self) -> Path:
         """Raises `PROGRAM_MISSING`."""
         return find_program(self.program, self.package, self.folders())
 
     def settings(
-        self, endpoint: Endpoint, records: int, programs: Mapping[str, tuple[CommandAsked, float]], output: Path
+        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandAsked, float]], output: Path
     ) -> CommandSettings:
         """What the runner is told of an arm that is reached so. Raises `CannotError`."""
-        called = self.called(endpoint, records)
+        called = self.called(endpoint)
         words = {PROGRAM: shlex.quote(str(self.found())), OPTIONS: shlex.join(called.options)}
         level = CommandLevel(set=words, environment=dict(called.environment))
         settings = filled(level, programs, {}, output)

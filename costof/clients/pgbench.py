@@ -16,7 +16,7 @@ from costof.programs.postgres.settings import PostgresSettings
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
 
-def _called(endpoint: Endpoint, _records: int) -> Called:
+def _called(endpoint: Endpoint) -> Called:
     settings, transport = endpoint.service, endpoint.transport
     assert isinstance(settings, PostgresSettings)
     check_tls(endpoint, (None, "1.2", "1.3"))

@@ -10,7 +10,7 @@ from costof.ipc.plan import Endpoint
 from costof.programs.http import HttpSettings
 
 
-def _called(endpoint: Endpoint, _records: int) -> Called:
+def _called(endpoint: Endpoint) -> Called:
     settings = endpoint.service
     assert isinstance(settings, HttpSettings)
     check_tls(endpoint, (None, "1.3"))

@@ -148,7 +148,7 @@ class Instruments:
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint
-        settings = client(self.plan.client).settings(endpoint, self.plan.records, self.plan.programs(arm), self._output)
+        settings = client(self.plan.client).settings(endpoint, self.plan.programs(arm), self._output)
         return ipc.Endpoint(service=settings)
 
     def _refuse_what_cannot_answer(self, ready: list[Ready]) -> None:

@@ -39,7 +39,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def called(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
     asked = client(name).asked
-    return client(name).settings(Endpoint(service=service, transport=transport), 1000, {"w": (asked, 2.0)}, Path("out"))
+    return client(name).settings(Endpoint(service=service, transport=transport), {"w": (asked, 2.0)}, Path("out"))
 
 
 def environment(settings: CommandSettings) -> Mapping[str, str]:
