@@ -48,9 +48,20 @@ class Problem(Enum):
         "{client} goes as fast as it can, which is no load of so many connections a second; leave out --load or "
         "--client",
     )
-    BAD_RATE = (EXIT_USAGE, "'{text}' is no load; write new connections as 300/s, 90/min or 5000/h")
-    QUERIES_WITHOUT_LOAD = (EXIT_USAGE, "--queries-per-connection goes with --load; say how many clients come: 300/s")
-    NO_LOAD = (EXIT_USAGE, "{study} opens no connections, so --load has nothing to pace; leave it out")
+    BAD_RATE = (EXIT_USAGE, "'{text}' is no load; write 300/s, 90/min or 5000/h")
+    BAD_TIME = (EXIT_USAGE, "'{text}' is no time to think; write 20ms or 2s, up to an hour")
+    LOAD_SAID_BY_HALF = (EXIT_USAGE, "{option} does not say how much is asked; add {other}")
+    LOAD_SAID_TWICE = (EXIT_USAGE, "{option} says of a load what {other} says otherwise; leave out one of them")
+    NO_LOAD = (
+        EXIT_USAGE,
+        "clients of {study} open no new connections; say over how many standing ones their operations go: --pool 8",
+    )
+    NO_RATE = (
+        EXIT_USAGE,
+        "{study} asks commands, and none of them can be told {option}; where one takes a rate, write {{rate}} in its "
+        "line and say --load 300/s",
+    )
+    RATE_WITHOUT_LOAD = (EXIT_USAGE, "the commands of {study} are told a rate; say it: --load 300/s")
     NO_LIMITS = (EXIT_USAGE, "{path} was run without limits; say one: --limit METRIC LIMIT")
     ROUNDS_ARE_EXACT = (EXIT_USAGE, "--rounds says exactly when a run ends; leave out {options}, or --rounds")
     RESTARTS_ARE_EXACT = (

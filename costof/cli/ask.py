@@ -14,7 +14,6 @@ from costof.cli.show import print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
 from costof.ledger.ledger import Ledger
 from costof.services.open import open_service
-from costof.study.load import in_words
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 
@@ -74,7 +73,7 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
-        click.echo(f"load      {in_words(plan.load)}")
+        click.echo(f"load      {plan.load.in_words}")
     if plan.client is not None:
         click.echo(f"client    {plan.client}, on every arm that it can be told to speak to")
     for name, size in plan.slices.items():

@@ -15,6 +15,7 @@ from costof.errors import Caution, CostofError, Problem
 from costof.ledger.ledger import Ledger
 from costof.services.open import of_target, shown_urls
 from costof.study.library import load_study
+from costof.study.load import LoadAsked
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
 @click.option(
     "--restarts", metavar="N", help="Start the servers anew N times and estimate over starts (verdicts need 5)."
 )
-@click.option("--load", metavar="RATE", help="Ask at the rate at which your clients connect, such as 300/s or 90/min.")
+@click.option("--load", metavar="RATE", help="Ask at your clients' rate, such as 300/s or 90/min: of new connections.")
 @click.option(
     "--queries-per-connection", metavar="N", help="Of a load: queries on each new connection; 1 where absent."
+)
+@click.option("--pool", metavar="N", help="Of a load: ask over N standing connections, at a rate or with think times.")
+@click.option(
+    "--think-time", metavar="TIME", help="Of a pool: what its users think before each operation, such as 20ms."
 )
 @click.option("--distance", metavar="TIME", help="The same as --set distance=TIME: the round trip to the servers.")
 @click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, or wrk.")
@@ -55,6 +60,8 @@ def run(
     restarts: str | None,
     load: str | None,
     queries_per_connection: str | None,
+    pool: str | None,
+    think_time: str | None,
     distance: str | None,
     client: str | None,
     limits: tuple[tuple[str, str], ...],
@@ -66,10 +73,11 @@ def run(
     resume: Path | None,
 ) -> None:
     """Ask STUDY: measure, and report what the protection costs."""
+    asked_load = LoadAsked(load, queries_per_connection, pool, think_time)
     if resume is not None:
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
-        given |= {"--restarts": restarts, "--limit": limits, "--load": load, "--distance": distance}
-        given |= {"--queries-per-connection": queries_per_connection, "--client": client}
+        given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
+        given |= asked_load.options
         ledger, before = _reopen(resume, [name for name, value in given.items() if value])
         sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json))
     if study is None:
@@ -90,8 +98,7 @@ def run(
         seed,
         *urls,
         limits=limits,
-        load=load,
-        queries_per_connection=queries_per_connection,
+        load=asked_load,
         client=client,
     )
     sys.exit(ask(asked, options, access, out, as_json, dry_run))

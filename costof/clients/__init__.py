@@ -65,7 +65,7 @@ class Client:
         return find_program(self.program, self.package, self.folders())
 
     def settings(
-        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandAsked, float]], output: Path
+        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandAsked, Mapping[str, float]]], output: Path
     ) -> CommandSettings:
         """What the runner is told of an arm that is reached so. Raises `CannotError`."""
         called = self.called(endpoint)

@@ -11,8 +11,9 @@ from pydantic import Field, field_validator, model_validator
 from costof.commands.readers import Figure, reader
 from costof.model import Model
 
-#: In a command line, the seconds of a slice, and a file of the run's own that a program may write its report to.
-SECONDS, OUTPUT = "seconds", "output"
+#: In a command line, the seconds of a slice, the rate of a load, and a file of the run's own that a program may write
+#: its report to.
+SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
 LONGEST_SECONDS = 600.0
 
 
@@ -103,6 +104,11 @@ class CommandAsked(Model):
     def is_told_how_long(self) -> bool:
         """Whether it runs once in a slice, for the slice's seconds, so that its time is no figure of it."""
         return self.once or f"{{{SECONDS}}}" in self.run
+
+    @property
+    def takes_rate(self) -> bool:
+        """Whether it is told how often a second it is to ask."""
+        return f"{{{RATE}}}" in self.run
 
     @property
     def all_figures(self) -> dict[str, Figure]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from costof.commands.asked import OUTPUT, SECONDS, CommandAsked, CommandLevel, FigureAsked, SecretSource
+from costof.commands.asked import OUTPUT, RATE, SECONDS, CommandAsked, CommandLevel, FigureAsked, SecretSource
 from costof.errors import CostofError, Problem, nearest
 from costof.ipc.plan import ServiceSettings
 from costof.model import Model, Secret
@@ -61,26 +61,26 @@ def new_output() -> Path:
 
 def filled(
     asked: CommandLevel,
-    programs: Mapping[str, tuple[CommandAsked, float]],
+    programs: Mapping[str, tuple[CommandAsked, Mapping[str, float]]],
     secrets: dict[str, SecretSource],
     output: Path,
 ) -> CommandSettings:
-    """Settings of an arm, of whose programs each has so many seconds in a slice.
+    """Settings of an arm, each of whose programs has numbers that stand for words of its line.
 
     Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`.
     """
-    words = _words(asked, output, None)
+    words = _words(asked, output, {})
     return CommandSettings(
         programs={
             name: Program(
-                argv=_argv(program.run, _words(asked, output, seconds), program.shell),
+                argv=_argv(program.run, _words(asked, output, numbers), program.shell),
                 once=program.is_told_how_long,
                 timeout_seconds=program.timeout_seconds,
                 read=program.read,
                 figures=program.figures,
                 directory=program.directory,
             )
-            for name, (program, seconds) in programs.items()
+            for name, (program, numbers) in programs.items()
         },
         environment={name: _filled(value, words) for name, value in asked.environment.items()},
         before=[_argv(line, words) for line in asked.before],
@@ -92,10 +92,10 @@ def filled(
     )
 
 
-def _words(asked: CommandLevel, output: Path, seconds: float | None) -> dict[str, str]:
-    """What stands for each word: `seconds` of a slice in a program's line alone, and in what levels set for it."""
-    given = {OUTPUT: str(output), **({} if seconds is None else {SECONDS: f"{seconds:g}"})}
-    known = {SECONDS: "", **given}
+def _words(asked: CommandLevel, output: Path, numbers: Mapping[str, float]) -> dict[str, str]:
+    """What stands for each word: `numbers` in a program's line alone, and in what levels set for it."""
+    given = {OUTPUT: str(output), **{name: f"{number:g}" for name, number in numbers.items()}}
+    known = {SECONDS: "", RATE: "", **given}
     return {**given, **{name: _filled(value, known) for name, value in asked.set.items()}}
 
 

@@ -111,6 +111,7 @@ class Workload(Model):
     first_operation: bool | None = Field(default=None, description="Kind connect: whether a trial has an operation.")
     further_operations: int | None = Field(default=None, description="Kind connect: after the first one.")
     pace: Pace | None = Field(default=None, description="Absent: each as soon as its worker is free.")
+    think_ms: float | None = Field(default=None, description="So long a worker rests before each, on average.")
     ycsb: Options | None = None
     tpcc: Options | None = None
 
@@ -137,7 +138,8 @@ class Plan(Model):
 class SliceOrder(Model):
     """A slice ends after so many operations or seconds, whichever comes first.
 
-    `reconnect`: standing connections are ended before it and opened anew. Only the engine is told so.
+    `reconnect`: standing connections are ended before it and opened anew, and operations begin at once. Only the engine
+    is told so.
     """
 
     id: int

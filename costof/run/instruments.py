@@ -192,6 +192,7 @@ class Instruments:
             first_operation=None if workload.first_operation else False,
             further_operations=workload.further_operations or None,
             pace=workload.pace,
+            think_ms=workload.think_ms,
             ycsb={**workload.ycsb, **options, **loaded} if workload.ycsb else None,
             tpcc={"phase": "run", **workload.tpcc, **options} if workload.kind == "tpcc" else None,
         )

@@ -15,7 +15,7 @@ from statistics import fmean, median
 
 from costof.ipc.answers import SliceAnswer
 from costof.ledger.samples import Turn
-from costof.study.load import PHASES, WORKLOAD
+from costof.study.load import PHASES, WORKLOAD, Told
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -62,7 +62,7 @@ def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSiz
     Where the number of rounds is fixed nothing is gained by shorter slices, and they stay, and so do those of a load
     and of a program that was told how long to run. They stay so long, too, that the most rounds fill the budget.
     """
-    if plan.load is not None:
+    if plan.load is not None and not isinstance(plan.load, Told):
         return {WORKLOAD: _of_a_load(plan.slices[WORKLOAD], round_taken)}
     if plan.budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
         return plan.slices

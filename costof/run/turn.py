@@ -72,8 +72,9 @@ def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: Pla
     workload = plan.study.workloads[name]
     if workload.view != "wire":
         return
-    if service.wants_ticket(arm):
-        _one_each(plan, instruments, arm, plan.study.wire_connect)
+    connects = plan.study.wire_connect
+    if connects is not None and service.wants_ticket(arm):
+        _one_each(plan, instruments, arm, connects)
     if service.endpoint(arm).service.keeps_connections(workload.kind):
         _one_each(plan, instruments, arm, name)
 

@@ -1,8 +1,8 @@
-"""At your load: what a new connection and a query take when clients come by themselves, the cores that takes, and
-whether an arm can carry it at all.
+"""At your load: what a new connection and a query take when clients ask as much as the user's do, the cores that takes,
+and whether an arm can carry it at all.
 
-Only of a run that was asked for a load (`--load`). Its costs are those of clients who come at random instants and do
-not wait for each other; what others say of capacity is none of it.
+Only of a run that was asked for a load (`--load`, `--pool`). Its costs are those of clients who come at random instants
+and do not wait for each other, or who think before they ask again; what others say of capacity is none of it.
 """
 
 from __future__ import annotations
@@ -25,29 +25,33 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estimate
 from costof.study.arms import PlannedArm
-from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Load, in_words
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
 
-#: Of the connections that were to come; random instants make a slice hold a few more or less.
+#: Of those that were to come; random instants make a slice hold a few more or less.
 CARRIED = 0.95
 CLIENT = "client"
 HEAD = ["", "without", "with", "difference", "relative"]
-METHOD = (
-    "Clients come at random instants (Poisson), the same for all arms, and wait for nobody. The time of a connection "
-    "is counted from the instant at which its client came. Cores are CPU time a connection times connections a second, "
-    "without what carries the lab's links."
-)
+CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
+METHOD = {
+    "arrivals": "Clients come at random instants (Poisson), the same for all arms, and wait for nobody. The time of a "
+    "connection is counted from the instant at which its client came.",
+    "paced": "Operations come at random instants (Poisson), the same for all arms, and go over whichever connection is "
+    "free. The time of one is counted from its instant, so one that had to wait for a connection has waited.",
+    "thinking": "Each connection has a user who thinks for a random time (negative exponential), the same for all "
+    "arms, and then waits for the answer. So an arm that is slower is asked a little less.",
+}
 
 
 class Carried(Model):
-    """Connections a second that were to come, and that were served."""
+    """Connections or operations a second that were to come, and that were served."""
 
     arm: str
-    offered: Finite
+    offered: Finite | None = Field(description="None where users come as often as they have thought.")
     served: Finite
 
     @property
     def all_of_them(self) -> bool:
-        return self.served >= CARRIED * self.offered
+        return self.offered is None or self.served >= CARRIED * self.offered
 
 
 class Cores(Model):
@@ -62,7 +66,7 @@ class Cores(Model):
 
 class AtLoad(Model):
     load: Load
-    connections: int = Field(description="That clients hold at once, at most.")
+    connections: int | None = Field(description="That clients hold at once, at most; None of commands.")
     round_trips_ms: dict[str, Finite] = Field(description="By context.")
     carried: list[Carried]
     cores: list[Cores]
@@ -76,6 +80,8 @@ class LoadSection(Section[None, AtLoad]):
         load = run.plan.load
         if load is None:
             return None
+        if isinstance(load, Told):
+            return AtLoad(load=load, connections=None, round_trips_ms=core.distances, carried=[], cores=[])
         return AtLoad(
             load=load,
             connections=run.plan.study.workloads[WORKLOAD].workers,
@@ -93,24 +99,30 @@ class LoadSection(Section[None, AtLoad]):
         return sentences("answer", told)
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
-        yield Paragraph(f"{fmt.capital(in_words(data.load))}.", label="Load.")
+        yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
         for setting in index.settings:
             for arm in setting.shown_arms:
                 if rows := [*_rows(index, data, arm)]:
                     yield Table.of(HEAD, rows, title=f"{arm.label}{setting.suffix}")
-        yield Paragraph(METHOD, "note", media=FILES)
+        if not isinstance(data.load, Told):
+            yield Paragraph(_method(data.load), "note", media=FILES)
 
 
-def _carried(run: Run, load: Load, arm: PlannedArm) -> Carried | None:
+def _method(load: Arrivals | Pool) -> str:
+    how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
+    return f"{METHOD[how]} {CORES.format(*load.operation)}"
+
+
+def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
     pieces = run.of(WORKLOAD, arm.name)
     size = (run.sizes or run.plan.slices)[WORKLOAD]
     if not pieces:
         return None
     served = sum(piece.answer.operations for piece in pieces) / (size.seconds * len(pieces))
-    return Carried(arm=arm.name, offered=load.connections_per_second, served=served)
+    return Carried(arm=arm.name, offered=load.per_second, served=served)
 
 
-def _cores(run: Run, load: Load, arm: PlannedArm) -> Cores | None:
+def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Cores | None:
     both = [run.of(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
     by_round = [{piece.round: _used(piece, load) for piece in pieces if piece.answer.operations} for pieces in both]
     control, own = map(run.samples.units.means, in_common(by_round))
@@ -131,9 +143,10 @@ def _roles(piece: SliceRecord) -> dict[str, float]:
     return seconds | {role: used for role, used in piece.server_cpu_seconds.items() if role != LINK_ROLE}
 
 
-def _used(piece: SliceRecord, load: Load) -> float:
-    """Cores of a slice, at the very rate that was asked for."""
-    return sum(_roles(piece).values()) / piece.answer.operations * load.connections_per_second
+def _used(piece: SliceRecord, load: Arrivals | Pool) -> float:
+    """Cores of a slice, at the very rate that was asked for, or else at the one that users came at."""
+    per_second = load.per_second or piece.answer.operations / piece.answer.elapsed_ns * 1e9
+    return sum(_roles(piece).values()) / piece.answer.operations * per_second
 
 
 def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
@@ -142,12 +155,12 @@ def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
     far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
     if carried is not None and not carried.all_of_them:
-        return f"At {in_words(data.load)}{far}: {_overloaded(data, label, carried)}"
+        return f"At {data.load.in_words}{far}: {_overloaded(data, label, carried)}"
     clauses = [_clause(index, metric, effect, arm) for metric, effect in _effects(index, arm) if metric.headline]
     cores = next((each for each in data.cores if each.arm == arm.name), None)
     if cores is not None:
         clauses.append(_of_cores(cores))
-    return f"At {in_words(data.load)}{far}: with {label} {fmt.listed(clauses)}." if clauses else None
+    return f"At {data.load.in_words}{far}: with {label} {fmt.listed(clauses)}." if clauses else None
 
 
 def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
@@ -204,11 +217,13 @@ def _of_cores(cores: Cores) -> str:
 
 def _overloaded(data: AtLoad, label: str, carried: Carried) -> str:
     """Of an arm that could not serve all who came: its times grow for as long as one measures."""
+    assert carried.offered is not None
+    assert not isinstance(data.load, Told)
     served, offered = fmt.number(carried.served), fmt.number(carried.offered)
     return (
         f"{label} cannot carry this load here with {data.connections:,} connections at once, which is all that clients "
-        f"hold: of {offered} connections a second it served {served}. Its times grow while one measures, and say only "
-        "that."
+        f"hold: of {offered} {data.load.operation[1]} a second it served {served}. Its times grow while one measures, "
+        "and say only that."
     )
 
 
@@ -223,6 +238,16 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
             shown = [fmt.number(value.percentiles[percentile]) for value in values if value]
             if len(shown) == len(values):
                 yield [fmt.titled(f"{metric.label}, {percentile}", metric.unit), *shown, fmt.NONE, fmt.NONE]
+    if isinstance(data.load, Pool) and data.load.per_second is None:
+        rates = {each.arm: fmt.number(each.served) for each in data.carried}
+        if arm.name in rates:
+            yield [
+                f"{data.load.operation[1]} a second",
+                rates.get(arm.baseline or "", ""),
+                rates[arm.name],
+                fmt.NONE,
+                fmt.NONE,
+            ]
     for each in data.cores:
         if each.arm == arm.name:
             whose = fmt.listed([f"the {role}'s" for role in each.roles])

@@ -1,144 +1,213 @@
-"""At a load: a study asked at the rate at which somebody's clients come, in place of as fast as it goes.
+"""At a load: a study asked as much as somebody's clients ask, in place of as much as it can take.
 
 A closed loop tells capacity: it sends its next request when the last is answered, so a slower arm is asked less.
 Clients that come by themselves do not wait for each other, and what they wait for is counted from the instant at which
-they came (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006).
+they came; users of standing connections think before they ask again (Schroeder, Wierman & Harchol-Balter, "Open versus
+closed: a cautionary tale", NSDI 2006).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pydantic import Field
 
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import Pace
 from costof.model import Model
-from costof.study.metric import OF_CPU, Metric
+from costof.study.commands import COMMAND
 from costof.study.options import whole_number
-from costof.study.schema import Factor, Profile, SliceSize, Study, Workload
+from costof.study.schema import Study
 
 WORKLOAD = "clients"
 CONNECTION, FIRST_QUERY, QUERY = f"{WORKLOAD}.connection", f"{WORKLOAD}.first_query", f"{WORKLOAD}.query"
 MOST_QUERIES = 100_000
+MOST_CONNECTIONS = 10_000
 MOST_PER_SECOND = 1_000_000.0
+LONGEST_THINK_MS = 3_600_000.0
 #: Of a connection and its queries, together its life.
 PHASES = ["scheduled_connect", "first_operation", "operation"]
-#: A slice holds as many connections as a mean wants, in bearable time.
-CONNECTIONS_OF_A_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
-MARGIN = 0.05
-ROLES = ("client", "server")
+#: By kind of workload: what one operation over a standing connection is, and its phase.
+_OPERATIONS = {
+    "query": ("query", "queries"),
+    "request": ("request", "requests"),
+    "tpcc": ("transaction", "transactions"),
+    "ycsb": ("operation", "operations"),
+}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
+_MILLISECONDS = {"ms": 1.0, "s": 1000.0}
 
 
-class Load(Model):
+class Arrivals(Model):
     """New connections that come by themselves, at random instants (Poisson), and what each is asked."""
 
     connections_per_second: float = Field(gt=0)
     queries_per_connection: int = Field(ge=0)
 
+    @property
+    def in_words(self) -> str:
+        """'300 new connections a second, 20 queries each'."""
+        rate, queries = _number(self.connections_per_second), self.queries_per_connection
+        each = f"{queries:,} {'query' if queries == 1 else 'queries'} each" if queries else "without a query"
+        return f"{rate} new connection{'' if rate == '1' else 's'} a second, {each}"
 
-def in_words(load: Load) -> str:
-    """'300 new connections a second, 20 queries each'."""
-    rate, queries = f"{load.connections_per_second:,.6g}", load.queries_per_connection
-    each = f"{queries:,} {'query' if queries == 1 else 'queries'} each" if queries else "without a query"
-    return f"{rate} new connection{'' if rate == '1' else 's'} a second, {each}"
+    @property
+    def per_second(self) -> float:
+        return self.connections_per_second
+
+    @property
+    def most_per_second(self) -> float:
+        return self.connections_per_second
+
+    @property
+    def operation(self) -> tuple[str, str]:
+        return ("connection", "connections")
 
 
-def parse_load(rate: str, queries: str | None) -> Load:
-    """Of '300/s' and '20'. Raises `BAD_RATE` and `BAD_NUMBER`."""
-    match = _RATE.fullmatch(rate.strip())
-    per_second = float(match[1]) / _SECONDS[match[2]] if match else 0.0
-    if not 0 < per_second <= MOST_PER_SECOND:
-        raise CostofError(Problem.BAD_RATE, text=rate)
-    asked = whole_number("--queries-per-connection", queries or "1", 0, MOST_QUERIES)
-    return Load(connections_per_second=per_second, queries_per_connection=asked)
+class Pool(Model):
+    """Connections that stand. Either operations come by themselves, at random instants (Poisson), and go over whichever
+    is free; or each has a user who thinks for so long on average (negative exponential, as in TPC-C's clause 5.2.5.4)
+    before each operation."""
+
+    connections: int = Field(gt=0)
+    operation: tuple[str, str] = Field(description="What one is called, and several.")
+    operations_per_second: float | None = Field(default=None, gt=0)
+    think_ms: float | None = Field(default=None, gt=0)
+
+    @property
+    def in_words(self) -> str:
+        """'2,000 queries a second over 50 standing connections', '… whose users think …'."""
+        one, several = self.operation
+        standing = f"{self.connections:,} standing connection{'' if self.connections == 1 else 's'}"
+        if self.operations_per_second is None:
+            assert self.think_ms is not None
+            return f"{standing} whose users think for {_number(self.think_ms)} ms before each {one}"
+        rate = _number(self.operations_per_second)
+        return f"{rate} {one if rate == '1' else several} a second over {standing}"
+
+    @property
+    def per_second(self) -> float | None:
+        """None: as often as users have thought."""
+        return self.operations_per_second
+
+    @property
+    def most_per_second(self) -> float:
+        """Of servers that answer at once."""
+        return self.operations_per_second or self.connections * 1000 / (self.think_ms or 1.0)
 
 
-def at_load(study: Study, load: Load) -> Study:
-    """The study with one workload: connections of clients that come by themselves. Raises `NO_LOAD` of a study that
-    opens none."""
+class Told(Model):
+    """A rate that commands are told."""
+
+    told_per_second: float = Field(gt=0)
+
+    @property
+    def in_words(self) -> str:
+        return f"{_number(self.told_per_second)} a second, as the commands are told"
+
+
+Load = Arrivals | Pool | Told
+
+
+@dataclass(frozen=True)
+class LoadAsked:
+    """What a user has said of a load: '300/s', '20', '50', '10ms'."""
+
+    rate: str | None = None
+    queries_per_connection: str | None = None
+    pool: str | None = None
+    think_time: str | None = None
+
+    @property
+    def options(self) -> Mapping[str, str | None]:
+        """By their names on the command line."""
+        return {
+            "--load": self.rate,
+            "--queries-per-connection": self.queries_per_connection,
+            "--pool": self.pool,
+            "--think-time": self.think_time,
+        }
+
+
+def load_of(study: Study, asked: LoadAsked) -> Load | None:
+    """None where nothing is asked.
+
+    Raises `BAD_RATE`, `BAD_TIME`, `BAD_NUMBER`; `LOAD_SAID_BY_HALF` and `LOAD_SAID_TWICE` of options that do not go
+    together; `NO_LOAD` of a study that opens no connections, and `RATE_WITHOUT_LOAD` and `NO_RATE` of commands.
+    """
+    said = {name for name, value in asked.options.items() if value is not None}
+    if study.service.kind == COMMAND:
+        return _told(study, asked, said)
+    if not said:
+        return None
+    if "--pool" in said:
+        return _pool(study, asked, said)
+    if "--think-time" in said:
+        raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--think-time", other="--pool 50")
+    if asked.rate is None:
+        raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--queries-per-connection", other="--load 300/s")
     if not any((each.view, each.kind) == ("wire", "connect") for each in study.workloads.values()):
         raise CostofError(Problem.NO_LOAD, study=study.name)
-    seconds = CONNECTIONS_OF_A_SLICE / load.connections_per_second
-    # As many as can come in that time: it ends by its seconds.
-    size = SliceSize(operations=2**31, seconds=min(max(seconds, SHORTEST_SECONDS), LONGEST_SECONDS))
-    metrics = _metrics(study, load.queries_per_connection)
-    changes: dict[str, Any] = {
-        "factors": {name: _factor(factor) for name, factor in study.factors.items()},
-        "workloads": {WORKLOAD: _workload(load, study.connections)},
-        "metrics": metrics,
-        "profiles": {name: _profile(profile, study, size) for name, profile in study.profiles.items()},
-        # What the others ask is of other workloads.
-        "sections": {},
-        "published": None,
-        "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
-    }
-    return study.model_copy(update=changes)
+    queries = whole_number("--queries-per-connection", asked.queries_per_connection or "1", 0, MOST_QUERIES)
+    return Arrivals(connections_per_second=_rate(asked.rate), queries_per_connection=queries)
 
 
-def _factor(factor: Factor) -> Factor:
-    """Without what it would change in the study's own workloads."""
-    kept = factor.default[:1] if factor.replaced_by_load else factor.levels
-    changes = {
-        "each": factor.each.model_copy(update={"workload": {}}),
-        "levels": {level: factor.levels[level].model_copy(update={"workload": {}}) for level in kept},
-        "default": factor.default[:1] if factor.replaced_by_load else factor.default,
-    }
-    return factor.model_copy(update=changes)
+def takes_rate(study: Study) -> bool:
+    """Whether a command of its own is told one."""
+    return any(each.command is not None and each.command.takes_rate for each in study.workloads.values())
 
 
-def _profile(profile: Profile, study: Study, size: SliceSize) -> Profile:
-    said = {name for name, factor in study.factors.items() if factor.replaced_by_load}
-    changes = {
-        "slices": {WORKLOAD: size},
-        "factors": {name: levels for name, levels in profile.factors.items() if name not in said},
-        "also": [levels for levels in profile.also if not said & levels.keys()],
-    }
-    return profile.model_copy(update=changes)
+def _told(study: Study, asked: LoadAsked, said: set[str]) -> Load | None:
+    if others := said - {"--load"}:
+        raise CostofError(Problem.NO_RATE, option=min(others), study=study.name)
+    if asked.rate is None:
+        if takes_rate(study):
+            raise CostofError(Problem.RATE_WITHOUT_LOAD, study=study.name)
+        return None
+    if not takes_rate(study):
+        raise CostofError(Problem.NO_RATE, option="--load", study=study.name)
+    return Told(told_per_second=_rate(asked.rate))
 
 
-def _workload(load: Load, connections: int) -> Workload:
-    return Workload(
-        label="connections of clients that come by themselves",
-        view="wire",
-        kind="connect",
-        # More wait for one of these to end, which their latency holds.
-        workers=connections,
-        first_operation=load.queries_per_connection > 0,
-        further_operations=max(0, load.queries_per_connection - 1),
-        pace=Pace(per_second=load.connections_per_second),
+def _pool(study: Study, asked: LoadAsked, said: set[str]) -> Pool:
+    assert asked.pool is not None
+    if "--queries-per-connection" in said:
+        raise CostofError(Problem.LOAD_SAID_TWICE, option="--queries-per-connection", other="--pool")
+    if asked.rate is not None and asked.think_time is not None:
+        raise CostofError(Problem.LOAD_SAID_TWICE, option="--think-time", other="--load")
+    if asked.rate is None and asked.think_time is None:
+        raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--pool", other="--load 2000/s, or --think-time 20ms")
+    return Pool(
+        connections=whole_number("--pool", asked.pool, 1, MOST_CONNECTIONS),
+        operation=_OPERATIONS.get(study.workloads[standing(study)].kind, _OPERATIONS["ycsb"]),
+        operations_per_second=None if asked.rate is None else _rate(asked.rate),
+        think_ms=None if asked.think_time is None else _milliseconds(asked.think_time),
     )
 
 
-def _metrics(study: Study, queries: int) -> dict[str, Metric]:
-    times = {CONNECTION: ("new connection", "From the instant at which a client comes to a connection that is ready.")}
-    if queries:
-        times[FIRST_QUERY] = ("first query", "The first query on it.")
-    if queries > 1:
-        times[QUERY] = ("query", "Each further query on it.")
-    phase_of = dict(zip([CONNECTION, FIRST_QUERY, QUERY], PHASES, strict=True))
-    answering = {CONNECTION, QUERY if queries > 1 else FIRST_QUERY}
-    found = {
-        name: Metric(
-            label=label,
-            description=description,
-            workload=WORKLOAD,
-            phase=phase_of[name],
-            headline=name in answering,
-            margin=MARGIN,
-        )
-        for name, (label, description) in times.items()
-    }
-    told = [metric.phase.removeprefix(OF_CPU) for metric in study.metrics.values() if metric.phase.startswith(OF_CPU)]
-    for role in dict.fromkeys([*ROLES, *told]):
-        found[f"{WORKLOAD}.cpu.{role}"] = Metric(
-            label=f"CPU time of the {role}",
-            description="For each connection and all its queries.",
-            workload=WORKLOAD,
-            phase=f"{OF_CPU}{role}",
-            margin=MARGIN,
-        )
-    return found
+def _rate(text: str) -> float:
+    match = _RATE.fullmatch(text.strip())
+    per_second = float(match[1]) / _SECONDS[match[2]] if match else 0.0
+    if not 0 < per_second <= MOST_PER_SECOND:
+        raise CostofError(Problem.BAD_RATE, text=text)
+    return per_second
+
+
+def _milliseconds(text: str) -> float:
+    match = _TIME.fullmatch(text.strip())
+    milliseconds = float(match[1]) * _MILLISECONDS[match[2]] if match else 0.0
+    if not 0 < milliseconds <= LONGEST_THINK_MS:
+        raise CostofError(Problem.BAD_TIME, text=text)
+    return milliseconds
+
+
+def standing(study: Study) -> str:
+    """The workload whose operations go over standing connections: the first of the engine's."""
+    return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.6g}"

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import Field
 
 from costof.clients import client
-from costof.commands.asked import CommandAsked
+from costof.commands.asked import RATE, SECONDS, CommandAsked
 from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
+from costof.study.at_load import at_load
 from costof.study.client import with_client
 from costof.study.limits import Limit, limits_of
-from costof.study.load import Load, at_load, parse_load
+from costof.study.load import Load, LoadAsked, Told, load_of
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -123,11 +124,13 @@ class Plan(Model):
         """The slice of a workload on an arm."""
         return self.slices[self.size_name(workload, arm)]
 
-    def programs(self, arm: PlannedArm) -> dict[str, tuple[CommandAsked, float]]:
-        """Of the workloads that run one on an arm, each with the seconds of its slice."""
-        workloads = self.study.workloads.items()
+    def programs(self, arm: PlannedArm) -> dict[str, tuple[CommandAsked, dict[str, float]]]:
+        """Of the workloads that run one on an arm, each with the numbers that stand for words of its line."""
+        rate = {RATE: self.load.told_per_second} if isinstance(self.load, Told) else {}
         return {
-            name: (each.command, self.size(name, arm).seconds) for name, each in workloads if each.command is not None
+            name: (each.command, {SECONDS: self.size(name, arm).seconds, **rate})
+            for name, each in self.study.workloads.items()
+            if each.command is not None
         }
 
     def workers(self, workload: str, arm: PlannedArm) -> int:
@@ -149,8 +152,7 @@ class Options:
     target: str | None = None
     plain_target: str | None = None
     limits: Sequence[tuple[str, str]] = ()
-    load: str | None = None
-    queries_per_connection: str | None = None
+    load: LoadAsked = field(default_factory=LoadAsked)
     client: str | None = None
 
 
@@ -160,7 +162,7 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
-    load = _load(options)
+    load = _load(study, options)
     if load is not None:
         study = at_load(study, load)
         profile = study.profiles[options.profile]
@@ -205,15 +207,12 @@ def resolve(study: Study, options: Options) -> Plan:
     )
 
 
-def _load(options: Options) -> Load | None:
-    """Raises `BAD_RATE`, `BAD_NUMBER`, `QUERIES_WITHOUT_LOAD`, and `CLIENT_WITHOUT_LOAD` where another client asks."""
-    if options.load is not None:
-        if options.client is not None:
-            raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
-        return parse_load(options.load, options.queries_per_connection)
-    if options.queries_per_connection is not None:
-        raise CostofError(Problem.QUERIES_WITHOUT_LOAD)
-    return None
+def _load(study: Study, options: Options) -> Load | None:
+    """Raises what `load_of` does, and `CLIENT_WITHOUT_LOAD` where another client asks."""
+    load = load_of(study, options.load)
+    if load is not None and options.client is not None:
+        raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
+    return load
 
 
 def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:

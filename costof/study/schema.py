@@ -70,7 +70,7 @@ class Factor(Model):
     slow: bool = Field(
         default=False, description="Takes seconds to change: slices at one level follow each other, in all contexts."
     )
-    replaced_by_load: bool = Field(default=False, description="How connections are used: --load says it instead.")
+    replaced_by_load: bool = Field(default=False, description="How connections are used: a load says it instead.")
     milliseconds: dict[str, float] = Field(
         default={}, description="Round-trip time of each level; any other number of milliseconds is a level too."
     )
@@ -122,6 +122,7 @@ class Workload(Model):
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     further_operations: int = Field(default=0, description="Kind connect: so many more after the first one.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
+    think_ms: float | None = Field(default=None, gt=0, description="So long a worker rests before each, on average.")
     ycsb: Options = Field(default={}, description="Kind ycsb: what differs from YCSB's, by the engine's names.")
     tpcc: Options = Field(default={}, description="Kind tpcc: what differs from defaults, by the engine's names.")
     command: CommandAsked | None = Field(default=None, description="View command: the program.")
@@ -258,9 +259,10 @@ class Study(Model):
         return ", ".join(found)
 
     @property
-    def wire_connect(self) -> str:
-        """The workload in which the engine makes connections."""
-        return next(name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
+    def wire_connect(self) -> str | None:
+        """The workload in which the engine makes connections, where there is one."""
+        found = (name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
+        return next(found, None)
 
     @property
     def warehouses(self) -> int:

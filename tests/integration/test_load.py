@@ -62,6 +62,36 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     assert "cannot carry this load here with 96 connections at once, which is all that clients hold: of 200,000" in said
 
 
+@pytest.mark.parametrize(
+    ("study", "arms", "asked", "words"),
+    [
+        ("redis-tls", "transport=plain,tls", ["--load", "400/s"], "400 queries a second over 8 standing connections"),
+        (
+            "http-tls-termination",
+            "termination=none,balancer",
+            ["--think-time", "20ms"],
+            "8 standing connections whose users think for 20 ms before each request",
+        ),
+    ],
+)
+def test_operations_go_over_connections_that_stand(
+    study: str, arms: str, asked: list[str], words: str, tmp_path: Path
+) -> None:
+    said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
+    assert words in said
+    assert " cores busy instead of " in said or "cannot carry this load here" in said
+    paced = "--load" in asked
+    for record in slices:
+        phases = record.answer.phases
+        assert record.mismatch is None
+        assert "connect" not in phases, "all stand before a slice begins"
+        assert ("delay" in phases) == paced
+        assert (
+            next(phases[name] for name in ("request", "operation") if name in phases).count == record.answer.operations
+        )
+    assert {each.offered for each in result.sections.load.carried} == {400.0 if paced else None}
+
+
 def test_a_study_without_connections_has_no_load(tmp_path: Path) -> None:
     ended = costof("run", "mysql-column-encryption", "--load", "5/s", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)

@@ -16,6 +16,7 @@ from costof.analysis.models import Sentence
 from costof.document import format as fmt
 from costof.report import analyse, answer, render_html, render_terminal
 from costof.report.result import Result
+from costof.study.load import LoadAsked
 from tests.fake_run import STARTED, Truth, fake_run
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
@@ -60,10 +61,13 @@ def restarted() -> Result:
         return analyse(fake_run(run, plan, TRUTHS[MONGODB], rounds=4, noise=noise))
 
 
+FRESH = LoadAsked("300/s", "20")
+
+
 @cache
-def at_load(carried: float = 1.0) -> Result:
+def at_load(carried: float = 1.0, load: LoadAsked = FRESH) -> Result:
     """Of clients that come by themselves, 2 ms away; a protected arm can serve a share of them."""
-    plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load="300/s", queries="20")
+    plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / f"{STARTED[:10]}-{TRANSPORT}-load"
         return analyse(fake_run(run, plan, AtLoad(carried), rounds=8, noise=NOISE))

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from costof.document import format as fmt
 from costof.report import render_markdown
 from costof.report.result import Result
+from costof.study.load import LoadAsked
 from tests.report.results import (
     ENCRYPTION,
     HTTP,
@@ -84,6 +85,27 @@ def test_a_run_of_several_starts_looks_as_agreed(golden: Golden) -> None:
 def test_a_run_at_a_load_looks_as_agreed(golden: Golden) -> None:
     golden("load.md", render_markdown(at_load()))
     golden("load.txt", printed(at_load(), 80))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (LoadAsked("2000/s", pool="50"), "At 2,000 queries a second over 50 standing connections, 2"),
+        (
+            LoadAsked(pool="50", think_time="20ms"),
+            "At 50 standing connections whose users think for 20 ms before each query",
+        ),
+    ],
+)
+def test_a_pool_is_told_in_its_own_words(asked: LoadAsked, told: str) -> None:
+    answer = [sentence.text for sentence in at_load(load=asked).answer if sentence.text.startswith(told)]
+    assert len(answer) == 1
+    assert "a query takes" in answer[0]
+    assert " cores busy instead of " in answer[0]
+    assert "connection takes" not in answer[0]
+    page = render_markdown(at_load(load=asked))
+    # They ask as often as they have thought; a rate is no figure of an arm.
+    assert ("queries a second |" in page) == (asked.think_time is not None)
 
 
 def test_an_arm_that_cannot_carry_the_load_is_told_of() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from costof.ipc.plan import Workload
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
+from costof.study.load import LoadAsked
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize, Study
 from tests.support.programs import HANGS_SECONDS
@@ -26,8 +27,7 @@ def plan_of(
     target: str | None = None,
     seed: int = 1,
     restarts: str | None = None,
-    load: str | None = None,
-    queries: str | None = None,
+    load: LoadAsked | None = None,
     limits: Sequence[tuple[str, str]] = (),
 ) -> Plan:
     options = Options(
@@ -36,8 +36,7 @@ def plan_of(
         target=target,
         seed=seed,
         restarts=restarts,
-        load=load,
-        queries_per_connection=queries,
+        load=load or LoadAsked(),
         limits=limits,
     )
     return resolve(load_study(study), options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from costof.study.arms import PlannedArm
-from costof.study.load import WORKLOAD
+from costof.study.load import WORKLOAD, Arrivals, Load, Pool
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
@@ -23,13 +23,17 @@ class AtLoad(Truth):
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         assert workload == WORKLOAD
-        assert plan.load is not None
         protected = not (arm.control or arm.twin)
-        seconds, queries = plan.size(workload, arm).seconds, plan.load.queries_per_connection
-        served = round(plan.load.connections_per_second * seconds * (self.carried if protected else 1.0))
         link = plan.study.round_trip_ms(arm.levels)
-        counts = {"scheduled_connect": served, "first_operation": served, "operation": served * (queries - 1)}
-        times = dict(zip(counts, (CONNECT[protected], FIRST[protected], LATER[protected]), strict=True))
+        seconds = plan.size(workload, arm).seconds
+        come = _per_second(plan.load, LATER[protected][0] + link)
+        served = round(come * seconds * (self.carried if protected else 1.0))
+        counts = {"operation": served}
+        if isinstance(plan.load, Arrivals):
+            queries = plan.load.queries_per_connection
+            counts = {"scheduled_connect": served, "first_operation": served, "operation": served * (queries - 1)}
+        every = {"scheduled_connect": CONNECT, "first_operation": FIRST, "operation": LATER}
+        times = {name: every[name][protected] for name in counts}
         client, server = (each * chance.more(0.02) for each in CPU_MS[protected])
         return Slice(
             operations=served,
@@ -41,3 +45,13 @@ class AtLoad(Truth):
             cpu_seconds={"client": client * served / 1e3, "server": server * served / 1e3, "link": served / 1e3},
             evidence={"connections": served, "server": "10.205.0.2:4000"},
         )
+
+
+def _per_second(load: Load | None, takes_ms: float) -> float:
+    """Of connections, or of operations that take so long each."""
+    assert isinstance(load, Arrivals | Pool)
+    if load.per_second:
+        return load.per_second
+    assert isinstance(load, Pool)
+    assert load.think_ms
+    return load.connections * 1000 / (load.think_ms + takes_ms)

@@ -100,8 +100,11 @@ impl Runner {
         Ok(self.answer(arm, slice, &measured))
     }
 
-    /// The instants of the next slice of a workload on an arm, where it has a pace.
+    /// The instants of the next slice of a workload on an arm, where it has a pace and is no slice of first operations.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
+        if slice.reconnect {
+            return Ok(None);
+        }
         let ordinal = &mut self.ordinals[arm][workload];
         let stream = (workload as u64) << 32 | *ordinal;
         *ordinal += 1;
@@ -120,6 +123,9 @@ impl Runner {
         let mut window = Window::new(slice.operations, started + clock::from_seconds(slice.seconds));
         if let Some(schedule) = schedule {
             window = window.paced(schedule, started);
+        }
+        if slice.reconnect {
+            window = window.at_once();
         }
         self.command(arm, workload, &Order::Run(Arc::new(window)));
         let ended = clock::now();

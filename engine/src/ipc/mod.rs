@@ -32,7 +32,7 @@ pub struct SliceCommand {
     pub operations: u64,
     /// … or after so long, whichever comes first.
     pub seconds: f64,
-    /// Standing connections are ended first, and opened anew as for the first slice.
+    /// Standing connections are ended first, and opened anew as for the first slice; operations begin at once.
     #[serde(default)]
     pub reconnect: bool,
 }

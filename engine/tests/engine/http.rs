@@ -400,12 +400,16 @@ fn a_plan_that_cannot_be_followed_is_one_line() {
         plan
     };
     let mongodb = json!({"protocol": "mongodb", "addresses": ["127.0.0.1:1"], "database": "d", "collection": "c"});
+    let pace = json!({"per_second": 1, "arrivals": "constant"});
+    let both = json!({"name": "r", "kind": "request", "think_ms": 1, "pace": pace});
     for (bad, named) in [
         (with(&|plan| plan["workloads"][0]["kind"] = json!("query")), "'query'"),
         (with(&|plan| plan["workloads"][0]["kind"] = json!("load")), "'load'"),
         (with(&|plan| plan["arms"][0]["service"] = mongodb.clone()), "'mongodb'"),
         (with(&|plan| plan["workloads"][0]["pace"] = json!({"per_second": 0, "arrivals": "constant"})), "per_second"),
         (with(&|plan| plan["workloads"][0]["pace"] = json!({"per_second": 1})), "arrivals"),
+        (with(&|plan| plan["workloads"][0]["think_ms"] = json!(0)), "think_ms"),
+        (with(&|plan| plan["workloads"][0] = both.clone()), "a pace says"),
         (with(&|plan| plan["arms"][0]["service"]["path"] = json!("no slash")), "slash"),
         (with(&|plan| plan["arms"][0]["service"]["requests_per_connection"] = json!(0)), "0"),
         (with(&|plan| plan["workloads"][0]["workers"] = json!(50_000_000)), "open files"),

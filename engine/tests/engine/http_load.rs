@@ -70,6 +70,36 @@ fn random_arrivals_are_followed() {
 }
 
 #[test]
+fn users_think_before_each_operation_and_in_no_phase() {
+    let server = Http::start(Says::Bytes(OK));
+    let mut engine = Engine::start();
+    let thinking = json!([{"name": "request", "kind": "request", "workers": 4, "think_ms": 20.0}]);
+    engine.ask(&plan(&server.address, &plain(), &thinking));
+    let slice = engine.slice("arm", "request", 100, 600.0);
+    assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
+    assert!(slice["phases"].get("delay").is_none());
+    // Four users with 25 operations each would take 500 ms in the mean; theirs are the seed's, whatever the machine.
+    assert!(slice["elapsed_ns"].as_u64().unwrap() >= 300_000_000);
+}
+
+#[test]
+fn the_first_operations_on_new_connections_wait_for_no_instant_and_no_thought() {
+    let server = Http::start(Says::Bytes(OK));
+    let mut engine = Engine::start();
+    let pace = json!({"per_second": 0.000_1, "arrivals": "constant"});
+    let workloads = json!([
+        {"name": "paced", "kind": "request", "workers": 4, "pace": pace},
+        {"name": "thinking", "kind": "request", "workers": 4, "think_ms": 3_600_000.0}]);
+    engine.ask(&plan(&server.address, &plain(), &workloads));
+    for workload in ["paced", "thinking"] {
+        let anew = json!({"slice": {"id": 1, "arm": "arm", "workload": workload, "operations": 4, "seconds": 600.0,
+            "reconnect": true}});
+        let slice = &engine.ask(&anew)["slice"];
+        assert_eq!((&slice["operations"], &slice["phases"]["connect"]["count"]), (&json!(4), &json!(4)), "{workload}");
+    }
+}
+
+#[test]
 fn any_kind_of_workload_may_have_a_pace() {
     let mut engine = Engine::start();
     let service = json!({"protocol": "mongodb", "addresses": [server::start(Manner::Plain)], "username": null,

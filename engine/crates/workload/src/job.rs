@@ -6,6 +6,7 @@ use crate::connect::Asks;
 use crate::query::{OneByOne, Overwritten, Pipelined, Question, Transactions};
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
+use crate::think::Think;
 use crate::tpcc::{self, TpccPhase};
 use crate::worker::work;
 use crate::ycsb::{self, Ycsb};
@@ -147,6 +148,7 @@ impl Job<'_> {
     }
 
     fn spawn(self, workload: impl Workload) -> TaskId {
-        self.executor.spawn(work(workload, self.slot))
+        let think = Think::new(self.workload.think_ms, self.seed, self.worker);
+        self.executor.spawn(work(workload, self.slot, think))
     }
 }

@@ -1,7 +1,7 @@
 //! What is done to a service, whatever protocol it speaks, and the workers that do it.
 //!
 //! A workload says how to get ready and what one operation is; when operations begin, how many there are and what becomes of a
-//! failed one is the [`worker`](work)'s business and the same for all. What a protocol must be able to do for a workload are the
+//! failed one is the worker's business and the same for all. What a protocol must be able to do for a workload are the
 //! traits of [`client`] and [`sql`].
 
 mod client;
@@ -17,6 +17,7 @@ mod settings;
 mod slot;
 pub mod sql;
 pub mod sysbench;
+mod think;
 pub mod tpcc;
 mod worker;
 pub mod ycsb;
@@ -32,7 +33,6 @@ pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use slot::{Order, Slot, Window};
-pub use worker::work;
 
 use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};

@@ -46,6 +46,8 @@ pub struct Settings {
     pub further_operations: u32,
     /// When operations begin; where absent, each as soon as its worker is free.
     pub pace: Option<Pace>,
+    /// So long each worker's user thinks before an operation, on average; not at all where absent.
+    pub think_ms: Option<f64>,
     /// Of kind `ycsb` alone: its settings.
     pub ycsb: Option<ycsb::Settings>,
     /// Of kind `tpcc` alone: its settings.
@@ -72,6 +74,12 @@ impl Settings {
         if self.pace.is_some_and(|pace| !(pace.per_second.is_finite() && pace.per_second > 0.0)) {
             return refuse("per_second is a number above 0");
         }
+        if self.think_ms.is_some_and(|mean| !(mean.is_finite() && mean > 0.0)) {
+            return refuse("think_ms is a number above 0");
+        }
+        if self.think_ms.is_some() && self.pace.is_some() {
+            return refuse("a pace says when operations begin, and think_ms does");
+        }
         if self.ycsb.is_some() && *kind != Kind::Ycsb {
             return refuse("ycsb is a matter of kind ycsb alone");
         }
@@ -79,7 +87,7 @@ impl Settings {
         if *kind != Kind::Tpcc {
             return refuse("tpcc is a matter of kind tpcc alone");
         }
-        tpcc.check(self.pace.is_some()).or_else(refuse)
+        tpcc.check(self.pace.is_some() || self.think_ms.is_some()).or_else(refuse)
     }
 }
 

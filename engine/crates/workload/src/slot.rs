@@ -29,6 +29,7 @@ pub struct Window {
     operations: u64,
     closes_at: u64,
     paced: Option<Paced>,
+    at_once: bool,
 }
 
 /// A schedule, and the instant it is counted from.
@@ -40,12 +41,22 @@ struct Paced {
 impl Window {
     /// So many operations, none begun at or after this instant.
     pub fn new(operations: u64, closes_at: u64) -> Self {
-        Window { claimed: AtomicU64::new(0), operations, closes_at, paced: None }
+        Window { claimed: AtomicU64::new(0), operations, closes_at, paced: None, at_once: false }
     }
 
     /// The same, its operations at the instants of this schedule, counted from `from`.
     pub fn paced(self, schedule: Schedule, from: u64) -> Self {
         Window { paced: Some(Paced { schedule, from }), ..self }
+    }
+
+    /// The same, whose users do not rest before an operation.
+    pub fn at_once(self) -> Self {
+        Window { at_once: true, ..self }
+    }
+
+    /// Whether users rest before an operation.
+    pub fn rests(&self) -> bool {
+        !self.at_once
     }
 
     /// When this operation is to begin: at this instant, or not at all in this window; None without a pace.

@@ -3,6 +3,7 @@
 
 use super::slot::{Order, Slot, Window};
 use crate::Workload;
+use crate::think::Think;
 use base::clock;
 use base::error::{Class, Failure};
 use record::{Evidence, Timeline};
@@ -17,7 +18,7 @@ const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
 /// Follow orders for ever.
-pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>) {
+pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think) {
     loop {
         let mut evidence = Evidence::default();
         match slot.order().await {
@@ -27,7 +28,7 @@ pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>) {
                 }
                 prepare(&mut workload, &slot, &mut evidence).await;
             }
-            Order::Run(window) => run(&mut workload, &slot, &window, &mut evidence).await,
+            Order::Run(window) => run(&mut workload, &slot, &window, &mut think, &mut evidence).await,
         }
         let mut log = slot.log.borrow_mut();
         log.evidence.merge(evidence);
@@ -43,14 +44,22 @@ async fn prepare<W: Workload>(workload: &mut W, slot: &Slot, evidence: &mut Evid
     }
 }
 
-async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, evidence: &mut Evidence) {
+async fn run<W: Workload>(
+    workload: &mut W,
+    slot: &Slot,
+    window: &Window,
+    think: &mut Think,
+    evidence: &mut Evidence,
+) {
     let mut timeline = Timeline::default();
     let mut pause = FIRST_PAUSE_NS;
     let mut now = clock::now();
     let in_a_row = workload.in_a_row();
     let last_call = window.closes_at() + GRACE_NS * in_a_row;
     loop {
-        now = rest(workload.rest_ns(), slot, now, window.closes_at()).await;
+        if window.rests() {
+            now = rest(workload.rest_ns() + think.next_ns(), slot, now, window.closes_at()).await;
+        }
         let Some(claimed) = window.claim(W::BATCH, now) else { return };
         if let Some(instant) = window.instant(claimed.start) {
             let Some(begun) = wait_for(slot, instant, now, window.closes_at()).await else { return };
