@@ -110,6 +110,7 @@ class Workload(Model):
     workers: int = 1
     first_operation: bool | None = Field(default=None, description="Kind connect: whether a trial has an operation.")
     further_operations: int | None = Field(default=None, description="Kind connect: after the first one.")
+    keep_connections: bool | None = Field(default=None, description="Kind request: whatever the service says.")
     pace: Pace | None = Field(default=None, description="Absent: each as soon as its worker is free.")
     think_ms: float | None = Field(default=None, description="So long a worker rests before each, on average.")
     ycsb: Options | None = None

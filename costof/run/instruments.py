@@ -191,6 +191,7 @@ class Instruments:
             workers=self.plan.workers(name, arm),
             first_operation=None if workload.first_operation else False,
             further_operations=workload.further_operations or None,
+            keep_connections=workload.keep_connections or None,
             pace=workload.pace,
             think_ms=workload.think_ms,
             ycsb={**workload.ycsb, **options, **loaded} if workload.ycsb else None,

@@ -75,7 +75,7 @@ def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: Pla
     connects = plan.study.wire_connect
     if connects is not None and service.wants_ticket(arm):
         _one_each(plan, instruments, arm, connects)
-    if service.endpoint(arm).service.keeps_connections(workload.kind):
+    if workload.keep_connections or service.endpoint(arm).service.keeps_connections(workload.kind):
         _one_each(plan, instruments, arm, name)
 
 

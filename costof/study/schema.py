@@ -121,6 +121,7 @@ class Workload(Model):
     workers: int = 1
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     further_operations: int = Field(default=0, description="Kind connect: so many more after the first one.")
+    keep_connections: bool = Field(default=False, description="Kind request: over connections that stand, on any arm.")
     pace: Pace | None = Field(default=None, description="Absent: a closed loop, as many in flight as workers.")
     think_ms: float | None = Field(default=None, gt=0, description="So long a worker rests before each, on average.")
     ycsb: Options = Field(default={}, description="Kind ycsb: what differs from YCSB's, by the engine's names.")

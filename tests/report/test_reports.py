@@ -174,7 +174,7 @@ def test_no_name_is_broken_within_a_word(name: str) -> None:
 
 
 def test_sections_of_distance_are_not_in_a_study_without_one() -> None:
-    result = small(HTTP)
+    result = small(REPLICATION)
     for text in (printed(result), render_markdown(result), Page(drawn(result)).text):
         assert not [word for word in WORDS_OF_DISTANCE if word in text]
 

@@ -22,6 +22,10 @@ CONNECT_MS = 0.15
 HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
 CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
 LEAST_CONNECT_MS = 0.3
+#: Workloads in which nobody queues.
+UNHURRIED = ("connection", "kept_request")
+#: A TCP handshake, and what TLS takes of the client and of a balancer that is not busy.
+TCP_MS, TLS_MS = 0.1, 1.1
 OPERATIONS = 1000
 
 
@@ -59,6 +63,8 @@ class HttpTruth(Truth):
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         taken, tls = self.taken(arm), arm.levels["termination"] not in ("none", "direct")
+        if workload in UNHURRIED:
+            return _unhurried(workload, taken, tls, chance)
         burst = workload == "burst"
         operations = IN_FLIGHT if burst else OPERATIONS
         elapsed_ms = (taken.burst_ms if burst else operations / taken.per_second * 1e3) * chance.times
@@ -93,6 +99,40 @@ class HttpTruth(Truth):
             steal_seconds=0.02,
             counts=counts_of(operations, operations - opened),
         )
+
+
+def _unhurried(workload: str, taken: Taken, tls: bool, chance: Chance) -> Slice:
+    operations = 100
+    if workload == "connection":
+        connect = (TCP_MS + (TLS_MS if tls else 0.0)) * chance.times
+        phases = {
+            "tcp": phase_of(TCP_MS * chance.times, operations, 1),
+            "connect": phase_of(connect, operations, 1 + tls),
+        }
+        cpu_ms, counts = taken.client_ms - REQUEST_MS, {}
+    else:
+        request = (WAIT_MS + 0.3 + (0.02 if tls else 0.0)) * chance.times
+        phases = {name: phase_of(request, operations, 1) for name in ("waiting", "processing", "request")}
+        cpu_ms, counts = REQUEST_MS, counts_of(operations, operations)
+    opened = operations if workload == "connection" else 0
+    # Of one client, or of 20 side by side.
+    whole = phases["connect"].sum_ns / 1e9 if opened else phases["request"].sum_ns / 20e9
+    return Slice(
+        operations=operations,
+        seconds=whole,
+        phases=phases,
+        cpu_seconds={
+            "client": operations * (4e-4 if tls else 6e-5),
+            "balancer": max(0.0, cpu_ms) * operations / 1e3 * chance.more(0.01),
+        },
+        evidence={
+            "connections": opened,
+            "handshakes": opened if tls else 0,
+            "protocol": "TLSv1.3" if tls else None,
+            "server": "10.205.0.6:8443",
+        },
+        counts=counts,
+    )
 
 
 def counts_of(operations: int, reused: int) -> dict[str, int]:

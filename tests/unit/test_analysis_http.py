@@ -143,14 +143,17 @@ def test_contexts_are_said_in_words_of_their_own(result: Result) -> None:
 
 def test_the_answer_says_cost_mitigations_and_cores(result: Result) -> None:
     told = [each.text.replace(fmt.NBSP, " ") for each in result.answer if each.kind == "answer"]
-    assert told[0].startswith("On the wire, TLS at the balancer loses ")
-    assert told[1].startswith("Keep-alive for 100 requests a connection recovers more than the whole loss (")
-    assert "; session resumption " in told[1]
-    assert told[2].startswith("TLS on both sides takes more (")
-    assert told[3].startswith("One core of the balancer serves ")
-    assert "10,000 new clients within 10 s need " in told[3]
-    assert "a measured burst of 200 took " in told[3]
-    assert len(told) == 4
+    assert told[0].startswith(
+        "A service with 100 new connections a second, 10 operations each, 1 ms away: with TLS at the "
+    )
+    assert told[1].startswith("On the wire, TLS at the balancer loses ")
+    assert told[2].startswith("Keep-alive for 100 requests a connection recovers more than the whole loss (")
+    assert "; session resumption " in told[2]
+    assert told[3].startswith("TLS on both sides takes more (")
+    assert told[4].startswith("One core of the balancer serves ")
+    assert "10,000 new clients within 10 s need " in told[4]
+    assert "a measured burst of 200 took " in told[4]
+    assert len(told) == 5
 
 
 def test_what_is_not_resolved_is_no_finding(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Details, Table
 from costof.document.format import Text
 from costof.sections.ab.figures import PERCENTILES, PHASES, AbFigures, ab_figures
+from costof.study.schema import Workload
 
 NOTE = (
     "Counted as ab counts, over all requests of the run: one on a connection that was open already has a connect of 0. "
@@ -28,7 +29,7 @@ class AbSection(Section[None, list[AbFigures]]):
 
     def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
         """Of every arm that was asked by HTTP, the twins left out."""
-        workloads = [name for name, each in run.plan.study.workloads.items() if each.kind == "request"]
+        workloads = [name for name, each in run.plan.study.workloads.items() if _as_ab_asks(each)]
         pairs = [(workload, arm) for workload in workloads for arm in run.plan.arms if not arm.twin]
         found = [
             ab_figures(arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.of(work, arm.name)])
@@ -46,6 +47,11 @@ class AbSection(Section[None, list[AbFigures]]):
         yield Table.of(["served within, ms", *(fmt.with_unit(name, "%") for name in names)], served, note=NOTE)
         for each in data:
             yield _of_arm(index, each)
+
+
+def _as_ab_asks(workload: Workload) -> bool:
+    """Connections by `requests_per_connection`, as the arm says: where all stand, ab's connection times are none."""
+    return workload.kind == "request" and not workload.keep_connections
 
 
 def _of_arm(index: Index, each: AbFigures) -> Details:

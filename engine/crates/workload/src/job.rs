@@ -127,7 +127,8 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Connect => self.connect(client, ()),
             Kind::Request => {
-                let requests = Request::new(client, self.worker);
+                let most = client.requests_per_connection().filter(|_| !self.workload.keep_connections);
+                let requests = Request::new(client, self.worker, most);
                 self.spawn(requests)
             }
             _ => unreachable!("refused with the plan"),

@@ -5,12 +5,14 @@ use super::Workload;
 use crate::client::{Client, Requests, Session, TallyOf, Target};
 use base::error::Result;
 use record::{Counts, Evidence, Phase, Tally, Timeline};
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 /// One worker's requests.
 pub struct Request<C: Client> {
     client: C,
     worker: usize,
+    requests_per_connection: Option<NonZeroU64>,
     carrier: Option<Carrier<C::Session>>,
     /// What the next connection begins with as carried.
     head_start: u64,
@@ -25,13 +27,13 @@ struct Carrier<S> {
 impl<C: Client<Session: Requests>> Request<C> {
     /// Worker w's first connection counts as if it had carried w requests already, modulo how many one may carry:
     /// otherwise those of all workers would end at once.
-    pub fn new(client: C, worker: usize) -> Self {
-        let head_start = client.requests_per_connection().map_or(0, |most| worker as u64 % most);
-        Request { client, worker, carrier: None, head_start, tally: TallyOf::<C>::default() }
+    pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
+        let head_start = requests_per_connection.map_or(0, |most| worker as u64 % most);
+        Request { client, worker, requests_per_connection, carrier: None, head_start, tally: TallyOf::<C>::default() }
     }
 
     fn is_last(&self, carried: u64) -> bool {
-        self.client.requests_per_connection().is_some_and(|most| carried + 1 >= most.get())
+        self.requests_per_connection.is_some_and(|most| carried + 1 >= most.get())
     }
 
     /// The persistent connection, unless the server has ended it meanwhile.

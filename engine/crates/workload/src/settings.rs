@@ -44,6 +44,9 @@ pub struct Settings {
     /// Of `connect` alone: so many more follow the first query, on the same connection.
     #[serde(default)]
     pub further_operations: u32,
+    /// Of `request` alone: a connection is kept until the server ends it, however few requests the service says one carries.
+    #[serde(default)]
+    pub keep_connections: bool,
     /// When operations begin; where absent, each as soon as its worker is free.
     pub pace: Option<Pace>,
     /// So long each worker's user thinks before an operation, on average; not at all where absent.
@@ -70,6 +73,9 @@ impl Settings {
         }
         if self.further_operations > 0 && (*kind != Kind::Connect || self.first_operation == Some(false)) {
             return refuse("further_operations are a matter of connect alone, after a first one");
+        }
+        if self.keep_connections && *kind != Kind::Request {
+            return refuse("keep_connections is a matter of request alone");
         }
         if self.pace.is_some_and(|pace| !(pace.per_second.is_finite() && pace.per_second > 0.0)) {
             return refuse("per_second is a number above 0");
