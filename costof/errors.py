@@ -155,7 +155,16 @@ class Problem(Enum):
     NO_ENTRANCE_TO_TARGET = (
         EXIT_USAGE,
         "{levels} can be had in a lab only: costof puts neither a tunnel nor a pool before your servers; "
-        "say --set {factor}={rest}",
+        "say --set {factor}={rest}, and --pooler URL where a pool of your own stands",
+    )
+    OWN_ONLY_LEVEL = (
+        EXIT_USAGE,
+        "{levels} of {factor} is a pool of your own: say where it is, --target URL --pooler URL, or choose others",
+    )
+    POOLER_UNUSED = (EXIT_USAGE, "{study} asks through no pool; leave out --pooler, or ask postgres-pooling")
+    NO_POOLER = (
+        EXIT_FAILED,
+        "{pooler} is no pool before {target}: {detail}",
     )
     NO_BALANCER_OF_TARGET = (
         EXIT_USAGE,

@@ -35,6 +35,10 @@ SERVER_CPU = click.option(
     "--server-cpu", metavar="COMMAND", help="Prints the CPU seconds that the target's servers have used, over ssh say."
 )
 
+POOLER = click.option(
+    "--pooler", metavar="URL", help="A PgBouncer of your own before the target, for postgres-pooling."
+)
+
 Command = Callable[..., Any]
 
 
@@ -51,17 +55,18 @@ def target_options(command: Command) -> Command:
         ask_password: bool,
         database: str | None,
         server_cpu: str | None,
+        pooler: str | None,
         **others: Any,
     ) -> Any:
         password = _password(password_file, ask_password)
         if target is None:
-            _check_unused(plain_target, password, database, allow_plain, server_cpu)
+            _check_unused(plain_target, password, database, allow_plain, server_cpu, pooler)
             return command(access=None, **others)
         _check_ca_file(tls_ca)
-        access = Access(target, tls_ca, plain_target, password, database, allow_plain, server_cpu)
+        access = Access(target, tls_ca, plain_target, password, database, allow_plain, server_cpu, pooler)
         return command(access=access, **others)
 
-    way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU)
+    way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
     for option in reversed(way):
         with_access = option(with_access)
     return with_access
@@ -105,13 +110,18 @@ def _password(file: Path | None, ask: bool) -> Password | None:
 
 
 def _check_unused(
-    plain_target: str | None, password: Password | None, database: str | None, plain: bool, server_cpu: str | None
+    plain_target: str | None,
+    password: Password | None,
+    database: str | None,
+    plain: bool,
+    server_cpu: str | None,
+    pooler: str | None,
 ) -> None:
     """Raises `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED` for what says nothing without a target."""
     if plain_target is not None:
         raise CostofError(Problem.PLAIN_TARGET_UNUSED)
     said = {"a password": password and password.said, "--database": database, "--allow-plain": plain}
-    said["--server-cpu"] = server_cpu
+    said |= {"--server-cpu": server_cpu, "--pooler": pooler}
     for option, value in said.items():
         if value:
             raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)

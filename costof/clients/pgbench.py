@@ -30,8 +30,9 @@ def _called(endpoint: Endpoint) -> Called:
         "PGCONNECT_TIMEOUT": "10",
         "PGSSLMODE": "disable",
     }
-    if settings.search_path is not None:
-        environment["PGOPTIONS"] = f"-c search_path={settings.search_path}"
+    if settings.table_schema is not None:
+        # Its statements name no schema, and a pooler takes no setting of a session's.
+        environment["PGOPTIONS"] = f'-c search_path="{settings.table_schema}"'
     if transport.is_tls:
         if settings.negotiation == "direct":
             raise CannotError("cannot begin TLS with the first byte")

@@ -15,7 +15,6 @@ from costof.drivers.driver import ApplicationDriver, DriverError, serve
 from costof.ipc.plan import Arm, Plan, Transport
 from costof.programs.postgres.settings import PostgresSettings
 
-SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
 #: asyncpg's own default.
 STATEMENTS_KEPT = 100
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -70,7 +69,7 @@ class AsyncpgDriver(ApplicationDriver):
         connection = self._run(self._connect(arm))
         try:
             yield "connect"
-            self._select(connection)
+            self._select(connection, arm)
             yield "first_operation"
         finally:
             self._run(connection.close())
@@ -79,11 +78,11 @@ class AsyncpgDriver(ApplicationDriver):
         connection = self._persistent[arm.name]
         if connection.is_closed():
             connection = self._persistent[arm.name] = self._run(self._connect(arm))
-        self._select(connection)
+        self._select(connection, arm)
 
-    def _select(self, connection: Any) -> None:
+    def _select(self, connection: Any, arm: Arm) -> None:
         account = self._random.randint(1, self._records)
-        if self._run(connection.fetchval(SELECT, account)) is None:
+        if self._run(connection.fetchval(_settings(arm).select("$1"), account)) is None:
             raise DriverError("server", f"there is no account {account}")
 
     async def _connect(self, arm: Arm) -> Any:

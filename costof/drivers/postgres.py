@@ -15,7 +15,6 @@ from costof.ipc.plan import Arm, Plan, Transport
 from costof.programs.postgres.settings import PostgresSettings
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = %s"
 SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
 # libpq tells what its sockets met in words only.
@@ -90,7 +89,7 @@ class PsycopgDriver(ApplicationDriver):
         """Prepared where the arm asks for it; psycopg does so by itself from the sixth time on."""
         account = self._random.randint(1, self._records)
         prepared = _settings(arm).statements in (None, "prepared")
-        if connection.execute(SELECT, (account,), prepare=prepared).fetchone() is None:
+        if connection.execute(_settings(arm).select("%s"), (account,), prepare=prepared).fetchone() is None:
             raise DriverError("server", f"there is no account {account}")
 
     def _connect(self, arm: Arm) -> Connection:

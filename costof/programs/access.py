@@ -16,7 +16,7 @@ class Access:
     """`url` and `password` are as they were said, and shown nowhere. `database`: the user's choice for the run's own.
 
     `allow_plain`: arms without TLS may be measured though TLS is asked for. `server_cpu`: a command that prints the
-    CPU seconds of these servers.
+    CPU seconds of these servers. `pooler_url`: of what stands before them.
     """
 
     url: str = field(repr=False)
@@ -26,6 +26,7 @@ class Access:
     database: str | None = None
     allow_plain: bool = False
     server_cpu: str | None = None
+    pooler_url: str | None = field(default=None, repr=False)
 
     def password_beside(self, of_url: SecretStr | None) -> SecretStr | None:
         """The one password there is. Raises `PASSWORD_TWICE`."""

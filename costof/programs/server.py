@@ -8,12 +8,12 @@ to the studies that ask for it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import ServiceSettings
@@ -143,6 +143,10 @@ class OwnServer(ABC):
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings: ...
+
+    def redirects(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """What a client is told instead of the server's own address, where its arm asks for another of the user's."""
+        return {}
 
     @abstractmethod
     def prepare(self, load: Callable[[], None]) -> None:

@@ -25,10 +25,11 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
     """The service of a plan, not yet started. `access` holds the password, which the plan does not.
 
     Raises `NO_SERVICE`, `NO_OWN_SERVER`, `BAD_SERVER_CPU`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`,
-    `PLAIN_NOT_ALLOWED`, and whatever a URL is refused for.
+    `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `OWN_ONLY_LEVEL`, and whatever a URL is refused for.
     """
     service: Service
     if access is None:
+        _check_levels_of_lab(plan)
         service = _module(plan.study, "lab").service(plan)
         return service
     _check_used(plan.study, access)
@@ -49,16 +50,17 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
 
 def of_target(study: Study, access: Access | None) -> tuple[Study, list[str]]:
     """The study without levels of its main factor that a user's own servers cannot be had at (a tunnel to them), where
-    nobody names these; and those levels, of the ones that it has by itself."""
+    nobody names these, and with those that only they have; and the levels that it has by itself and are left out."""
     offers = getattr(_module(study, "own"), "offers", None) if access is not None else None
     if offers is None:
         return study, []
     name = study.main_factor
     factor = study.factors[name]
-    missing = {level for level, each in factor.levels.items() if not offers(each.lab)}
+    missing = {level for level, each in factor.levels.items() if not offers(each, access)}
+    of_target_alone = [level for level, each in factor.levels.items() if each.own and level not in missing]
 
     def left(levels: Sequence[str]) -> list[str]:
-        return [level for level in levels if level not in missing]
+        return [*dict.fromkeys([*(level for level in levels if level not in missing), *of_target_alone])]
 
     profiles = {
         key: profile.model_copy(
@@ -77,6 +79,9 @@ def of_target(study: Study, access: Access | None) -> tuple[Study, list[str]]:
 
 def _check_used(study: Study, access: Access) -> None:
     """Raises for options that a target of this study has no use for."""
+    has_pooler = any(level.own.get("pooler") for level in study.factors[study.main_factor].levels.values())
+    if access.pooler_url is not None and not has_pooler:
+        raise CostofError(Problem.POOLER_UNUSED, study=study.name)
     if study.service.kind not in TWO_URLS:
         if access.plain_url is not None:
             raise CostofError(Problem.PLAIN_TARGET_UNUSED)
@@ -86,6 +91,13 @@ def _check_used(study: Study, access: Access) -> None:
     for option, value in said.items():
         if value:
             raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)
+
+
+def _check_levels_of_lab(plan: Plan) -> None:
+    """Raises `OWN_ONLY_LEVEL`."""
+    factor = plan.study.main_factor
+    if of_own := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.asked.own):
+        raise CostofError(Problem.OWN_ONLY_LEVEL, levels=", ".join(of_own), factor=factor)
 
 
 def _module(study: Study, which: str) -> ModuleType:

@@ -28,7 +28,7 @@ class OwnService(Resource, Service, Generic[Own]):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(
-            service=self.server.client_settings().asking(arm.asked.service),
+            service=self.server.client_settings().asking(arm.asked.service | self.server.redirects(arm.asked.own)),
             transport=arm.asked.transport_trusting(self.server.ca_file),
         )
 

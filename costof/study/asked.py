@@ -1,8 +1,9 @@
 """What an arm asks for: the effects of its levels, merged.
 
-A study's TOML says what each level does, in five places: `transport` (how the client speaks), `service` (what the
-client asks of the server), `workload` (by the workload's name), `lab` (what the lab's servers are) and `seen` (what
-evidence must show besides); and of commands in those of a `CommandLevel`. No other code knows a level by its name.
+A study's TOML says what each level does, in six places: `transport` (how the client speaks), `service` (what the
+client asks of the server), `workload` (by the workload's name), `lab` (what the lab's servers are), `own` (which of a
+user's own servers is asked) and `seen` (what evidence must show besides); and of commands in those of a
+`CommandLevel`. No other code knows a level by its name.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Asked(CommandLevel):
     service: dict[str, Any] = Field(default_factory=dict, description="Settings of the protocol's client.")
     workload: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By workload: what differs.")
     lab: dict[str, Any] = Field(default_factory=dict, description="Settings of the lab's servers.")
+    own: dict[str, Any] = Field(default_factory=dict, description="What of a user's own servers is asked.")
     seen: dict[str, str] = Field(default_factory=dict, description="What either end must have seen.")
     near_round_trips: float = Field(default=0.0, description="Of a connection, that its distance does not lengthen.")
 

@@ -38,6 +38,7 @@ class Level(CommandLevel):
     service: dict[str, Any] = Field(default_factory=dict)
     workload: dict[str, dict[str, Any]] = Field(default_factory=dict)
     lab: dict[str, Any] = Field(default_factory=dict)
+    own: dict[str, Any] = Field(default_factory=dict)
     seen: dict[str, str] = Field(default_factory=dict)
     near_round_trips: float | None = None
 

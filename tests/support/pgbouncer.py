@@ -31,16 +31,24 @@ class Pooler:
 
 @contextlib.contextmanager
 def a_pooler(lab: Lab) -> Iterator[Pooler]:
-    """Two processes on one port, which speak TLS to the server."""
-    authority, address = Authority(lab.folder / "certificates"), lab.address(2)
+    """With a server of its own."""
+    authority = Authority(lab.folder / "certificates")
     place = Place(lab, Host("server", None, lab.address(1)), authority, [DEFAULT_KEY], lambda: lab.address(1))
     with contextlib.closing(PostgresServer.at(place)) as server:
         server.start()
-        upstream = Upstream.of(server, authority.ca_file)
-        certificate = authority.issue("pooler", DEFAULT_KEY, [address])
-        host = Host("pooler", None, address)
-        program = PgBouncer(lab, "pgbouncer", host, [address], PORT, certificate, upstream, [POOL], processes=2)
-        with contextlib.closing(program):
-            program.start()
-            asked = {"addresses": [f"{address}:{PORT}"], "database": POOL.name}
-            yield Pooler(program, upstream, server.client_settings().asking(asked))
+        with pooler_before(server, lab, authority) as pooler:
+            yield pooler
+
+
+@contextlib.contextmanager
+def pooler_before(server: PostgresServer, lab: Lab, authority: Authority) -> Iterator[Pooler]:
+    """Two processes on one port, which speak TLS to the server."""
+    address = lab.address(2)
+    upstream = Upstream.of(server, authority.ca_file)
+    certificate = authority.issue("pooler", DEFAULT_KEY, [address])
+    host = Host("pooler", None, address)
+    program = PgBouncer(lab, "pgbouncer", host, [address], PORT, certificate, upstream, [POOL], processes=2)
+    with contextlib.closing(program):
+        program.start()
+        asked = {"addresses": [f"{address}:{PORT}"], "database": POOL.name}
+        yield Pooler(program, upstream, server.client_settings().asking(asked))

@@ -24,8 +24,12 @@ class Standing(PostgresServer):
         return Transport(kind="tls").trusting(self.ca_file)
 
     @property
+    def authority(self) -> Authority:
+        return self._place.authority
+
+    @property
     def ca_file(self) -> Path:
-        return self._place.authority.ca_file
+        return self.authority.ca_file
 
     def url(self, user: str, password: str | None = None, database: str = DATABASE) -> str:
         return f"postgresql://{user}:{password or self.password.get_secret_value()}@{self.address}:{PORT}/{database}"

@@ -6,12 +6,15 @@ the marker says this run has made. No setting of the server is changed, and noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
 from costof.errors import CostofError, Problem
 from costof.lab.program import Description
 from costof.programs.access import Access
+from costof.programs.login_url import LoginUrl
 from costof.programs.maker import Maker
 from costof.programs.own_database import MARKER, MARKER_NAME, PREFIX, Marker, own_name
 from costof.programs.postgres.marked_schema import MarkedSchema, holds_nothing, remove_made
@@ -34,6 +37,8 @@ class OwnPgbench(OwnServer):
         self.name = own_name(access.database, run)
         self._run = run
         self._first_database = first_database(self.url)
+        #: A pool reaches the databases that it was configured for, and no new one.
+        self._pooler = parse_postgres_url(replace(access, url=access.pooler_url), study) if access.pooler_url else None
         self._server = PostgresSession(self.url, self._first_database)
         #: To the database that has the run's schema.
         self.session = self._server
@@ -56,6 +61,8 @@ class OwnPgbench(OwnServer):
         load()
         for statement in after_load():
             self.session.ask(statement)
+        if self._pooler is not None:
+            self._check_pooler(self._pooler)
 
     def client_settings(self) -> PostgresSettings:
         return PostgresSettings(
@@ -63,20 +70,37 @@ class OwnPgbench(OwnServer):
             username=self.url.username,
             password=self.url.password or None,
             database=self.session.database,
-            search_path=self._schema.quoted,
+            table_schema=self.name,
             scale=SCALE,
         )
+
+    def redirects(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        pooler = self._pooler
+        if pooler is None or not own.get("pooler"):
+            return {}
+        return {
+            "addresses": [pooler.address],
+            "username": pooler.username,
+            "password": pooler.password or None,
+            "database": first_database(pooler),
+        }
 
     def describe(self) -> Description:
         ((version,),) = self.session.ask("SHOW server_version")
         facts = {"database": self.session.database, "schema": self.name, "pgbench's scale": f"{SCALE} branches"}
+        if self._pooler is not None:
+            facts["pool"] = f"{self._pooler.shown}, the user's own"
         return Description(versions={"server": version}, topology="a single server", facts=facts)
 
     def writes(self) -> list[str]:
         name = self.chosen or f"{PREFIX}<run>_<random>"
+        in_database = f"schema {name} in database {self._first_database}; refuse when it is there"
+        if self._pooler is None:
+            in_database = (
+                f"database {name} on {self.shown}, where the account may, and schema {name} in it; else {in_database}"
+            )
         return [
-            f"create database {name} on {self.shown}, where the account may, and schema {name} in it; else schema "
-            f"{name} in database {self._first_database}; refuse when it is there",
+            f"create {in_database}",
             f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
             f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
             f"drop what was created at the end, if its marker is this run's: tables, schema {name}, and the database "
@@ -90,10 +114,12 @@ class OwnPgbench(OwnServer):
         ((may_make_databases,),) = self._server.ask(
             "SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user"
         )
-        there = bool(self._server.ask("SELECT 1 FROM pg_database WHERE datname = %s", self.name))
+        there = self._pooler is None and bool(
+            self._server.ask("SELECT 1 FROM pg_database WHERE datname = %s", self.name)
+        )
         if there and not self.chosen:
             raise self._occupied()
-        makes_database = may_make_databases and not there
+        makes_database = may_make_databases and not there and self._pooler is None
         if not makes_database:
             self._check_privilege(self.name if there else self._first_database)
         marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
@@ -143,7 +169,24 @@ class OwnPgbench(OwnServer):
 
     def _grant(self) -> str:
         user = '"' + self.url.username.replace('"', '""') + '"'
-        return f'ALTER ROLE {user} CREATEDB; or GRANT CREATE ON DATABASE "{self._first_database}" TO {user};'
+        grant = f'GRANT CREATE ON DATABASE "{self._first_database}" TO {user};'
+        return grant if self._pooler is not None else f"ALTER ROLE {user} CREATEDB; or {grant}"
+
+    def _check_pooler(self, pooler: LoginUrl) -> None:
+        """What answers there is no server itself, and reaches what this run has made. Raises `NO_POOLER`, and as
+        `PostgresSession.open`."""
+        there = PostgresSession(pooler, first_database(pooler))
+        there.open()
+        try:
+            detail = None
+            if not there.is_pooled():
+                detail = "a server answers there itself"
+            elif MarkedSchema(there, self.name).marker() != self._marker:
+                detail = f"its database {there.database} does not hold the schema {self.name} that this run has made"
+        finally:
+            there.close()
+        if detail is not None:
+            raise CostofError(Problem.NO_POOLER, pooler=pooler.shown, target=self.shown, detail=detail)
 
     def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
         return CostofError(Problem.TARGET_OCCUPIED, database=self.name, target=self.shown, what=what)

@@ -62,6 +62,12 @@ class PostgresSession:
         except psycopg.Error as error:
             raise self._failed(error) from None
 
+    def is_pooled(self) -> bool:
+        """Whether something before the server answers: another process than the one that was named at log-in."""
+        ((asking,),) = self.ask("SELECT pg_backend_pid()")
+        assert self._connection is not None
+        return bool(asking != self._connection.info.backend_pid)
+
     def try_to(self, statement: str, *values: object) -> Rows:
         """Raises `psycopg.Error`."""
         assert self._connection is not None

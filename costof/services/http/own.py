@@ -5,11 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import quote, urlsplit
 
 from costof.errors import CostofError, Problem
@@ -21,8 +20,9 @@ from costof.programs.http import HttpSettings
 from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
+from costof.study.asked import Asked
 from costof.study.plan import Plan
-from costof.study.schema import Study
+from costof.study.schema import Level, Study
 from costof.urls import UrlError, check_without_login, query_shown
 
 PORTS = {"https": 443, "http": 80}
@@ -92,16 +92,16 @@ class HttpTarget(Service):
         )
 
 
-def offers(lab: Mapping[str, Any]) -> bool:
+def offers(level: Level | Asked, access: Access) -> bool:
     """Whether a user's own balancer can be had as a level asks of the lab: a client cannot tell whether one is there,
     nor where else TLS ends."""
-    return not lab.get("direct") and not lab.get("tls_at_origin")
+    return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
     `PLAIN_TARGET_MISSING`."""
-    offered = {arm.levels[plan.study.main_factor]: offers(arm.asked.lab) for arm in plan.arms}
+    offered = {arm.levels[plan.study.main_factor]: offers(arm.asked, access) for arm in plan.arms}
     if unknown := [level for level, is_offered in offered.items() if not is_offered]:
         rest = ",".join(level for level in offered if level not in unknown)
         raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)

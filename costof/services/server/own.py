@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.server import own_server
 from costof.services import Service
 from costof.services.own import OwnService
+from costof.study.asked import Asked
 from costof.study.plan import Plan
-from costof.study.schema import Study
+from costof.study.schema import Level, Study
 
 #: What a lab puts before its server, and nobody before a user's own.
 ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
 
 
-def offers(lab: Mapping[str, Any]) -> bool:
-    """Whether a user's own server can be had as a level asks of the lab."""
-    return not ENTRANCES & lab.keys()
+def offers(level: Level | Asked, access: Access) -> bool:
+    """Whether a user's own server can be had as a level asks: by no entrance of the lab's, and through a pooler that
+    stands there."""
+    return not ENTRANCES & level.lab.keys() and (not level.own.get("pooler") or access.pooler_url is not None)
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_ENTRANCE_TO_TARGET`."""
     server = own_server(plan.study.service.program)
     factor = plan.study.main_factor
-    entered = {arm.levels[factor] for arm in plan.arms if not offers(arm.asked.lab)}
+    entered = {arm.levels[factor] for arm in plan.arms if not offers(arm.asked, access)}
     if entered:
         rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in entered))
         raise CostofError(Problem.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(entered)), factor=factor, rest=rest)

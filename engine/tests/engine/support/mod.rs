@@ -114,6 +114,7 @@ pub fn postgres_service(address: &str) -> postgres_wire::Settings {
         password: None,
         database: "d".into(),
         search_path: None,
+        table_schema: None,
         table: "usertable".into(),
         scale: 1,
         statements: postgres_wire::Statements::Prepared,

@@ -6,7 +6,7 @@ use super::message;
 use super::message::{append, backend, frontend};
 use super::result::{Answer, Outcome, end, row};
 use super::settings::{Results, Statements};
-use super::statement::{Numbered, append_all, append_query, append_sync};
+use super::statement::{Numbered, append_all, append_query, append_sync, quoted};
 use base::error::{Class, Failure, Result};
 use std::ops::Range;
 use workload::pgbench::{Bank, Transfer};
@@ -25,6 +25,7 @@ pub struct Scripts {
     statements: Statements,
     results: Results,
     all: [Numbered; 7],
+    copy: String,
 }
 
 /// Which of them a session has prepared, a bit each.
@@ -32,21 +33,47 @@ pub struct Scripts {
 pub struct Prepared(u8);
 
 impl Scripts {
-    /// By this protocol, for results of this kind.
-    pub fn new(statements: Statements, results: Results) -> Self {
-        let all = [
-            Numbered::new("select", "SELECT abalance FROM pgbench_accounts WHERE aid = ?"),
-            Numbered::new("begin", "BEGIN"),
-            Numbered::new("account", "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"),
-            Numbered::new("teller", "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?"),
-            Numbered::new("branch", "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?"),
-            Numbered::new(
-                "history",
-                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)",
-            ),
-            Numbered::new("end", "END"),
+    /// By this protocol, for results of this kind; of tables in this schema, or in those that the session looks in.
+    pub fn new(statements: Statements, results: Results, schema: Option<&str>) -> Self {
+        let of = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
+        let values = "(tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)";
+        let texts = [
+            ("select", format!("SELECT abalance FROM {of}pgbench_accounts WHERE aid = ?")),
+            ("begin", "BEGIN".into()),
+            ("account", format!("UPDATE {of}pgbench_accounts SET abalance = abalance + ? WHERE aid = ?")),
+            ("teller", format!("UPDATE {of}pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?")),
+            ("branch", format!("UPDATE {of}pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?")),
+            ("history", format!("INSERT INTO {of}pgbench_history {values}")),
+            ("end", "END".into()),
         ];
-        Scripts { statements, results, all }
+        let copy = format!("COPY {of}pgbench_accounts (aid, bid, abalance, filler) FROM STDIN");
+        Scripts { statements, results, all: texts.map(|(name, text)| Numbered::new(name, &text)), copy }
+    }
+
+    /// Write these accounts by COPY: two round trips.
+    ///
+    /// # Errors
+    /// `server`, also where not all of them were written; `protocol`, those of a broken connection.
+    pub async fn copy(&self, channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
+        let expected = records.end - records.start;
+        append_query(&self.copy, channel.request());
+        channel.send().await?;
+        match channel.receive().await? {
+            (backend::COPY_IN_RESPONSE, _) => {}
+            (backend::ERROR_RESPONSE, body) => {
+                let failure = message::failure(body);
+                return Err(channel.take_answer(Answer::new(no_row)).await.err().unwrap_or(failure));
+            }
+            _ => return Err(Failure::protocol("the answer to COPY is none")),
+        }
+        let request = channel.request();
+        append(request, frontend::COPY_DATA, |out| records.for_each(|record| bank.append_row(record, out)));
+        append(request, frontend::COPY_DONE, |_| ());
+        let written = channel.ask(no_row).await?.changed;
+        if written == expected {
+            return Ok(());
+        }
+        Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
     }
 
     /// Prepare all that is not prepared yet, where statements are: one round trip.
@@ -150,32 +177,6 @@ impl Prepared {
     fn has(self, place: usize) -> bool {
         self.0 & 1 << place != 0
     }
-}
-
-/// Write these accounts by COPY: two round trips.
-///
-/// # Errors
-/// `server`, also where not all of them were written; `protocol`, those of a broken connection.
-pub async fn copy(channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
-    let expected = records.end - records.start;
-    append_query("COPY pgbench_accounts (aid, bid, abalance, filler) FROM STDIN", channel.request());
-    channel.send().await?;
-    match channel.receive().await? {
-        (backend::COPY_IN_RESPONSE, _) => {}
-        (backend::ERROR_RESPONSE, body) => {
-            let failure = message::failure(body);
-            return Err(channel.take_answer(Answer::new(no_row)).await.err().unwrap_or(failure));
-        }
-        _ => return Err(Failure::protocol("the answer to COPY is none")),
-    }
-    let request = channel.request();
-    append(request, frontend::COPY_DATA, |out| records.for_each(|record| bank.append_row(record, out)));
-    append(request, frontend::COPY_DONE, |_| ());
-    let written = channel.ask(no_row).await?.changed;
-    if written == expected {
-        return Ok(());
-    }
-    Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
 }
 
 /// For what has no result.

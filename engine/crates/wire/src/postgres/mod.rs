@@ -60,7 +60,7 @@ impl Service {
         let mut service = Service {
             transport: Transport::speaking(transport, login::TLS_NAME)?,
             opening: Opening::new(settings),
-            scripts: Scripts::new(settings.statements, settings.results),
+            scripts: Scripts::new(settings.statements, settings.results, settings.table_schema.as_deref()),
             scale: settings.scale,
             table: settings.table.clone(),
             address: Address::parse("none", DEFAULT_PORT)?,
@@ -182,7 +182,7 @@ impl Ask for Session {
 
 impl KeyValue for Session {
     async fn insert(&mut self, bank: &Bank, records: Range<u64>) -> Result<()> {
-        accounts::copy(&mut self.channel, bank, records).await
+        self.service.scripts.copy(&mut self.channel, bank, records).await
     }
 }
 

@@ -22,8 +22,10 @@ pub struct Settings {
     pub password: Option<Secret>,
     /// Which database.
     pub database: String,
-    /// The schema of the tables; the server's `search_path` holds where absent.
+    /// The session's; the server's holds where absent. A pooler does not take it.
     pub search_path: Option<String>,
+    /// Where pgbench's tables are, whatever the session's `search_path`.
+    pub table_schema: Option<String>,
     /// YCSB's table; pgbench's have names of their own.
     #[serde(default = "usertable")]
     pub table: String,
@@ -95,9 +97,13 @@ impl crate::Settings for Settings {
         if self.scale == 0 {
             return Err(Failure::new(Class::Plan, "scale is at least 1"));
         }
-        let strings = [Some(&self.username), Some(&self.database), self.search_path.as_ref()];
+        let strings = [Some(&self.username), Some(&self.database), self.search_path.as_ref(), self.table_schema.as_ref()];
         if strings.into_iter().flatten().any(|text| text.contains('\0')) {
             return Err(Failure::new(Class::Plan, "a name holds a zero, which ends it"));
+        }
+        // It stands for a parameter in our statements.
+        if self.table_schema.as_ref().is_some_and(|name| name.contains('?')) {
+            return Err(Failure::new(Class::Plan, "a schema's name holds a question mark"));
         }
         Ok(())
     }
@@ -140,6 +146,9 @@ mod tests {
     fn what_cannot_be_is_refused_with_the_plan() {
         assert!(with(r#""scale": 8"#).unwrap().check(&[]).is_ok());
         assert_eq!(with(r#""scale": 0"#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
-        assert_eq!(with(r#""search_path": "a\u0000b""#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
+        for name in ["search_path", "table_schema"] {
+            let refused = with(&format!(r#""{name}": "a\u0000b""#)).unwrap().check(&[]).unwrap_err();
+            assert_eq!(refused.class, Class::Plan, "{name}");
+        }
     }
 }

@@ -12,6 +12,11 @@ const UNNAMED: &str = "";
 /// Execute's: all rows.
 const ALL_ROWS: i32 = 0;
 
+/// A name as SQL has it, whatever is in it.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// A statement whose parameters are whole numbers.
 pub struct Numbered {
     /// Once it is prepared.

@@ -6,7 +6,7 @@ use super::channel::Channel;
 use super::message::append_value;
 use super::result::{end, row};
 use super::settings::Results;
-use super::statement::{append_execution, append_parse, append_sync};
+use super::statement::{append_execution, append_parse, append_sync, quoted};
 use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use std::io::Write;
@@ -178,11 +178,6 @@ fn append_key(key: &Key, out: &mut Vec<u8>) {
 
 fn append_values(values: Values<'_>, out: &mut Vec<u8>) {
     values.append(out, |out, _, length| out.extend_from_slice(&(length as u32).to_be_bytes()));
-}
-
-/// A name as SQL has it, whatever is in it.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The first of a row's strings, once all of them were seen.

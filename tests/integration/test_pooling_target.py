@@ -1,0 +1,131 @@
+"""A user's own PgBouncer before a user's own PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.lab.lab import Lab
+from costof.programs.access import Access
+from costof.programs.postgres.server import DATABASE, USER
+from costof.services import Service
+from costof.services.open import of_target, open_service
+from costof.study.library import load_study
+from costof.study.plan import Options, Plan, resolve
+from tests.support.command import costof
+from tests.support.engines import Engines
+from tests.support.pgbouncer import POOL, PORT, pooler_before
+from tests.support.postgres import Standing, somebodys_postgres
+
+pytestmark = pytest.mark.servers
+RECORDS = 200
+
+
+@dataclass
+class Somebodys:
+    server: Standing
+    pooler_url: str
+
+    def access(self, pooler_url: str | None = None) -> Access:
+        url = self.server.url(USER)
+        return Access(url, self.server.ca_file, allow_plain=True, pooler_url=pooler_url or self.pooler_url)
+
+
+@pytest.fixture(scope="module")
+def somebodys(lab: Lab) -> Iterator[Somebodys]:
+    with somebodys_postgres(lab) as server, pooler_before(server, lab, server.authority):
+        password = server.password.get_secret_value()
+        yield Somebodys(server, f"postgresql://{USER}:{password}@{lab.address(2)}:{PORT}/{POOL.name}")
+
+
+def small(access: Access) -> Plan:
+    study, _ = of_target(load_study("postgres-pooling"), access)
+    return resolve(study, Options("quick", [f"records={RECORDS}"], seed=1, target="postgresql://shown"))
+
+
+def target(access: Access) -> tuple[Plan, Service]:
+    plan = small(access)
+    return plan, open_service(plan, access, "a-run")
+
+
+def test_a_pool_is_asked_beside_its_server_and_both_are_left_as_they_were(somebodys: Somebodys) -> None:
+    before = somebodys.server.places()
+    plan, service = target(somebodys.access())
+    assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "pooler", "pooler-tls"}
+    with service:
+        # In a schema of the URL's database, though the account may make another: no pool would know it.
+        (made,) = somebodys.server.places() - before
+        assert made.startswith("costof_")
+        with Engines(plan, service) as engines:
+            service.prepare(plan.arms[0], engines.load)
+            for arm in plan.arms:
+                pooled = "pooler" in arm.levels["path"]
+                address = service.endpoint(arm).service.addresses[0]
+                assert address.endswith(f":{PORT}") == pooled
+                answer = engines.slice(arm, "query", 10)
+                assert (answer.operations, answer.errors) == (10, [])
+                assert bool(answer.evidence["protocol"]) == arm.asked.speaks_tls
+    assert somebodys.server.places() == before
+
+
+def refused(access: Access) -> CostofError:
+    plan, service = target(access)
+    with pytest.raises(CostofError) as error, service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[0], engines.load)
+    return error.value
+
+
+def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> None:
+    before = somebodys.server.places()
+    itself = refused(somebodys.access(somebodys.server.url(USER)))
+    assert (itself.problem, "a server answers there itself" in str(itself)) == (Problem.NO_POOLER, True)
+    elsewhere = somebodys.access()
+    # The pool's database is DATABASE, and the run's schema is made in another.
+    elsewhere = Access(
+        somebodys.server.url(USER, database="postgres"),
+        elsewhere.ca_file,
+        allow_plain=True,
+        pooler_url=elsewhere.pooler_url,
+    )
+    other = refused(elsewhere)
+    assert (other.problem, "does not hold the schema" in str(other)) == (Problem.NO_POOLER, True)
+    assert somebodys.server.password.get_secret_value() not in str(itself) + str(other)
+    assert somebodys.server.places() == before
+
+
+@pytest.mark.parametrize(
+    ("study", "arguments", "told"),
+    [
+        ("postgres-pooling", ["--set", "path=plain,pooler"], "a pool of your own: say where it is"),
+        ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler goes with --target"),
+        (
+            "postgres-pooling",
+            ["--target", "postgresql://u@h/d", "--set", "path=plain,pooler"],
+            "and --pooler URL where a pool of your own stands",
+        ),
+        (
+            "postgres-tls",
+            ["--target", "postgresql://u@h/d", "--pooler", "postgresql://u@h:6432/d"],
+            "asks through no pool; leave out --pooler",
+        ),
+    ],
+)
+def test_a_pool_is_said_where_it_is_of_use(study: str, arguments: list[str], told: str, tmp_path: Path) -> None:
+    ended = costof("run", study, "--profile", "quick", *arguments, cwd=tmp_path)
+    assert (ended.status, len(ended.told)) == (2, 1)
+    assert told in ended.err
+
+
+def test_every_write_is_told(somebodys: Somebodys, tmp_path: Path) -> None:
+    reached = ["--target", somebodys.server.url(USER), "--pooler", somebodys.pooler_url]
+    ended = costof("run", "postgres-pooling", "--profile", "quick", "--dry-run", *reached, cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    assert f"in database {DATABASE}; refuse when it is there" in ended.out
+    assert "create database" not in ended.out
+    assert "GRANT CREATE ON DATABASE" in ended.out
+    assert "ALTER ROLE" not in ended.out
+    assert somebodys.server.password.get_secret_value() not in ended.out + ended.err
