@@ -72,7 +72,10 @@ def run(
     dry_run: bool,
     resume: Path | None,
 ) -> None:
-    """Ask STUDY: measure, and report what the protection costs."""
+    """Ask STUDY: measure, and report what the protection costs.
+
+    The report's calculator says what that is at other loads and distances; --load and --distance measure yours.
+    """
     asked_load = LoadAsked(load, queries_per_connection, pool, think_time)
     if resume is not None:
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}

@@ -85,6 +85,8 @@ def _parts(index: Index, sections: Sections) -> list[Part]:
 def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:
     """Print the result; `folder` is where its reports lie (the run's name is printed where it is not given)."""
     path = str((folder or Path(result.run)) / "report.html")
+    if result.sections.cost_model is not None:
+        path += " (with a calculator for loads of your own)"
     where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
     terminal.render_terminal(document(result, where), console)
 

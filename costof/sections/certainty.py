@@ -10,7 +10,7 @@ from costof.analysis.models import Arm, Effect, Metric, NoiseFloor, Value
 from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.axes import Panel, Scale, log
-from costof.document.blocks import HTML, Block, Cell, Figure, Table
+from costof.document.blocks import HTML, TEXT, Block, Bullets, Cell, Figure, Paragraph, Table
 from costof.document.canvas import Legend, Sheet, columns_for, grid, named, setting_title
 from costof.document.palette import arm_colour
 from costof.statistics.estimate import Estimate
@@ -33,6 +33,8 @@ class CertaintySection(Section[None, None]):
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if not index.core.effects and not index.core.noise_floor:
             return
+        yield Bullets([_scope(index)], label="Holds for", loose=True, media=TEXT)
+        yield Paragraph(_scope(index), label="Holds for.", media=HTML)
         pairs = [(metric, setting) for metric in index.headline_metrics for setting in index.settings]
         if shown := [pair for pair in pairs if _effects(index, *pair)]:
             yield _differences(index, shown)
@@ -45,6 +47,16 @@ class CertaintySection(Section[None, None]):
             ]:
                 title = f"Noise floor: the twin, an identical copy, against {index.control_name}{setting.suffix}"
                 yield Table.of(NOISE, rows, title=title, media=HTML)
+
+
+def _scope(index: Index) -> str:
+    """What an interval is of: the rounds of its run, and no other machine."""
+    counted = any(value.round_trips is not None for value in index.core.values)
+    exact = ", round trips and bytes exactly" if counted else ""
+    return (
+        "The machines and the hour of this run. On others milliseconds and cores differ; shares carry over roughly"
+        f"{exact}."
+    )
 
 
 def _noise_row(index: Index, floor: NoiseFloor) -> list[str | Cell]:
