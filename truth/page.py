@@ -127,7 +127,7 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
         "power": _table(POWER, [_power(each) for each in of_truths]),
         "speeds": _speeds(speeds(rows.effects)),
         "tails": _table(["queries", "", "between packets", "the engine's, median", "farthest"], _tails(rows)),
-        "quick": _table(QUICK, [*map(_quick, quick_profiles(rows.quick))]),
+        "profiles": _table(QUICK, [*map(_quick, quick_profiles(rows.quick))]),
         "peers": _table(["true cost", "", *PEERS, "`costof`", "its interval missed it"], _peers(rows)),
     }
 

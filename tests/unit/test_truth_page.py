@@ -11,7 +11,7 @@ from costof.statistics.estimate import Verdict
 from tests.unit.test_truth import effect, peer, tail
 from truth import page
 from truth.campaign import about
-from truth.design import IDENTICAL, NOTHING, QUICK, Trial, trials
+from truth.design import FULL, IDENTICAL, NOTHING, QUICK, Sizes, Trial, trials
 from truth.figures import Proportion
 from truth.rows import PairRow, QuickRow, Rows
 from truth.whole_figures import peer_said_to_differ, quick_profiles, said_to_differ
@@ -91,6 +91,15 @@ def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path
         *(f"{name}.parquet" for name in ("effects", "peers", "tails", "quick", "pairs")),
         *(f"{name}.svg" for name in ("coverage", "power", "errors", "seconds")),
     }
+
+
+@pytest.mark.parametrize(("sizes", "said"), [(QUICK, "This is a quick campaign"), (FULL, "has carried out ")])
+def test_the_page_says_how_much_was_carried_out(sizes: Sizes, said: str, tmp_path: Path) -> None:
+    rows = campaign(tmp_path)
+    rows.add([quick(number, "tls", 2.0, 0.1, Verdict.COSTS) for number in range(2)])
+    page.write(rows, tmp_path, sizes)
+    head = (tmp_path / page.PAGE).read_text()[:500]
+    assert [words for words in ("This is a quick campaign", "has carried out ") if words in head] == [said]
 
 
 def page_links(text: str) -> list[str]:
