@@ -34,7 +34,8 @@ TERMINATIONS = ["--set", "termination=none,balancer"]
 def small(*settings: str, target: str | None = None, plain_target: str | None = None) -> Plan:
     """At one number of requests a connection."""
     options = Options("quick", ["keep_alive=1", *settings], target=target, plain_target=plain_target)
-    return two_rounds(resolve(load_study(STUDY), options), request=20, burst=20)
+    plan = resolve(load_study(STUDY), options)
+    return two_rounds(plan, **dict.fromkeys(plan.study.workloads, 20))
 
 
 def test_a_balancer_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> N
     assert (itself.problem, "a server answers there itself" in str(itself)) == (Problem.NO_POOLER, True)
     elsewhere = somebodys.access()
     # The pool's database is DATABASE, and the run's schema is made in another.
+    somebodys.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
     elsewhere = Access(
         somebodys.server.url(USER, database="postgres"),
         elsewhere.ca_file,
