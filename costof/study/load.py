@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from costof.commands.asked import RATE
 from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.commands import COMMAND
@@ -156,7 +157,10 @@ def load_of(study: Study, asked: LoadAsked) -> Load | None:
 
 
 def takes_rate(study: Study) -> bool:
-    """Whether a command of its own is told one."""
+    """Whether a command of its own is told one, and no level sets a word of that name."""
+    levels = (level for factor in study.factors.values() for level in (factor.each, *factor.levels.values()))
+    if any(RATE in level.set for level in levels):
+        return False
     return any(each.command is not None and each.command.takes_rate for each in study.workloads.values())
 
 

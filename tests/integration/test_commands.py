@@ -209,7 +209,7 @@ def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
-    ended = costof("versus", "--rounds", "6", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.03'", cwd=tmp_path)
+    ended = costof("versus", "--rounds", "6", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'", cwd=tmp_path)
     assert ended.status == 0, ended.err
     result = Result.model_validate(json.loads(ended.out))
     (effect,) = (each for each in result.effects if each.metric == "run.time")

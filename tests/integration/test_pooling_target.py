@@ -55,7 +55,7 @@ def target(access: Access) -> tuple[Plan, Service]:
 def test_a_pool_is_asked_beside_its_server_and_both_are_left_as_they_were(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     plan, service = target(somebodys.access())
-    assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "pooler", "pooler-tls"}
+    assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
     with service:
         # In a schema of the URL's database, though the account may make another: no pool would know it.
         (made,) = somebodys.server.places() - before
@@ -63,7 +63,7 @@ def test_a_pool_is_asked_beside_its_server_and_both_are_left_as_they_were(somebo
         with Engines(plan, service) as engines:
             service.prepare(plan.arms[0], engines.load)
             for arm in plan.arms:
-                pooled = "pooler" in arm.levels["path"]
+                pooled = "own-pool" in arm.levels["path"]
                 address = service.endpoint(arm).service.addresses[0]
                 assert address.endswith(f":{PORT}") == pooled
                 answer = engines.slice(arm, "query", 10)
@@ -101,11 +101,11 @@ def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> N
 @pytest.mark.parametrize(
     ("study", "arguments", "told"),
     [
-        ("postgres-pooling", ["--set", "path=plain,pooler"], "a pool of your own: say where it is"),
+        ("postgres-pooling", ["--set", "path=plain,own-pool"], "a pool of your own: say where it is"),
         ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler goes with --target"),
         (
             "postgres-pooling",
-            ["--target", "postgresql://u@h/d", "--set", "path=plain,pooler"],
+            ["--target", "postgresql://u@h/d", "--set", "path=plain,own-pool"],
             "and --pooler URL where a pool of your own stands",
         ),
         (

@@ -16,7 +16,6 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from pydantic import SecretStr
 
-from costof.drivers.postgres import SELECT
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import PLAIN, Arm, Transport, Workload
 from costof.ipc.process import Instrument, application, engine
@@ -175,7 +174,7 @@ def logged_by_libpq(server: Standing, log: Path) -> list[str]:
             select.select(*([connecting.socket] if each else [] for each in (reading, not reading, False)))
         with psycopg.Connection(connecting) as connection:
             connection.autocommit = True
-            connection.execute(SELECT, (1,), prepare=True)
+            connection.execute(server.client_settings().select("%s"), (1,), prepare=True)
     # Time, direction, length, name.
     lines = [line.split("\t") for line in log.read_text().splitlines()]
     return [line[3] for line in lines if line[1] == "F"]

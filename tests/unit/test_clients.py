@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from costof.clients import CannotError, client, client_names
+from costof.commands.asked import SECONDS
 from costof.commands.readers import reader
 from costof.commands.settings import CommandSettings
 from costof.errors import CostofError, Problem
@@ -17,6 +19,7 @@ from costof.programs.http import HttpSettings
 from costof.programs.postgres.settings import PostgresSettings
 from costof.study.client import with_client
 from costof.study.library import load_study
+from costof.study.load import LoadAsked
 from costof.study.plan import Options, resolve
 
 PASSWORD = "correct horse"
@@ -39,7 +42,8 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def called(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
     asked = client(name).asked
-    return client(name).settings(Endpoint(service=service, transport=transport), {"w": (asked, 2.0)}, Path("out"))
+    programs = {"w": (asked, {SECONDS: 2.0})}
+    return client(name).settings(Endpoint(service=service, transport=transport), programs, Path("out"))
 
 
 def environment(settings: CommandSettings) -> Mapping[str, str]:
@@ -105,10 +109,10 @@ def test_a_client_has_a_workload_and_its_figures_beside_the_studys() -> None:
     [
         ("redis-tls", {"client": "pgbench"}, Problem.CLIENT_OF_OTHERS),
         ("postgres-tls", {"client": "pgbnch"}, Problem.UNKNOWN_CLIENT),
-        ("postgres-tls", {"client": "pgbench", "load": "5/s"}, Problem.CLIENT_WITHOUT_LOAD),
+        ("postgres-tls", {"client": "pgbench", "load": LoadAsked("5/s")}, Problem.CLIENT_WITHOUT_LOAD),
     ],
 )
-def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, str], problem: Problem) -> None:
+def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, Any], problem: Problem) -> None:
     with pytest.raises(CostofError) as refused:
         resolve(load_study(study), Options(**options))
     assert refused.value.problem is problem

@@ -409,7 +409,10 @@ fn a_plan_that_cannot_be_followed_is_one_line() {
         (with(&|plan| plan["workloads"][0]["pace"] = json!({"per_second": 0, "arrivals": "constant"})), "per_second"),
         (with(&|plan| plan["workloads"][0]["pace"] = json!({"per_second": 1})), "arrivals"),
         (with(&|plan| plan["workloads"][0]["think_ms"] = json!(0)), "think_ms"),
-        (with(&|plan| plan["workloads"][0] = json!({"name": "c", "kind": "connect", "keep_connections": true})), "keep_c"),
+        (
+            with(&|plan| plan["workloads"][0] = json!({"name": "c", "kind": "connect", "keep_connections": true})),
+            "keep_c",
+        ),
         (with(&|plan| plan["workloads"][0] = both.clone()), "a pace says"),
         (with(&|plan| plan["arms"][0]["service"]["path"] = json!("no slash")), "slash"),
         (with(&|plan| plan["arms"][0]["service"]["requests_per_connection"] = json!(0)), "0"),

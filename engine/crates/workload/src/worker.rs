@@ -44,13 +44,7 @@ async fn prepare<W: Workload>(workload: &mut W, slot: &Slot, evidence: &mut Evid
     }
 }
 
-async fn run<W: Workload>(
-    workload: &mut W,
-    slot: &Slot,
-    window: &Window,
-    think: &mut Think,
-    evidence: &mut Evidence,
-) {
+async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think: &mut Think, evidence: &mut Evidence) {
     let mut timeline = Timeline::default();
     let mut pause = FIRST_PAUSE_NS;
     let mut now = clock::now();

@@ -97,7 +97,8 @@ impl crate::Settings for Settings {
         if self.scale == 0 {
             return Err(Failure::new(Class::Plan, "scale is at least 1"));
         }
-        let strings = [Some(&self.username), Some(&self.database), self.search_path.as_ref(), self.table_schema.as_ref()];
+        let strings =
+            [Some(&self.username), Some(&self.database), self.search_path.as_ref(), self.table_schema.as_ref()];
         if strings.into_iter().flatten().any(|text| text.contains('\0')) {
             return Err(Failure::new(Class::Plan, "a name holds a zero, which ends it"));
         }
