@@ -214,11 +214,11 @@ def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
     result = Result.model_validate(json.loads(ended.out))
     (effect,) = (each for each in result.effects if each.metric == "run.time")
     assert effect.verdict is Verdict.COSTS
-    assert [arm.label for arm in result.arms][::2] == ["“true”", "“sh -c 'sleep 0.03'”"]
+    assert [arm.label for arm in result.arms][::2] == ["“true”", "“sh -c 'sleep 0.3'”"]
 
 
 def test_it_ends_by_its_limits(tmp_path: Path) -> None:
-    arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.05", "--limit", "time"]
+    arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.3", "--limit", "time"]
     assert costof(*arguments, "+10ms", cwd=tmp_path).status == 4
     assert costof(*arguments, "+10s", cwd=tmp_path).status == 0
 
