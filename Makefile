@@ -31,7 +31,7 @@ test: setup
 test-python: export PYTHONDONTWRITEBYTECODE =
 test-python: export OPENBLAS_NUM_THREADS = 1
 test-python:
-	@$(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
+	@$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
 
 test-engine:
 	+@cd engine && cargo test --quiet --workspace

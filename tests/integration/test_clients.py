@@ -9,8 +9,13 @@ import pytest
 from costof.clients import client
 from costof.errors import CostofError
 from costof.ledger.ledger import Ledger, SliceRecord
-from costof.report.result import Result
-from tests.support.command import costof
+from costof.report import analyse
+from costof.run.experiment import run
+from costof.services.open import open_service
+from costof.study.client import WORKLOAD
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
 #: Of each: the study, its settings, a figure, and what an arm is told that it cannot be told of.
@@ -32,11 +37,15 @@ def test_a_client_asks_in_the_rounds_of_the_others(name: str, tmp_path: Path) ->
     except CostofError as error:
         pytest.skip(str(error))
     study, settings, metric, cannot = CLIENTS[name]
-    asked = [word for each in settings for word in ("--set", each)]
-    options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", "--client", name]
-    ended = costof("run", study, *options, *asked, cwd=tmp_path)
-    assert ended.status == 0, ended.err
-    result = Result.model_validate_json((tmp_path / "run" / "result.json").read_bytes())
+    plan = resolve(load_study(study), Options("quick", settings, seed=1, client=name))
+    # Its own slices last as long as a user's: it is told in seconds.
+    few = {each: size.model_copy(update={"operations": 20}) for each, size in plan.slices.items() if each != WORKLOAD}
+    plan = plan.model_copy(
+        update={"slices": plan.slices | few, "fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
+    )
+    ledger = Ledger.create(plan, tmp_path / "run")
+    run(plan, open_service(plan, None, "run"), ledger, Silent())
+    result = analyse(ledger)
     protected = {arm.name for arm in result.arms if not arm.control and not arm.twin}
     effects = {each.arm: each for each in result.effects if each.metric == metric}
     assert all(min(each.control_value, each.value) > 0 for each in effects.values())

@@ -16,9 +16,10 @@ from tests.gateway.campaign import EQUALITY, FINDS, OPEN, TARGETS, Ground, attac
 
 pytestmark = pytest.mark.servers
 
-STATEMENTS = 30_000
+# Each check that is switched off is missed within some 8,000 (`make fuzz-self-test`).
+STATEMENTS = 15_000
 # Noise comes rarely, and is the same for all rules.
-STATEMENTS_OF_TWINS = 8_000
+STATEMENTS_OF_TWINS = 5_000
 PRINTED = 1500
 # Of what the generator takes for the subset that passes. More, and the attack would be hollow.
 MOST_REFUSED = 0.35

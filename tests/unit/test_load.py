@@ -136,8 +136,8 @@ def test_commands_are_told_a_rate_where_they_take_one() -> None:
 
 def test_a_word_of_the_users_own_is_no_rate() -> None:
     levels = {name: {"set": {"rate": rate}} for name, rate in (("a", "200"), ("b", "150"))}
-    own = of_commands("echo {rate}").model_dump() | {"factors": {"kind": {"levels": levels}}}
-    assert resolve(Study.model_validate(own), Options()).load is None
+    own = COMMANDS | {"factors": {"kind": {"levels": levels}}, "workloads": {"w": {"command": {"run": "echo {rate}"}}}}
+    assert resolve(Study.model_validate({**own, "name": "mine"}), Options()).load is None
 
 
 @pytest.mark.parametrize(
