@@ -229,8 +229,8 @@ def fake_start(
     chances = Chances(noise, source, arms)
     for number in range(-1, rounds) if rounds else ():
         chances.next_round()
-        for workload in plan.study.workloads:
-            for arm in arms:
+        for workload, each in plan.study.workloads.items():
+            for arm in (arm for arm in arms if each.is_done_on(arm.levels)):
                 chance = chances.of(workload, arm, COLD if number < 0 else 1.0)
                 of_run = number if number < 0 else start * rounds + number
                 ledger.append(_record(plan, truth, of_run, workload, arm, chance))

@@ -85,7 +85,11 @@ class _Run:
     def runnable(self) -> dict[str, list[str]]:
         """The arms of each workload that can be measured."""
         return {
-            name: [arm.name for arm in self.plan.arms if self.instruments.measures(workload.instrument, arm.name)]
+            name: [
+                arm.name
+                for arm in self.plan.arms
+                if workload.is_done_on(arm.levels) and self.instruments.measures(workload.instrument, arm.name)
+            ]
             for name, workload in self.plan.study.workloads.items()
         }
 

@@ -2,10 +2,13 @@
 
 A study names its service, its factors and levels, its workloads, metrics and profiles. Everything in it is validated
 here, once; whoever uses a `Study` needs no check of his own.
+
+Long: a study's file is one thing, and is read and checked as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
 from typing import Any, Literal, Self
 
@@ -128,6 +131,10 @@ class Workload(Model):
     ycsb: Options = Field(default={}, description="Kind ycsb: what differs from YCSB's, by the engine's names.")
     tpcc: Options = Field(default={}, description="Kind tpcc: what differs from defaults, by the engine's names.")
     command: CommandAsked | None = Field(default=None, description="View command: the program.")
+    when: dict[str, list[str]] = Field(default={}, description="The levels of arms that it is done on; else all.")
+
+    def is_done_on(self, levels: Mapping[str, str]) -> bool:
+        return all(levels.get(factor) in wanted for factor, wanted in self.when.items())
 
     @property
     def keeps_its_length(self) -> bool:

@@ -108,15 +108,16 @@ def _unhurried(workload: str, taken: Taken, tls: bool, chance: Chance) -> Slice:
         phases = {
             "tcp": phase_of(TCP_MS * chance.times, operations, 1),
             "connect": phase_of(connect, operations, 1 + tls),
+            "first_operation": phase_of(WAIT_MS, operations, 1),
         }
-        cpu_ms, counts = taken.client_ms - REQUEST_MS, {}
+        cpu_ms, counts = taken.client_ms, counts_of(operations, 0)
     else:
         request = (WAIT_MS + 0.3 + (0.02 if tls else 0.0)) * chance.times
         phases = {name: phase_of(request, operations, 1) for name in ("waiting", "processing", "request")}
         cpu_ms, counts = REQUEST_MS, counts_of(operations, operations)
     opened = operations if workload == "connection" else 0
-    # Of one client, or of 20 side by side.
-    whole = phases["connect"].sum_ns / 1e9 if opened else phases["request"].sum_ns / 20e9
+    # Of 4 or 20 side by side.
+    whole = phases["first_operation"].sum_ns / 4e9 if opened else phases["request"].sum_ns / 20e9
     return Slice(
         operations=operations,
         seconds=whole,
