@@ -27,8 +27,10 @@ from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estim
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
 
-#: Of those that were to come; random instants make a slice hold a few more or less.
+#: Of those that came; some of the last have no time to end in their slice.
 CARRIED = 0.95
+#: How many came, as an instrument counts its schedule.
+SCHEDULED = "pace.scheduled"
 CLIENT = "client"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
@@ -115,11 +117,14 @@ def _method(load: Arrivals | Pool) -> str:
 
 def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
     pieces = run.of(WORKLOAD, arm.name)
-    size = (run.sizes or run.plan.slices)[WORKLOAD]
     if not pieces:
         return None
-    served = sum(piece.answer.operations for piece in pieces) / (size.seconds * len(pieces))
-    return Carried(arm=arm.name, offered=load.per_second, served=served)
+    seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(pieces)
+    # Random instants: the same for all arms, and no two slices have as many.
+    scheduled = [count for piece in pieces if (count := piece.answer.count(SCHEDULED)) is not None]
+    offered = sum(scheduled) / seconds if len(scheduled) == len(pieces) else load.per_second
+    served = sum(piece.answer.operations for piece in pieces) / seconds
+    return Carried(arm=arm.name, offered=offered, served=served)
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Cores | None:

@@ -65,12 +65,12 @@ FRESH = LoadAsked("300/s", "20")
 
 
 @cache
-def at_load(carried: float = 1.0, load: LoadAsked = FRESH) -> Result:
+def at_load(carried: float = 1.0, load: LoadAsked = FRESH, come: float = 1.0) -> Result:
     """Of clients that come by themselves, 2 ms away; a protected arm can serve a share of them."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / f"{STARTED[:10]}-{TRANSPORT}-load"
-        return analyse(fake_run(run, plan, AtLoad(carried), rounds=8, noise=NOISE))
+        return analyse(fake_run(run, plan, AtLoad(carried, come), rounds=8, noise=NOISE))
 
 
 def two_keys() -> Result:

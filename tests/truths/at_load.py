@@ -15,19 +15,21 @@ CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """`carried`: the share of those who come that an arm with the protection can serve."""
+    """`carried`: the share of those who come that an arm with the protection can serve; `come`: of the rate that was
+    asked for, those whom random instants have let come."""
 
-    def __init__(self, carried: float = 1.0) -> None:
+    def __init__(self, carried: float = 1.0, come: float = 1.0) -> None:
         super().__init__()
         self.carried = carried
+        self.come = come
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         assert workload == WORKLOAD
         protected = not (arm.control or arm.twin)
         link = plan.study.round_trip_ms(arm.levels)
         seconds = plan.size(workload, arm).seconds
-        come = _per_second(plan.load, LATER[protected][0] + link)
-        served = round(come * seconds * (self.carried if protected else 1.0))
+        scheduled = round(self.come * _per_second(plan.load, LATER[protected][0] + link) * seconds)
+        served = round(scheduled * (self.carried if protected else 1.0))
         counts = {"operation": served}
         if isinstance(plan.load, Arrivals):
             queries = plan.load.queries_per_connection
@@ -44,6 +46,7 @@ class AtLoad(Truth):
             },
             cpu_seconds={"client": client * served / 1e3, "server": server * served / 1e3, "link": served / 1e3},
             evidence={"connections": served, "server": "10.205.0.2:4000"},
+            counts={"pace.scheduled": scheduled} if _is_paced(plan.load) else {},
         )
 
 
@@ -55,3 +58,7 @@ def _per_second(load: Load | None, takes_ms: float) -> float:
     assert isinstance(load, Pool)
     assert load.think_ms
     return load.connections * 1000 / (load.think_ms + takes_ms)
+
+
+def _is_paced(load: Load | None) -> bool:
+    return isinstance(load, Arrivals | Pool) and load.per_second is not None

@@ -96,7 +96,12 @@ impl Runner {
             return Ok(self.answer(arm, slice, &Measured::nothing()));
         }
         self.command(arm, workload, &Order::Prepare { reconnect: slice.reconnect });
+        let scheduled =
+            schedule.as_ref().map(|schedule| schedule.count(slice.operations, clock::from_seconds(slice.seconds)));
         let measured = self.run(arm, workload, slice, schedule);
+        if let Some(count) = scheduled {
+            self.total.counts.add("pace.scheduled", count);
+        }
         Ok(self.answer(arm, slice, &measured))
     }
 

@@ -44,6 +44,14 @@ impl Schedule {
         }
     }
 
+    /// How many of so many operations begin within so many nanoseconds.
+    pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
+        match self {
+            Schedule::Constant { gap_ns } => operations.min((lasts_ns as f64 / gap_ns).ceil() as u64),
+            Schedule::Drawn(offsets) => offsets.len() as u64,
+        }
+    }
+
     /// When this operation begins, in nanoseconds from the slice's start; None where it is not in the slice.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
@@ -94,6 +102,17 @@ mod tests {
         let longer_than = |limit: f64| gaps.iter().filter(|gap| **gap > limit).count() as f64 / gaps.len() as f64;
         for limit in [0.5_f64, 1.0, 2.0] {
             assert!((longer_than(limit) - (-limit).exp()).abs() < 0.01, "{limit}");
+        }
+    }
+
+    #[test]
+    fn as_many_are_counted_as_have_an_instant() {
+        for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
+            let pace = Pace { per_second: 500.0, arrivals: paced };
+            let made = Schedule::new(pace, operations, SECOND, 42, 0).unwrap();
+            let counted = made.count(operations, SECOND);
+            let begin = |n: u64| n < operations && made.offset(n).is_some_and(|offset| offset < SECOND);
+            assert!(begin(counted - 1) && !begin(counted), "{paced:?} {operations} {counted}");
         }
     }
 
