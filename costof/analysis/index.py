@@ -153,6 +153,11 @@ class Index:
         """The control's name, without its context; 'control' where the run has none."""
         return next((arm.protection for arm in self.core.arms if arm.control and not arm.twin), "control")
 
+    @property
+    def control_label(self) -> str:
+        """The control's label for people; 'control' where the run has none."""
+        return next((arm.label for arm in self.core.arms if arm.control and not arm.twin), "control")
+
     def label(self, arm: str) -> str:
         """The arm's label for people; the name itself where the result holds no such arm."""
         return self._arms[arm].label if arm in self._arms else arm
@@ -235,7 +240,7 @@ class Index:
         amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
         where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
         return (
-            f"Two identical copies of {self.control_name} differ by up to {fmt.percent(worst.relative)} ({amount}, "
+            f"Two identical copies of {self.control_label} differ by up to {fmt.percent(worst.relative)} ({amount}, "
             f"{where}): a difference below that is this run's own noise."
         )
 

@@ -45,7 +45,7 @@ class CertaintySection(Section[None, None]):
             if rows := [
                 _noise_row(index, floor) for floor in index.core.noise_floor if floor.context == setting.context
             ]:
-                title = f"Noise floor: the twin, an identical copy, against {index.control_name}{setting.suffix}"
+                title = f"Noise floor: the twin, an identical copy, against {index.control_label}{setting.suffix}"
                 yield Table.of(NOISE, rows, title=title, media=HTML)
 
 
@@ -128,7 +128,7 @@ def _rounds_panel(index: Index, metric: Metric, setting: Setting, *, names: bool
         title=_panel_title(index, metric, setting),
         x=Scale.around([*everything, 0.0], 0.06),
         y=Scale(len(rows) - 0.45, -0.55),
-        x_label=unit if index.many_settings else f"difference from {index.control_name}, {unit}",
+        x_label=unit if index.many_settings else f"difference from {index.control_label}, {unit}",
         most_x_ticks=3 if index.many_settings else 5,
         y_ticks={row: name if names else "" for row, (name, *_) in enumerate(rows)},
     )

@@ -220,7 +220,7 @@ def _output(index: Index, found: list[Extras]) -> Table:
     """A row a protection, which the script fills."""
     columns = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in COLUMNS)]
     rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(COLUMNS)], key=each.protection) for each in found]
-    return Table(columns, rows, f"Added, compared with {index.control_name}")
+    return Table(columns, rows, f"Added, compared with {index.control_label}")
 
 
 def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
@@ -233,7 +233,7 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
             f"were measured, with {load.operations:g} operations a connection, {load.connections_per_second:g} "
             f"connections a second, {load.clients:,.0f} clients in all, and {load.price:g} for a CPU hour.",
         ),
-        Table.of(head, rows, title=f"Added, compared with {index.control_name}", texts=(0, 1)),
+        Table.of(head, rows, title=f"Added, compared with {index.control_label}", texts=(0, 1)),
     ]
 
 
