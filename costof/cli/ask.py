@@ -111,7 +111,9 @@ def _judged(result: Result, plan: Plan, as_json: bool) -> int:
 
 
 def _status(result: Result, judged: int) -> int:
-    failed = any(arm.error for arm in result.arms)
+    from costof.sections.answer import too_few_rounds
+
     if not result.values:
         return EXIT_FAILED
-    return judged or (EXIT_PARTIAL if result.partial or failed else EXIT_ANSWERED)
+    in_part = result.partial or any(arm.error for arm in result.arms) or too_few_rounds(result) is not None
+    return judged or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)

