@@ -32,6 +32,7 @@ CARRIED = 0.95
 #: How many came, as an instrument counts its schedule.
 SCHEDULED = "pace.scheduled"
 CLIENT = "client"
+VOWELS = "aeiou"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
 METHOD = {
@@ -176,18 +177,19 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
 
 def _clause(index: Index, metric: Metric, effect: Effect, arm: Arm) -> str:
     """'a new connection takes 15 ms longer (+86 %, 95 % interval 67 to 109 %), 99 of 100 within 40 ms …'."""
+    what = f"{'an' if metric.label[0] in VOWELS else 'a'} {metric.label}"
     match effect.verdict:
         case Verdict.COSTS | Verdict.SAVES:
             sign = 1 if effect.verdict is Verdict.COSTS else -1
             word = "longer" if sign > 0 else "less"
             amount = fmt.absolute(effect.difference.through(lambda each: sign * each), effect.unit).value
-            said = f"a {metric.label} takes {amount} {word}{_interval(effect)}"
+            said = f"{what} takes {amount} {word}{_interval(effect)}"
         case Verdict.NO_DIFFERENCE:
-            said = f"a {metric.label} takes as long within {fmt.share(metric.margin)}"
+            said = f"{what} takes as long within {fmt.share(metric.margin)}"
         case Verdict.NO_COST:
-            said = f"a {metric.label} takes at most {fmt.share(metric.margin)} longer"
+            said = f"{what} takes at most {fmt.share(metric.margin)} longer"
         case _:
-            said = f"what a {metric.label} takes cannot be told yet{_interval(effect)}"
+            said = f"what {what} takes cannot be told yet{_interval(effect)}"
     return said + _tail(index, metric, arm)
 
 
@@ -213,11 +215,14 @@ def _tail(index: Index, metric: Metric, arm: Arm) -> str:
 
 def _of_cores(cores: Cores) -> str:
     decimals = max(2, fmt.decimals_of(cores.added))
-    used, without, added = (fmt.number(each.value, decimals) for each in (cores.used, cores.without, cores.added))
-    interval = fmt.interval(cores.added.low, cores.added.high, decimals)
+    word, change = (
+        ("fewer", cores.added.through(lambda each: -each)) if cores.added.value < 0 else ("more", cores.added)
+    )
+    used, without, added = (fmt.number(each.value, decimals) for each in (cores.used, cores.without, change))
+    interval = fmt.interval(change.low, change.high, decimals)
     who = "the client alone keeps" if cores.roles == [CLIENT] else "client and servers keep"
     unknown = " (the servers' CPU time is not known here)" if cores.roles == [CLIENT] else ""
-    return f"{who} {used} cores busy instead of {without}, {added} {interval} more{unknown}"
+    return f"{who} {used} cores busy instead of {without}, {added} {interval} {word}{unknown}"
 
 
 def _overloaded(data: AtLoad, label: str, carried: Carried) -> str:
