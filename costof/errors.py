@@ -159,7 +159,7 @@ class Problem(Enum):
     )
     OWN_ONLY_LEVEL = (
         EXIT_USAGE,
-        "{levels} of {factor} is a pool of your own: say where it is, --target URL --pooler URL, or choose others",
+        "{factor}={levels} asks a pool of your own: say where it is, --target URL --pooler URL, or choose others",
     )
     POOLER_UNUSED = (EXIT_USAGE, "{study} asks through no pool; leave out --pooler, or ask postgres-pooling")
     NO_POOLER = (

@@ -151,12 +151,16 @@ class Index:
     @property
     def control_name(self) -> str:
         """The control's name, without its context; 'control' where the run has none."""
-        return next((arm.protection for arm in self.core.arms if arm.control and not arm.twin), "control")
+        return self._control.protection if self._control else "control"
 
     @property
     def control_label(self) -> str:
         """The control's label for people; 'control' where the run has none."""
-        return next((arm.label for arm in self.core.arms if arm.control and not arm.twin), "control")
+        return self._control.label if self._control else "control"
+
+    @property
+    def _control(self) -> Arm | None:
+        return next((arm for arm in self.core.arms if arm.control and not arm.twin), None)
 
     def label(self, arm: str) -> str:
         """The arm's label for people; the name itself where the result holds no such arm."""

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 @click.option(
     "--restarts", metavar="N", help="Start the servers anew N times and estimate over starts (verdicts need 5)."
 )
-@click.option("--load", metavar="RATE", help="Ask at your clients' rate, such as 300/s or 90/min: of new connections.")
+@click.option(
+    "--load", metavar="RATE", help="Ask as often as your clients connect, such as 300/s; with --pool, as they ask."
+)
 @click.option(
     "--queries-per-connection", metavar="N", help="Of a load: queries on each new connection; 1 where absent."
 )

@@ -100,7 +100,6 @@ class AsyncpgDriver(ApplicationDriver):
             direct_tls=service.negotiation == "direct",
             # Where each is parsed anew none is kept: the next one may reach another session, behind a pool.
             statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
-            server_settings={"search_path": service.search_path} if service.search_path else None,
         )
 
     def _run(self, operation: Any) -> Any:

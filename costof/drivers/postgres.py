@@ -103,7 +103,8 @@ class PsycopgDriver(ApplicationDriver):
             user=service.username,
             password=service.password.get_secret_value() if service.password else None,
             dbname=service.database,
-            options=f"-c search_path={service.search_path}" if service.search_path else "",
+            # None of PGOPTIONS: an arm is as it says.
+            options="",
             connect_timeout=self._timeout_seconds,
             autocommit=True,
             # It would be asked for before TLS, a round trip more.

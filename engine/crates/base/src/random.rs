@@ -39,6 +39,11 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// Negatively exponential, of mean 1. The logarithm of 0 is none, and `fraction` never gives 1.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.fraction()).ln()
+    }
+
     /// Fill with printable characters.
     pub fn fill_printable(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {

@@ -65,7 +65,7 @@ impl Schedule {
 fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> Vec<u64> {
     let mut at = 0.0;
     let next = || {
-        at += -(1.0 - random.fraction()).ln() * gap_ns;
+        at += random.exponential() * gap_ns;
         Some(at as u64)
     };
     let most = usize::try_from(operations).unwrap_or(usize::MAX);

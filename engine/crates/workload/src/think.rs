@@ -26,7 +26,7 @@ impl Think {
         if self.mean_ns == 0.0 {
             return 0;
         }
-        (-(1.0 - self.random.fraction()).ln() * self.mean_ns) as u64
+        (self.random.exponential() * self.mean_ns) as u64
     }
 }
 

@@ -55,9 +55,7 @@ impl Card {
             Card::OrderStatus => 10.0,
             Card::Delivery | Card::StockLevel => 5.0,
         };
-        // From 0 (excluded) to 1: the logarithm of 0 is none.
-        let share = 1.0 - random.fraction();
-        (mean * (-share.ln()).min(LONGEST_THINK) * SECOND_NS) as u64
+        (mean * random.exponential().min(LONGEST_THINK) * SECOND_NS) as u64
     }
 }
 
