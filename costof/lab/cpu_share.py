@@ -8,6 +8,7 @@ from pathlib import Path
 
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
+from costof.lab.program import find_program
 
 # Short, so that a host that has used its share up is back before its clients notice more than a slower machine.
 PERIOD_US = 10_000
@@ -40,16 +41,22 @@ class Hierarchies:
 
 @dataclass(eq=False)
 class CpuShare:
-    """A share of `cores` that whatever enters the group has together."""
+    """A share of `cores` that whatever enters the group has together.
+
+    With `cpu`, all of it on that CPU, which makes it one slower core. On several CPUs the one that runs first takes the
+    whole quota of a period and threads on the others wait for the next: which threads these are is luck that lasts for
+    seconds, and in it a server's batches, and so its CPU time for an operation, differ by half.
+    """
 
     cores: float
     hierarchies: Hierarchies
     group: str
+    cpu: int | None = None
 
     @classmethod
-    def create(cls, lab: Lab, group: str, cores: float) -> CpuShare:
+    def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None) -> CpuShare:
         """Make the group, to be removed with the lab. Raises `LAB_FAILED` when this machine has none."""
-        share = cls(cores, find_hierarchies(), group)
+        share = cls(cores, find_hierarchies(), group, cpu)
         for folder in share.folders:
             lab.undo(["sh", "-c", REMOVE, str(folder)])
             lab.run(f"make {folder.parent.name} {group}", ["mkdir", str(folder)])
@@ -70,7 +77,8 @@ class CpuShare:
     def prefix(self) -> list[str]:
         """Before a program's own arguments: it enters the group, then becomes the program, with the same pid."""
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
-        return ["sh", "-c", enter + 'exec "$@"', "sh"]
+        pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
+        return ["sh", "-c", enter + 'exec "$@"', "sh", *pin]
 
     def cpu_seconds(self) -> float:
         """CPU time of all that ever ran in the group."""

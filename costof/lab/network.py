@@ -62,13 +62,16 @@ class Network:
     ) -> None:
         self._processes.close()
 
-    def host(self, name: str, cpu_share: float | None = None) -> Host:
-        """A new host; `cpu_share` in cores. Raises `NEEDS_ROOT` for a share without root, `LAB_FAILED`."""
+    def host(self, name: str, cpu_share: float | None = None, cpu: int | None = None) -> Host:
+        """A new host; `cpu_share` in cores, `cpu` the only one of the machine's CPUs that it runs on.
+
+        Raises `NEEDS_ROOT` for a share without root, `LAB_FAILED`.
+        """
         _check_name(name, self.hosts)
         full_name = f"costof-{self._run}-{name}"
         if is_root():
             self._make_namespace(full_name)
-            share = CpuShare.create(self.lab, full_name, cpu_share) if cpu_share else None
+            share = CpuShare.create(self.lab, full_name, cpu_share, cpu) if cpu_share else None
             host = Host(name, full_name, cpu_share=share)
         elif cpu_share:
             raise CostofError(Problem.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")

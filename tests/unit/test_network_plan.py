@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import struct
+import subprocess
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -196,6 +198,14 @@ def test_a_share_is_resized_in_place_and_tells_how_long_it_throttled(
     share.resize(0.5)
     assert {name: (folder / name).read_text() for name in quota} == quota
     assert share.cores == 0.5
+
+
+def test_a_share_of_one_cpu_runs_there(tmp_path: Path) -> None:
+    (tmp_path / "group").mkdir()
+    cpu = max(os.sched_getaffinity(0))
+    share = CpuShare(0.25, Hierarchies(2, tmp_path, tmp_path), "group", cpu)
+    own = subprocess.run([*share.prefix, "sh", "-c", "taskset -cp $$"], capture_output=True, text=True, check=True)
+    assert own.stdout.rstrip().endswith(f": {cpu}")
 
 
 def test_percentiles_are_of_what_came_back() -> None:

@@ -6,7 +6,6 @@ hidden member, seven that vote at most; the others are read-only: they have no v
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,17 +36,36 @@ from costof.study.plan import Plan
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# The smallest that mongod takes: fifteen members share the machine's memory and its disk.
-OPTIONS = {"wiredTigerCacheSizeGB": "0.25", "oplogSize": "990"}
+OPTIONS = {
+    # The smallest that mongod takes: fifteen members share the machine's memory and its disk.
+    "wiredTigerCacheSizeGB": "0.25",
+    "oplogSize": "990",
+    # The lab has checkpoints made between slices. One in a slice, or the eviction of what has become dirty, takes a small
+    # share of a core for most of a second.
+    "syncdelay": "3600",
+    "wiredTigerEngineConfigString": ",".join(
+        f"eviction_{what}={percent}"
+        for what, percent in {
+            "updates_target": 50,
+            "updates_trigger": 60,
+            "dirty_target": 50,
+            "dirty_trigger": 60,
+        }.items()
+    ),
+}
 PARAMETERS = {
     # For the fail points that pin a shape.
     "enableTestCommands": "1",
+    # A member that finds nobody ahead of it looks again after this and not after a second: sooner in its place.
+    "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
     # Its periodic disk writes would be noise in the measurement.
     "diagnosticDataCollectionEnabled": "false",
 }
 # As often as a set of fifteen has them every two seconds: a node sends as many a second in any set, and in small ones a
 # change of the configuration, which waits for one, takes less.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
+#: In cores: what a node has of the CPU it runs on while its set is formed and arranged.
+WHOLE_CPU = 1.0
 #: Records (about 1 kB each, on every member) past which the data is dropped between two slices.
 MOST_RECORDS = 100_000
 
@@ -93,8 +111,7 @@ class ReplicationLab(Resource, Service):
         self._groups = {
             nodes: _group(plan, nodes) for nodes in dict.fromkeys(Setting.of(arm).nodes for arm in plan.arms)
         }
-        self._cores = float(os.cpu_count() or 1)
-        self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()), self._cores)
+        self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()), WHOLE_CPU)
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._trouble: str | None = None
@@ -157,8 +174,8 @@ class ReplicationLab(Resource, Service):
         self._trouble = self._lost_set(self._measured)
         if self._trouble is not None:
             return
-        # With all of the machine: only the slice has to pass in the arm's share.
-        self._give_shares(self._measured, self._cores)
+        # Only the slice has to pass in the arm's share.
+        self._give_shares(self._measured, WHOLE_CPU)
         try:
             self._move(standing, setting.distances)
             shaped.take_office()
@@ -166,6 +183,7 @@ class ReplicationLab(Resource, Service):
                 shaped.trim(MOST_RECORDS)
             shaped.take_shape(setting.shape)
             shaped.catch_up(setting.shape)
+            shaped.checkpoint()
         except (NotArrangedError, PyMongoError) as error:
             self._trouble = f"the set could not be arranged: {error}".split(", full error")[0]
         finally:

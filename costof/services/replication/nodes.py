@@ -11,6 +11,8 @@ far from the client.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -52,7 +54,7 @@ class Group:
 
 
 class Nodes(Topology):
-    """With root every node has a CPU share: of `cores` at first, enough to form a set in."""
+    """With root every node has a CPU share, on one CPU: of `cores` at first, enough to form a set in."""
 
     def __init__(self, lab: Lab, seed: int, groups: Sequence[Group], cores: float) -> None:
         super().__init__(lab, seed)
@@ -87,9 +89,10 @@ class Nodes(Topology):
         self.client = self._network.host("client")
         switch = self._router(None)
         link = self._network.link(self.client, switch, "client")
+        cpus = sorted(os.sched_getaffinity(0))
         for group in self._groups:
-            for node in group.nodes:
-                self.hosts[node] = self._network.host(node, cpu_share=self._cores)
+            for node, cpu in zip(group.nodes, itertools.cycle(cpus), strict=False):
+                self.hosts[node] = self._network.host(node, cpu_share=self._cores, cpu=cpu)
                 self.addresses[node] = self._network.served_address(self.hosts[node])
                 self._join(node, None, 0.0)
                 for distances in group.distances:

@@ -24,6 +24,8 @@ STOP = "stopReplProducer"
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
+#: Between two checkpoints of the lab: as mongod's own.
+CHECKPOINT_SECONDS = 60.0
 # A member that has not obeyed by then is told again: it may just have been choosing by itself.
 AGAIN_SECONDS = 0.3
 
@@ -43,6 +45,7 @@ class ShapedSet:
         self._shape: str | None = None
         self._names = {member.address: member.name for member in replica_set.members}
         self._told = 0.0
+        self._checkpointed = time.monotonic()
         self.deposed = 0
 
     @property
@@ -172,6 +175,17 @@ class ShapedSet:
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
 
         self._until(caught_up)
+
+    def checkpoint(self) -> None:
+        """Have every member write out what it has, once it is time again. Raises `NotArrangedError`."""
+        if time.monotonic() < self._checkpointed + CHECKPOINT_SECONDS:
+            return
+
+        def write_out(member: Member, client: Client) -> None:
+            client.admin.command("fsync")
+
+        self._tell_all(write_out)
+        self._checkpointed = time.monotonic()
 
     def trim(self, records: int) -> None:
         """Drop the measured collection once it holds more than so many records; `catch_up` waits for the members."""
