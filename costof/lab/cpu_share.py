@@ -12,6 +12,10 @@ from costof.lab.program import find_program
 
 # Short, so that a host that has used its share up is back before its clients notice more than a slower machine.
 PERIOD_US = 10_000
+# Periods of one length stay in step for as long as their groups live, at distances that the kernel draws when it makes
+# them: whether a host is awake when another's answer comes would be luck of the run. Those of no two hosts are alike.
+PERIOD_STEP_US = 300
+PERIODS = 16
 # The kernel takes no smaller quota (cpu.cfs_quota_us, cpu.max).
 SMALLEST_QUOTA_US = 1_000
 
@@ -43,6 +47,8 @@ class Hierarchies:
 class CpuShare:
     """A share of `cores` that whatever enters the group has together.
 
+    `period_us` is the kernel's, in which it has its share once; a small share has a longer one.
+
     With `cpu`, all of it on that CPU, which makes it one slower core. On several CPUs the one that runs first takes the
     whole quota of a period and threads on the others wait for the next: which threads these are is luck that lasts for
     seconds, and in it a server's batches, and so its CPU time for an operation, differ by half.
@@ -52,11 +58,15 @@ class CpuShare:
     hierarchies: Hierarchies
     group: str
     cpu: int | None = None
+    period_us: int = PERIOD_US
 
     @classmethod
-    def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None) -> CpuShare:
-        """Make the group, to be removed with the lab. Raises `LAB_FAILED` when this machine has none."""
-        share = cls(cores, find_hierarchies(), group, cpu)
+    def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
+        """Make the group, to be removed with the lab; `number` is of those that share a lab.
+
+        Raises `LAB_FAILED` when this machine has none.
+        """
+        share = cls(cores, find_hierarchies(), group, cpu, PERIOD_US + PERIOD_STEP_US * (number % PERIODS))
         for folder in share.folders:
             lab.undo(["sh", "-c", REMOVE, str(folder)])
             lab.run(f"make {folder.parent.name} {group}", ["mkdir", str(folder)])
@@ -96,7 +106,7 @@ class CpuShare:
 
     def _limit(self) -> None:
         try:
-            for name, value in limits(self.hierarchies.version, self.cores).items():
+            for name, value in limits(self.hierarchies.version, self.cores, self.period_us).items():
                 (self.hierarchies.limit / self.group / name).write_text(value)
         except OSError as error:
             raise CostofError(Problem.LAB_FAILED, detail=f"a share of {self.cores:g} cores: {error}") from error
@@ -106,9 +116,9 @@ class CpuShare:
         return dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
 
 
-def limits(version: int, cores: float) -> dict[str, str]:
+def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
     """The files of a group and what to write into them; a small share has a longer period, the kernel's least quota."""
-    period = max(PERIOD_US, round(SMALLEST_QUOTA_US / cores))
+    period = round(period_us * max(1.0, SMALLEST_QUOTA_US / (cores * PERIOD_US)))
     quota = round(cores * period)
     if version == 1:
         # The period first: the kernel checks each against the other as it stands.

@@ -71,7 +71,7 @@ class Network:
         full_name = f"costof-{self._run}-{name}"
         if is_root():
             self._make_namespace(full_name)
-            share = CpuShare.create(self.lab, full_name, cpu_share, cpu) if cpu_share else None
+            share = CpuShare.create(self.lab, full_name, cpu_share, cpu, len(self.hosts)) if cpu_share else None
             host = Host(name, full_name, cpu_share=share)
         elif cpu_share:
             raise CostofError(Problem.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")

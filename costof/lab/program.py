@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +39,16 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
             return candidate.absolute()
     detail = "none on PATH nor in " + ", ".join(map(str, (*folders, *FOLDERS)))
     raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+
+
+def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
+    """What a program module says it needs (`programs/server.py`): such as '5.68 at /usr/bin/stunnel'."""
+
+    def locate() -> str:
+        binary = find()
+        return f"{version(binary)} at {binary}"
+
+    return locate
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:

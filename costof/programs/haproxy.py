@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from costof.lab.program import Counters, find_program, first_words
+from costof.lab.program import Counters, find_program, first_words, located
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     CONNECTIONS,
@@ -31,6 +31,9 @@ def haproxy_version(binary: Path) -> str:
     """Such as '2.6.12-1+deb12u4'. Raises `PROGRAM_MISSING` when it does not run."""
     # 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
+
+
+NEEDED = {"haproxy": located(find_haproxy, haproxy_version)}
 
 
 class Haproxy(Balancer):

@@ -6,14 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
-from pkgutil import iter_modules
 
-from costof import programs
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.heartbeat import DEAD_AFTER_SECONDS
 from costof.programs.own_database import Marker
+from costof.programs.server import modules
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,7 @@ def reached(access: Access) -> Iterator[Server]:
 
 def _by_scheme() -> dict[str, Callable[[Access], Iterator[Server]]]:
     """How a server is reached, by the schemes of its URLs: each program says its own (`server.py`)."""
-    modules = [import_module(f"{__package__}.{found.name}") for found in iter_modules(programs.__path__)]
-    return {scheme: module.opened for module in modules for scheme in getattr(module, "URL_SCHEMES", ())}
+    return {scheme: module.opened for module in modules() for scheme in getattr(module, "URL_SCHEMES", ())}
 
 
 def in_use_here(marker: Marker) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import FFDHE2048
-from costof.lab.program import UNPACKED, Counters, find_program, first_words
+from costof.lab.program import UNPACKED, Counters, find_program, first_words, located
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     DESCRIPTORS,
@@ -58,6 +58,16 @@ def find_stream_module(binary: Path) -> Path | None:
         package=MODULE_PACKAGE,
         variable="COSTOF_NGINX",
     )
+
+
+def _whole_nginx() -> Path:
+    """With the module without which a balancer cannot pass connections through. Raises `PROGRAM_MISSING`."""
+    binary = find_nginx()
+    find_stream_module(binary)
+    return binary
+
+
+NEEDED = {"nginx": located(_whole_nginx, nginx_version)}
 
 
 class Nginx(Balancer):

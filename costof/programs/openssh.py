@@ -17,7 +17,7 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process, last_line
-from costof.lab.program import find_program, first_words
+from costof.lab.program import find_program, first_words, located
 from costof.lab.unprivileged import Unprivileged
 
 PORT = 2222
@@ -46,6 +46,9 @@ def find_sshd() -> Path:
 def ssh_version(binary: Path) -> str:
     """Such as 'OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026'."""
     return first_words([str(binary), "-V"], "ssh", "openssh-client")
+
+
+NEEDED = {"ssh": located(find_ssh, ssh_version), "sshd": lambda: str(find_sshd())}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A program is a module of this folder. It has `lab_server`, a class of `LabServer`; for users' own servers `own_server`,
 a class of `OwnServer`; and to be cleaned up after there, `URL_SCHEMES` and `opened` (`leftovers.py`). Its name is known
-to the studies that ask for it.
+to the studies that ask for it. `NEEDED` is what must be on the machine: by name, what finds it, or raises.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Self
 
+from costof import programs
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import ServiceSettings
 from costof.lab.certificates import Authority
@@ -186,6 +188,16 @@ def own_server(program: str | None) -> type[OwnServer]:
     if found is None:
         raise CostofError(Problem.NO_OWN_SERVER, program=program)
     return found
+
+
+def programs_needed() -> dict[str, Callable[[], str]]:
+    """What must be on the machine, of all program modules: by name, what finds it and says where it is, or raises."""
+    return {name: look for module in modules() for name, look in getattr(module, "NEEDED", {}).items()}
+
+
+def modules() -> list[ModuleType]:
+    """Of all programs, and what they share; a start long, since each brings its drivers."""
+    return [import_module(f"{__package__}.{found.name}") for found in iter_modules(programs.__path__)]
 
 
 def _module(program: str | None) -> ModuleType:

@@ -9,7 +9,7 @@ from pathlib import Path
 from costof.lab.certificates import write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import find_program, first_words
+from costof.lab.program import find_program, first_words, located
 
 PROGRAM = "stunnel"
 PACKAGE = "stunnel4"
@@ -36,6 +36,9 @@ def stunnel_version(binary: Path) -> str:
     # Its first line says how it was started, and in the next is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
     telling = ["sh", "-c", '"$0" -version 2>&1 | grep "^stunnel "', str(binary)]
     return first_words(telling, PROGRAM, PACKAGE).split()[1]
+
+
+NEEDED = {PROGRAM: located(find_stunnel, stunnel_version)}
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
     # Resized from what the set was formed in.
-    for name, value in limits(share.hierarchies.version, 0.5).items():
+    for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
         assert str(seven.process_ids["7-primary"]) in (folder / "cgroup.procs").read_text().split()

@@ -22,7 +22,7 @@ BY_ROUTER_MS = 2 * SHORTER_MS
 def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
     near, far = Distances(0.1, 0), Distances(5, 20)
     group = Group(["a", "b", "c"], "c", [near, far])
-    with Lab() as lab, Nodes(lab, 1, [group], cores=2) as standing:
+    with Lab() as lab, Nodes(lab, 1, [group]) as standing:
         measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
         # A busy machine makes packets later and never earlier, and hardly all of them.
         medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
@@ -64,13 +64,13 @@ def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch:
     for module in (network, topology):
         monkeypatch.setattr(module, "is_root", lambda: False)
     with Lab() as lab:
-        with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])], cores=2) as near:
+        with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])]) as near:
             assert len(set(near.addresses.values())) == 3
             assert all(address.startswith("127.") for address in near.addresses.values())
             assert not near.shares
         with (
             pytest.raises(CostofError, match="a round trip of 5 ms between nodes needs root") as refused,
-            Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])], cores=2),
+            Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])]),
         ):
             pass
         assert refused.value.problem is Problem.NEEDS_ROOT

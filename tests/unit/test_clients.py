@@ -28,6 +28,7 @@ TLS = Transport(kind="tls", ca_file=CA, version="1.3")
 POSTGRES = PostgresSettings(
     addresses=["[::1]:5433"], username="o'neil", password=SecretStr(PASSWORD), database="shop", statements="extended"
 )
+IN_A_SCHEMA = POSTGRES.asking({"table_schema": "costof_x"})
 HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c", requests_per_connection=1)
 
 
@@ -70,12 +71,18 @@ def test_wrk_ends_each_connection_where_the_arm_does() -> None:
     assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
 
 
+def test_pgbench_is_told_the_schema_of_its_tables() -> None:
+    assert environment(called("pgbench", IN_A_SCHEMA))["PGOPTIONS"] == '-c search_path="costof_x"'
+    assert "PGOPTIONS" not in environment(called("pgbench", POSTGRES))
+
+
 @pytest.mark.parametrize(
     ("name", "service", "transport", "why"),
     [
         ("pgbench", POSTGRES, TLS.model_copy(update={"group": "x25519"}), "cannot offer one group alone"),
         ("pgbench", POSTGRES.asking({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
         ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a file with --tls-ca"),
+        ("pgbench", IN_A_SCHEMA.asking({"pooled": True}), PLAIN, "a pooler takes no search_path"),
         ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
         ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
         ("wrk", HTTP.asking({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),

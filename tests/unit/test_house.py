@@ -26,7 +26,7 @@ WORDS_OF_PYTHON = {
     "ca-only": ("analysis/cautions.py", "cli/ycsb/", "clients/", "drivers/", "ipc/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519"), ("ipc/plan.py",)),
     # MongoDB's own word for a write concern, and pgbench's for the ways to ask.
-    "majority": ("cli/ycsb/mongodb.py", "programs/mongod/"),
+    "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("drivers/", "programs/postgres/"),
     "simple": ("clients/", "drivers/", "programs/postgres/"),
     "prepared": ("drivers/", "programs/mariadb/", "programs/postgres/"),
@@ -34,8 +34,8 @@ WORDS_OF_PYTHON = {
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/own.py"),
     # Server programs by their own names, and a role.
-    "haproxy": ("cli/doctor.py", "programs/haproxy.py"),
-    "nginx": ("cli/doctor.py", "programs/nginx.py"),
+    "haproxy": ("programs/haproxy.py",),
+    "nginx": ("programs/nginx.py",),
     "balancer": ("programs/balancer.py", "services/http/"),
     # Shapes of a replica set, which that service makes.
     "star": ("services/replication/tree.py",),

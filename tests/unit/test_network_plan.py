@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from costof.errors import CostofError, Problem
 from costof.lab import network as network_module
-from costof.lab.cpu_share import CpuShare, Hierarchies, find_hierarchies, limits
+from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS, Host, Link
 from costof.lab.links import (
     NETWORKS,
@@ -157,12 +157,12 @@ def test_links_that_cannot_be(without_root: Any, shape: dict[str, float]) -> Non
 
 @given(st.floats(0.01, 16))
 def test_a_share_is_what_was_asked_for(cores: float) -> None:
-    files = limits(1, cores)
+    files = limits(1, cores, PERIOD_US)
     quota, period = int(files["cpu.cfs_quota_us"]), int(files["cpu.cfs_period_us"])
     assert quota / period == pytest.approx(cores, rel=0.001)
     assert quota >= 1000
     assert 10_000 <= period <= 1_000_000
-    assert limits(2, cores) == {"cpu.max": f"{quota} {period}"}
+    assert limits(2, cores, PERIOD_US) == {"cpu.max": f"{quota} {period}"}
 
 
 def test_the_groups_of_both_versions(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from costof.cli.ab import AbOptions, ask
-from costof.cli.ycsb.mongodb import MongodbDatabase
-from costof.cli.ycsb.mysql import MysqlDatabase
+from costof.cli.ycsb.databases.mongodb import MongodbDatabase
+from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.login_url import LoginUrl

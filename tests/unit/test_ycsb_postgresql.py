@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from costof.cli.ycsb.jdbc import database_of
-from costof.cli.ycsb.mysql import MysqlDatabase
-from costof.cli.ycsb.postgresql import PostgresqlDatabase
+from costof.cli.ycsb.databases.jdbc import database_of
+from costof.cli.ycsb.databases.mysql import MysqlDatabase
+from costof.cli.ycsb.databases.postgresql import PostgresqlDatabase
 from tests.support.engines import sent
 
 

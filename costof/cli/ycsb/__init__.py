@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from importlib import import_module
 from typing import get_args
 
 import click
 
+from costof.cli.ycsb import databases
 from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.client import Status, Tally, carry_out
 from costof.cli.ycsb.job import Job, Phase, job_of, unused
@@ -18,21 +18,12 @@ from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, Cos
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.process import engine
 
-#: Module and what makes it, by the names of YCSB's bindings too; loaded when asked for, since drivers take their time.
-DATABASES = {
-    "mongodb": ("mongodb", "MongodbDatabase"),
-    "mongodb-async": ("mongodb", "MongodbDatabase"),
-    "mysql": ("mysql", "MysqlDatabase"),
-    "postgresql": ("postgresql", "PostgresqlDatabase"),
-    "jdbc": ("jdbc", "database_of"),
-    "redis": ("redis", "RedisDatabase"),
-}
 DEFAULT_FIELDS = 10
 
 
 @click.command()
 @click.argument("phase", type=click.Choice(get_args(Phase)))
-@click.argument("database", type=click.Choice(tuple(DATABASES)))
+@click.argument("database", type=click.Choice(databases.names()))
 @click.option("-P", "files", multiple=True, metavar="FILE", help="Property file; workloada to workloadf are built in.")
 @click.option("-p", "assignments", multiple=True, metavar="NAME=VALUE", help="A property; wins over files.")
 @click.option("-threads", metavar="N", help="Operations in flight; 1 without.")
@@ -61,7 +52,7 @@ def ycsb(
     options = {name: text for name, text in (("threadcount", threads), ("target", target)) if text is not None}
     properties = read_properties(files, assignments, options)
     job = job_of(phase, properties)
-    asked = _database(database, properties, job)
+    asked = databases.database(database, properties, job.table)
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
     _check_table(job, asked)
     endpoint = asked.endpoint()
@@ -73,12 +64,6 @@ def ycsb(
     for name, count in tally.failed.items():
         _tell(Caution.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
     sys.exit(_status(tally))
-
-
-def _database(name: str, properties: Properties, job: Job) -> Database:
-    module, class_name = DATABASES[name]
-    made: Database = getattr(import_module(f"costof.cli.ycsb.{module}"), class_name)(properties, job.table)
-    return made
 
 
 def _check_table(job: Job, database: Database) -> None:

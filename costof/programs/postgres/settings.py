@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from costof.ipc.plan import ServiceSettings
 from costof.model import Secret
 
@@ -12,6 +14,7 @@ class PostgresSettings(ServiceSettings):
     """Who logs in, what is asked, and how. `scale` is pgbench's: so many branches, and ten times as many tellers.
 
     `search_path` is the session's. `table_schema` is where pgbench's tables are, whatever that is: a pooler takes none.
+    Whether one answers (`pooled`) is for those who call programs; instruments speak to it as to a server.
     """
 
     protocol: Literal["postgres"] = "postgres"
@@ -26,6 +29,7 @@ class PostgresSettings(ServiceSettings):
     results: Literal["text", "binary"] | None = None
     negotiation: Literal["request", "direct"] | None = None
     channel_binding: bool | None = None
+    pooled: bool = Field(default=False, exclude=True)
 
     def select(self, parameter: str) -> str:
         """One account's balance, asked by a driver's word for a parameter."""

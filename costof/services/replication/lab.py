@@ -26,8 +26,18 @@ from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters
 from costof.programs.mongod.settings import COLLECTION, MAJORITY, MongodbSettings
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.replication.members import FIGURES, HIDDEN, PRIMARY, READ_ONLY, SECONDARIES, counted, roles_of
-from costof.services.replication.nodes import Distances, Group, Nodes
+from costof.services.replication.members import (
+    FIGURES,
+    HIDDEN,
+    OPTIONS,
+    PARAMETERS,
+    PRIMARY,
+    READ_ONLY,
+    SECONDARIES,
+    counted,
+    roles_of,
+)
+from costof.services.replication.nodes import WHOLE_CPU, Distances, Group, Nodes
 from costof.services.replication.readings import SetReading, figures_of, tree_mismatch
 from costof.services.replication.shape import NotArrangedError, ShapedSet
 from costof.services.replication.tree import told
@@ -36,36 +46,9 @@ from costof.study.plan import Plan
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-OPTIONS = {
-    # The smallest that mongod takes: fifteen members share the machine's memory and its disk.
-    "wiredTigerCacheSizeGB": "0.25",
-    "oplogSize": "990",
-    # The lab has checkpoints made between slices. One in a slice, or the eviction of what has become dirty, takes a small
-    # share of a core for most of a second.
-    "syncdelay": "3600",
-    "wiredTigerEngineConfigString": ",".join(
-        f"eviction_{what}={percent}"
-        for what, percent in {
-            "updates_target": 50,
-            "updates_trigger": 60,
-            "dirty_target": 50,
-            "dirty_trigger": 60,
-        }.items()
-    ),
-}
-PARAMETERS = {
-    # For the fail points that pin a shape.
-    "enableTestCommands": "1",
-    # A member that finds nobody ahead of it looks again after this and not after a second: sooner in its place.
-    "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
-    # Its periodic disk writes would be noise in the measurement.
-    "diagnosticDataCollectionEnabled": "false",
-}
 # As often as a set of fifteen has them every two seconds: a node sends as many a second in any set, and in small ones a
 # change of the configuration, which waits for one, takes less.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
-#: In cores: what a node has of the CPU it runs on while its set is formed and arranged.
-WHOLE_CPU = 1.0
 #: Records (about 1 kB each, on every member) past which the data is dropped between two slices.
 MOST_RECORDS = 100_000
 
@@ -111,7 +94,7 @@ class ReplicationLab(Resource, Service):
         self._groups = {
             nodes: _group(plan, nodes) for nodes in dict.fromkeys(Setting.of(arm).nodes for arm in plan.arms)
         }
-        self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()), WHOLE_CPU)
+        self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()))
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._trouble: str | None = None

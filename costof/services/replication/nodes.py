@@ -24,6 +24,8 @@ from costof.lab.topology import Topology
 
 # What veth and a router cost by themselves is less (docs/labs.md): no delay is put on top of it.
 NEAR_MS = 0.1
+#: In cores: what a node has of the CPU it runs on until an arm asks for less, and while its set is arranged.
+WHOLE_CPU = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,11 @@ class Group:
 
 
 class Nodes(Topology):
-    """With root every node has a CPU share, on one CPU: of `cores` at first, enough to form a set in."""
+    """With root every node has a CPU share, on one CPU: all of it at first, enough to form a set in."""
 
-    def __init__(self, lab: Lab, seed: int, groups: Sequence[Group], cores: float) -> None:
+    def __init__(self, lab: Lab, seed: int, groups: Sequence[Group]) -> None:
         super().__init__(lab, seed)
         self._groups = groups
-        self._cores = cores
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, str] = {}
         self._routers: dict[Distances | None, Host] = {}
@@ -92,7 +93,7 @@ class Nodes(Topology):
         cpus = sorted(os.sched_getaffinity(0))
         for group in self._groups:
             for node, cpu in zip(group.nodes, itertools.cycle(cpus), strict=False):
-                self.hosts[node] = self._network.host(node, cpu_share=self._cores, cpu=cpu)
+                self.hosts[node] = self._network.host(node, cpu_share=WHOLE_CPU, cpu=cpu)
                 self.addresses[node] = self._network.served_address(self.hosts[node])
                 self._join(node, None, 0.0)
                 for distances in group.distances:

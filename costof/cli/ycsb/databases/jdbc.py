@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from costof.cli.ycsb import databases
 from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.properties import Properties
 
@@ -11,8 +10,6 @@ POSTGRESQL = "jdbc:postgresql:"
 
 
 def database_of(properties: Properties, table: str) -> Database:
-    """Loaded when it is asked for, since drivers take their time. Raises as `Database` does."""
+    """Raises as `Database` does."""
     postgresql = properties.get("db.url", "").strip().startswith(POSTGRESQL)
-    module, name = ("postgresql", "PostgresqlDatabase") if postgresql else ("mysql", "MysqlDatabase")
-    made: Database = getattr(import_module(f"{__package__}.{module}"), name)(properties, table)
-    return made
+    return databases.database("postgresql" if postgresql else "mysql", properties, table)

@@ -83,3 +83,6 @@ class PostgresqlDatabase(JdbcDatabase):
             sslrootcert=str(self._ca_file or "system") if verify and verify != "none" else None,
             options=f"-c search_path={schema}" if schema else "",
         )
+
+
+database_of = PostgresqlDatabase

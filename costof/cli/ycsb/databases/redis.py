@@ -47,3 +47,6 @@ class RedisDatabase(Database):
                 raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
             except redis.RedisError as error:
                 raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
+
+
+database_of = RedisDatabase

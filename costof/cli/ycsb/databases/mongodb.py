@@ -148,3 +148,6 @@ def _parse(url: str) -> tuple[UrlParts, dict[str, Any]]:
         return parts, parsed_by_pymongo(parts)
     except UrlError as error:
         raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
+
+
+database_of = MongodbDatabase

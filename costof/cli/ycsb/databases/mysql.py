@@ -78,3 +78,6 @@ class MysqlDatabase(JdbcDatabase):
             connect_timeout=REACH_SECONDS,
             **secure,
         )
+
+
+database_of = MysqlDatabase
