@@ -24,6 +24,7 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, differences, estimate
 from costof.study.arms import PlannedArm
+from costof.study.schema import holds
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
 SHOWN_EXAMPLE = (10_000, 10.0)
@@ -98,7 +99,7 @@ class SizingSection(Section[Spec, list[Sizing]]):
         """A sizing for each protected arm of the first context whose clients come to the role."""
         first = run.plan.controls[0].context
         arms = [arm for arm in run.plan.protected if arm.context == first]
-        coming = [arm for arm in arms if all(arm.levels.get(name) in levels for name, levels in spec.when.items())]
+        coming = [arm for arm in arms if holds(spec.when, arm.levels)]
         return [found for arm in coming if (found := _sizing(run, spec, arm)) is not None]
 
     def answer(self, index: Index, data: list[Sizing]) -> list[Sentence]:

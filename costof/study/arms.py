@@ -9,7 +9,7 @@ from pydantic import Field
 from costof.errors import CostofError, Problem
 from costof.model import Model
 from costof.study.asked import Asked
-from costof.study.schema import AS_SERVED, Profile, Study
+from costof.study.schema import AS_SERVED, Profile, Study, holds
 
 TWIN_SUFFIX = "-twin"
 CONTEXT_SIGN = "@"
@@ -82,7 +82,7 @@ def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
     return {
         name: every[name]
         for name, factor in study.factors.items()
-        if name in every and all(every[other] in wanted for other, wanted in factor.when.items())
+        if name in every and holds(factor.when, every)
     }
 
 

@@ -50,6 +50,11 @@ class Level(CommandLevel):
         return self.model_dump(exclude_defaults=True, exclude={"label"})
 
 
+def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
+    """Whether an arm of these levels is one that something applies `when`."""
+    return all(levels.get(factor) in wanted for factor, wanted in when.items())
+
+
 class Factor(Model):
     """What is varied. `when` names the levels of other factors that it applies with (a key size needs TLS).
 
@@ -134,7 +139,7 @@ class Workload(Model):
     when: dict[str, list[str]] = Field(default={}, description="The levels of arms that it is done on; else all.")
 
     def is_done_on(self, levels: Mapping[str, str]) -> bool:
-        return all(levels.get(factor) in wanted for factor, wanted in self.when.items())
+        return holds(self.when, levels)
 
     @property
     def keeps_its_length(self) -> bool:
@@ -231,13 +236,25 @@ class Study(Model):
         for name, metric in self.metrics.items():
             if metric.workload not in self.workloads:
                 raise ValueError(f"metric {name} asks for the unknown workload {metric.workload}")
-        for factor in self.factors.values():
+        for name, workload in self.workloads.items():
+            self._check_when(f"workload {name}", workload.when)
+        for name, factor in self.factors.items():
+            self._check_when(f"factor {name}", factor.when)
             for level in factor.levels:
                 self._check_effect(factor, level)
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
         return self
+
+    def _check_when(self, what: str, when: Mapping[str, list[str]]) -> None:
+        for name, levels in when.items():
+            factor = self.factors.get(name)
+            if factor is None:
+                raise ValueError(f"{what} applies with levels of the unknown factor {name}")
+            unknown = [] if factor.milliseconds else [level for level in levels if level not in factor.levels]
+            if unknown:
+                raise ValueError(f"{what} applies with unknown levels of {name}: {', '.join(unknown)}")
 
     def _check_effect(self, factor: Factor, level: str) -> None:
         unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads

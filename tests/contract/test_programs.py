@@ -63,21 +63,18 @@ def test_its_cpu_time_is_counted_under_its_roles(standing: Standing) -> None:
     assert all(after[role] >= before[role] for role in before)
 
 
-def test_nothing_is_left_of_it(program: str) -> None:
-    with PROGRAMS[program]() as standing:
-        pids, folders = standing.pids, standing.folders
-        assert all(alive(pid) for pid in pids)
-    assert not [pid for pid in pids if alive(pid)]
-    assert not [folder for folder in folders if folder.exists()]
-
-
 def test_nothing_is_left_of_it_when_costof_is_killed(program: str) -> None:
     left_by_kill_9("-m", "tests.support.programs", program)
 
 
-def test_two_labs_at_once_do_not_collide(program: str) -> None:
-    with PROGRAMS[program]() as one, PROGRAMS[program]() as other:
-        assert one.answers()
+def test_a_second_lab_does_not_collide_with_the_first_and_leaves_nothing(program: str, standing: Standing) -> None:
+    with PROGRAMS[program]() as other:
+        pids, folders = other.pids, other.folders
+        assert standing.answers()
         assert other.answers()
-        assert not set(one.folders) & set(other.folders)
-        assert not listening_addresses(one.pids) & listening_addresses(other.pids)
+        assert not set(standing.folders) & set(folders)
+        assert not listening_addresses(standing.pids) & listening_addresses(pids)
+        assert all(alive(pid) for pid in pids)
+    assert not [pid for pid in pids if alive(pid)]
+    assert not [folder for folder in folders if folder.exists()]
+    assert standing.answers()

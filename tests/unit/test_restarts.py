@@ -30,7 +30,7 @@ STUDY, METRIC = "mongodb-tls", "wire.reused_query"
 TIMES = 1.1
 #: Standard deviations of logarithms: of what an arm draws in a start, and of a round.
 LUCK, OF_ROUND = 0.005, 0.01
-RUNS = 2000
+RUNS = 1000
 
 
 def starts_of(starts: int, rounds: int) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from itertools import pairwise
 
@@ -91,12 +92,16 @@ BUDGET_ROUNDS, BUDGET_SECONDS = 60, 60.0
 RUNS = 400
 
 
+@functools.cache
+def budgeted() -> Plan:
+    return resolve(load_study("mongodb-tls"), Options(profile="quick", budget=f"{BUDGET_SECONDS:.0f}s"))
+
+
 def looked_at(
     chance: np.random.Generator, cost: float, spread: float, arms: int = 4
 ) -> tuple[int, list[Contrast], float]:
     """A run of rounds of a second each, ended as a run is: its rounds, what was judged last, and the error rate."""
-    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", budget=f"{BUDGET_SECONDS:.0f}s"))
-    looks = Looks(plan)
+    looks = Looks(budgeted())
     logs = chance.normal(math.log(cost), spread, (arms, BUDGET_ROUNDS))
     for rounds in range(2, BUDGET_ROUNDS + 1):
         rate = looks.due(rounds, float(rounds))

@@ -48,3 +48,19 @@ def test_a_file_of_the_users_is_a_study(tmp_path: Path) -> None:
         assert told.value.exit_status == 2
     with pytest.raises(CostofError, match="small letters, digits and hyphens"):
         load_study(str(tmp_path / "Mine own.toml"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "detail"),
+    [
+        ('when = { transport = ["tsl"] }', "applies with unknown levels of transport: tsl"),
+        ('when = { transprot = ["tls"] }', "applies with levels of the unknown factor transprot"),
+    ],
+)
+def test_what_applies_with_no_arm_is_refused(changed: str, detail: str, tmp_path: Path) -> None:
+    text = resources.files("costof.studies").joinpath("mysql-transport.toml").read_text()
+    when = next(line for line in text.splitlines() if line.startswith("when = {"))
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(when, changed, 1))
+    with pytest.raises(CostofError, match=detail):
+        load_study(str(file))
