@@ -79,11 +79,7 @@ def _everywhere(study: Study, levels: dict[str, list[str]]) -> dict[str, str]:
 
 def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
     """Those of the levels that apply beside the others, in the study's order."""
-    return {
-        name: every[name]
-        for name, factor in study.factors.items()
-        if name in every and holds(factor.when, every)
-    }
+    return {name: every[name] for name, factor in study.factors.items() if name in every and holds(factor.when, every)}
 
 
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], settings: dict[str, list[str]]) -> str:

@@ -17,10 +17,13 @@ from costof.errors import CostofError, Problem
 from costof.ipc.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
 from costof.programs.postgres.settings import PostgresSettings
+from costof.report import analyse
+from costof.sections.costs.sentences import Line, said
 from costof.study.client import with_client
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
 from costof.study.plan import Options, resolve
+from tests.fake_run import Truth, fake_run
 
 PASSWORD = "correct horse"
 CA = Path("/a folder/ca.pem")
@@ -131,3 +134,14 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     with pytest.raises(CostofError) as refused:
         with_client(load_study("http-tls-termination"), client("wrk"))
     assert refused.value.problem is Problem.PROGRAM_MISSING
+
+
+def test_its_sentences_name_no_view(tmp_path: Path) -> None:
+    """They began with a comma, beside those of the study's own views."""
+    plan = resolve(load_study("postgres-tls"), Options(profile="quick", seed=1))
+    result = analyse(fake_run(tmp_path / "run", plan, Truth(), rounds=6))
+    metric = next(each for each in result.metrics if each.headline)
+    effect = next(each for each in result.effects if each.metric == metric.name)
+    arm = next(each for each in result.arms if each.name == effect.arm)
+    views = [Line(view, metric, [(arm, effect)]) for view in ("wire", "command")]
+    assert [said(line, views).partition("TLS")[0] for line in views] == ["On the wire, ", ""]

@@ -48,8 +48,9 @@ def _told(index: Index, model: CostModel) -> list[Extras]:
 
 
 def _measured(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Of each operation, what a run at one distance measured of it."""
-    if index.many_settings:
+    """Of each operation, what a run measured of it at the one distance that is told: a share at another may even have
+    the other sign."""
+    if index.many_settings or not index.core.distances:
         return
     arms = [arm for arm in index.arms if arm.protection == protection]
     for cost in model.operations:

@@ -49,10 +49,10 @@ def statements(index: Index) -> list[Sentence]:
         rest = [line._replace(effects=[pair for pair in line.effects if pair[0].name != reference]) for line in lines]
         return [
             *sentences("answer", costs),
-            *sentences("detail", [_said(each, lines) for each in rest if each.effects]),
+            *sentences("detail", [said(each, lines) for each in rest if each.effects]),
         ]
     if any(lead.leads for lead in index.leads):
-        return sentences("detail", [_said(line, []) for line in lines])
+        return sentences("detail", [said(line, []) for line in lines])
     each = [text for arm in arms for text in _costs(index, arm)]
     if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES:
         return sentences("answer", each)
@@ -62,7 +62,7 @@ def statements(index: Index) -> list[Sentence]:
     texts = [text for _, text in chosen]
     if len(texts) < MOST_HEADLINES and (others := _others(lines, rest, said)):
         texts.append(others)
-    return [*sentences("answer", texts), *sentences("detail", [_said(line, lines) for line in rest])]
+    return [*sentences("answer", texts), *sentences("detail", [said(line, lines) for line in rest])]
 
 
 def _lines(index: Index) -> list[Line]:
@@ -84,7 +84,7 @@ def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
     if len(main) > MOST_HEADLINES:
         main = [line for line in main if line.view == main[0].view]
     if len(main) <= MOST_HEADLINES:
-        return [(line, _said(line, lines)) for line in main]
+        return [(line, said(line, lines)) for line in main]
     ranked = sorted(main, key=lambda line: line.dearness)
     most = "is among the dearest" if _alike(ranked[-1], ranked[-2]) else "costs most"
     least = "is among the cheapest" if _alike(ranked[0], ranked[1]) else "costs least"
@@ -101,9 +101,10 @@ def _alike(one: Line, other: Line) -> bool:
     return all(a is None or b is None or (a.low <= b.high and b.low <= a.high) for a, b in pairs)
 
 
-def _said(line: Line, lines: list[Line]) -> str:
+def said(line: Line, lines: list[Line]) -> str:
     """One line as a sentence; the view is named where the run has more than one."""
-    who = f"{fmt.capital(VIEWS[line.view])}, " if len({each.view for each in lines}) > 1 else ""
+    words = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
+    who = f"{fmt.capital(words)}, " if words else ""
     return f"{who}{line.label if who else fmt.capital(line.label)} {_clauses(line)}."
 
 
@@ -180,7 +181,7 @@ def _others(lines: list[Line], rest: list[Line], said: list[Line]) -> str | None
     dear = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in dear}
     tail = f";{_places(list(free.values()))} no protection costs anything measurable there" if free else ""
-    return f"The largest cost in {names}: {_said(most, lines).rstrip('.')}{tail}."
+    return f"The largest cost in {names}: {said(most, lines).rstrip('.')}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
