@@ -57,10 +57,10 @@ def statements(index: Index) -> list[Sentence]:
     if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES:
         return sentences("answer", each)
     chosen = _headlines(lines)
-    said = [line for line, _ in chosen]
-    rest = [line for line in lines if line not in said]
+    told = [line for line, _ in chosen]
+    rest = [line for line in lines if line not in told]
     texts = [text for _, text in chosen]
-    if len(texts) < MOST_HEADLINES and (others := _others(lines, rest, said)):
+    if len(texts) < MOST_HEADLINES and (others := _others(lines, rest, told)):
         texts.append(others)
     return [*sentences("answer", texts), *sentences("detail", [said(line, lines) for line in rest])]
 
@@ -163,9 +163,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
     return f"{shown} ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else str(shown)
 
 
-def _others(lines: list[Line], rest: list[Line], said: list[Line]) -> str | None:
+def _others(lines: list[Line], rest: list[Line], told: list[Line]) -> str | None:
     """The largest cost in the headline metrics that no headline is about, and where there is none."""
-    spoken = {line.metric.name for line in said}
+    spoken = {line.metric.name for line in told}
     left = [line for line in rest if line.metric.name not in spoken]
     effects = [(line, arm, effect) for line in left for arm, effect in line.effects]
     if not effects:
