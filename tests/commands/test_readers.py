@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costof.commands.readers import UnreadableError, json_of, reader, reader_names
@@ -121,6 +121,7 @@ def test_broken_output_is_refused_or_gives_numbers(name: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("name", reader_names())
+@settings(max_examples=40)
 @given(data=st.data())
 def test_odd_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
     output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]

@@ -11,7 +11,7 @@ from costof.statistics.slow_operations import FEWEST_OPERATIONS, Slices, SlowOpe
 from costof.statistics.units import Units
 
 VALUES = np.geomspace(0.01, 200, 2000)
-RUNS = 200
+RUNS = 100
 
 Times = np.ndarray
 
