@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import pymongo
 from pydantic import SecretStr
-from pymongo.errors import PyMongoError
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
@@ -23,6 +24,8 @@ from costof.lab.program import Counters
 
 PORT = 27017
 USERS_MS = 30_000
+#: Its codes Unauthorized, and 'User … already exists'.
+USER_IS_THERE = (13, 51003)
 # Of all members together: each gets its turn on a machine that may have two cores for fifteen of them.
 STARTING_SECONDS = 120.0
 # Of one member, when all are asked: one that hangs is told as such.
@@ -148,11 +151,13 @@ class ReplicaSet:
             primary.admin.command("replSetInitiate", configuration)
             elected = lambda: bool(primary.admin.command("hello").get("isWritablePrimary"))  # noqa: E731
             self._lab.wait_until("electing a primary", elected)
-            self._make_users(primary)
+            makes_users = partial(in_office, partial(self._make_users, primary))
+            self._lab.wait_until("making the users", makes_users, STARTING_SECONDS)
             self._log_in()
             self._lab.wait_until("the first copy to the members", self._members_follow, STARTING_SECONDS)
             # It is answered at the next of the slow heartbeats: time in which data can be loaded.
-            self._settling = self._threads.submit(self.reconfigure, partial(self._settle, heartbeat_ms))
+            settles = partial(in_office, partial(self.reconfigure, partial(self._settle, heartbeat_ms)))
+            self._settling = self._threads.submit(self._lab.wait_until, "settling", settles, STARTING_SECONDS)
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
 
@@ -212,17 +217,13 @@ class ReplicaSet:
         # next heartbeat, which is rare here.
         everywhere = {"w": len(self.members), "wtimeout": USERS_MS}
         password = self._password.get_secret_value()
-        primary.admin.command("createUser", "lab", pwd=password, roles=["root"], writeConcern=everywhere)
+        with suppress_if_made():
+            primary.admin.command("createUser", "lab", pwd=password, roles=["root"], writeConcern=everywhere)
         role = {"role": "readWrite", "db": self._database}
         with self._client(self.primary.name, "lab") as admin:
-            admin.admin.command(
-                "createUser",
-                "costof",
-                pwd=password,
-                roles=[role],
-                mechanisms=["SCRAM-SHA-256"],
-                writeConcern=everywhere,
-            )
+            with suppress_if_made():
+                admin.admin.command("createUser", "costof", pwd=password, roles=[role], mechanisms=["SCRAM-SHA-256"])
+            admin.admin.command("appendOplogNote", data={"costof": "users"}, writeConcern=everywhere)
 
     def _log_in(self) -> None:
         for member in self.members:
@@ -258,6 +259,26 @@ def read_counters(client: Client) -> Counters:
     # It names the versions '1.2' and '1.3', and 'unknown'.
     tls = {f"TLSv{version}": int(count) for version, count in status.get("transportSecurity", {}).items()}
     return Counters(int(status["connections"]["totalCreated"]), tls)
+
+
+def in_office(action: Callable[[], object]) -> bool:
+    """Carry it out; False where the primary is none just now. With the short time-out of a forming set a busy machine
+    deposes it, and soon elects it again."""
+    try:
+        action()
+    except AutoReconnect:
+        return False
+    return True
+
+
+@contextmanager
+def suppress_if_made() -> Iterator[None]:
+    """What a second attempt to make a user is told, if the first has made it: by then nobody may make one unasked."""
+    try:
+        yield
+    except OperationFailure as error:
+        if error.code not in USER_IS_THERE:
+            raise
 
 
 def answers(client: Client) -> bool:
