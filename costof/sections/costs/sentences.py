@@ -104,8 +104,12 @@ def _alike(one: Line, other: Line) -> bool:
 def said(line: Line, lines: list[Line]) -> str:
     """One line as a sentence; the view is named where the run has more than one."""
     words = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    who = f"{fmt.capital(words)}, " if words else ""
-    return f"{who}{line.label if who else fmt.capital(line.label)} {_clauses(line)}."
+    return f"{_who(words, line.label)} {_clauses(line)}."
+
+
+def _who(words: str, label: str) -> str:
+    """'On the wire, TLS' by a view's words, or 'TLS' where there are none."""
+    return f"{fmt.capital(words)}, {label}" if words else fmt.capital(label)
 
 
 def _clauses(line: Line) -> str:
@@ -194,6 +198,5 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             for metric in metrics
             if (effect := index.told(metric.name, arm.name)) is not None
         ]
-        who = f"{fmt.capital(words)}, {arm.label}" if words else fmt.capital(arm.label)
-        found += [f"{who} {fmt.listed(parts)}."] if parts else []
+        found += [f"{_who(words, arm.label)} {fmt.listed(parts)}."] if parts else []
     return found
