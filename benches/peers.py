@@ -84,12 +84,13 @@ def standing(
     with ServerLab(plan, program) as lab:
         arms = [arm for arm in plan.arms if not arm.twin]
         with engine(lab.prefix(arms[0])) as wire:
-            wire.plan(_plan(lab, arms, records, workloads))
+            wire.plan(plan_of(lab, arms, records, workloads))
             lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))
             yield [kind(lab, wire, arm) for arm in arms]
 
 
-def _plan(lab: ServerLab, arms: list[PlannedArm], records: int, workloads: Sequence[Workload]) -> Plan:
+def plan_of(lab: ServerLab, arms: list[PlannedArm], records: int, workloads: Sequence[Workload]) -> Plan:
+    """What an engine is told of these arms; 'connect' is a workload too."""
     return Plan(
         data=Data(records=records),
         arms=[lab.endpoint(arm).named(arm.name) for arm in arms],

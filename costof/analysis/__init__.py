@@ -66,6 +66,8 @@ def _environment(run: Run) -> dict[str, object]:
         named = dict.fromkeys(other.ready.instrument for other in run.ready if other.view == record.view)
         facts[f"{record.view} view"] = ", ".join(named)
         facts.update(record.ready.versions)
+        if record.ready.runtime:
+            facts["engine waits by"] = record.ready.runtime
         for name, nanoseconds in record.ready.self_cost_ns.items():
             facts[f"engine's own cost: {name}, ns"] = round(nanoseconds, 1)
     warehouses = run.plan.study.warehouses

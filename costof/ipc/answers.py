@@ -30,6 +30,8 @@ class ReadyArm(Model):
 class Ready(Model):
     instrument: str
     versions: dict[str, str]
+    #: How the engine waits for the kernel; None for a driver, and in ledgers of before.
+    runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
 

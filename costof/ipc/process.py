@@ -153,9 +153,9 @@ def engine_path() -> Path:
     return Path(found)
 
 
-def engine(prefix: Sequence[str] = ()) -> Instrument:
+def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None) -> Instrument:
     """The wire view. `prefix` is that of the lab's host that it is to run on."""
-    return Instrument("costof-engine", [*prefix, str(engine_path()), "drive"])
+    return Instrument("costof-engine", [*prefix, str(engine_path()), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:

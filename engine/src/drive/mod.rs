@@ -9,6 +9,7 @@ use crate::ipc::{Answer, Arm, Command, Plan};
 use base::error::Result;
 use base::lines::{on_a_thread, parse, say, wrong};
 use base::process;
+use net::runtime::Runtime;
 use runner::Runner;
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
@@ -20,7 +21,7 @@ pub fn run() -> ExitCode {
 
 fn answer(lines: &Receiver<Vec<u8>>) -> Result<()> {
     let Some(plan) = lines.recv().ok() else { return Ok(()) };
-    let mut runner = Runner::start(expect_plan(&plan)?, calibrate::quick())?;
+    let mut runner = Runner::start(expect_plan(&plan)?, calibrate::quick(), runtime()?)?;
     say(&Answer::Ready(runner.ready()));
     for line in lines {
         match parse(&line)? {
@@ -29,6 +30,18 @@ fn answer(lines: &Receiver<Vec<u8>>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The better one that this machine allows, unless the environment says otherwise: for those who compare the two.
+fn runtime() -> Result<Runtime> {
+    let allowed = Runtime::of_this_machine();
+    match std::env::var_os("COSTOF_RUNTIME") {
+        None => Ok(allowed),
+        Some(asked) => [Runtime::Epoll, allowed]
+            .into_iter()
+            .find(|runtime| asked == runtime.name())
+            .ok_or_else(|| wrong("COSTOF_RUNTIME is epoll, or io_uring where this machine allows it")),
+    }
 }
 
 fn expect_plan(line: &[u8]) -> Result<Plan> {

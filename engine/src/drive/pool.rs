@@ -3,7 +3,7 @@
 use crate::ipc::Plan;
 use base::Random;
 use base::error::Result;
-use net::runtime::{Executor, Semaphore, TaskId};
+use net::runtime::{Executor, Runtime, Semaphore, TaskId};
 use record::SliceLog;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,6 +25,8 @@ pub struct Assignment {
 
 /// What a thread needs to know to spawn its workers.
 pub struct ThreadPlan {
+    /// How it waits.
+    pub runtime: Runtime,
     /// What is measured.
     pub plan: Arc<Plan>,
     /// The arms' services, in the plan's order; workers are spawned for those that can run.
@@ -80,7 +82,7 @@ type Workers = Vec<(TaskId, Rc<Slot>)>;
 
 impl Pool {
     fn spawn(thread_plan: &ThreadPlan) -> std::io::Result<Self> {
-        let executor = Executor::new()?;
+        let executor = Executor::new(thread_plan.runtime)?;
         let opening = Rc::new(Semaphore::new(executor.reactor().clone(), OPENING_AT_A_TIME));
         let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, workers: Vec::new() };
         for (arm, service) in thread_plan.services.iter().enumerate() {

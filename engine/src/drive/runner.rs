@@ -5,7 +5,7 @@ use crate::ipc::{Arm, ArmReady, Evidence, Plan, Ready, SelfCost, SliceAnswer, Sl
 use base::error::{Class, Failure, Result};
 use base::lines::wrong;
 use base::{clock, process};
-use net::runtime::Executor;
+use net::runtime::{Executor, Runtime};
 use record::SliceLog;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use workload::{Order, Schedule, Window, ycsb};
 
 /// All threads of a run.
 pub struct Runner {
+    runtime: Runtime,
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
     self_cost: SelfCost,
@@ -37,17 +38,18 @@ impl Runner {
     ///
     /// # Errors
     /// Where the system gives no threads or descriptors: nothing can be measured then.
-    pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
+    pub fn start(plan: Plan, self_cost: SelfCost, runtime: Runtime) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
         let ycsb = Arc::new(ycsb::resolve(&plan.workloads, tables)?);
-        let services = Arc::new(discover(&plan)?);
+        let services = Arc::new(discover(&plan, runtime)?);
         let most_workers = plan.workloads.iter().map(|workload| workload.workers).max().unwrap_or(1);
         let count = plan.threads.min(most_workers);
         let (done_sender, done) = channel();
         let mut threads = Vec::new();
         for thread in 0..count {
             let thread_plan = ThreadPlan {
+                runtime,
                 plan: plan.clone(),
                 services: services.clone(),
                 ycsb: ycsb.clone(),
@@ -57,7 +59,7 @@ impl Runner {
             threads.push(start_thread(thread_plan, done_sender.clone())?);
         }
         let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];
-        Ok(Runner { plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
+        Ok(Runner { runtime, plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
     }
 
     /// What the engine is, and which arms can run.
@@ -67,6 +69,7 @@ impl Runner {
         Ready {
             instrument: format!("costof-engine {}", env!("CARGO_PKG_VERSION")),
             versions: BTreeMap::from([("OpenSSL", openssl.split(' ').nth(1).unwrap_or(openssl).to_owned())]),
+            runtime: self.runtime.name(),
             self_cost_ns: self.self_cost,
             arms: arms
                 .map(|(arm, service)| ArmReady {
@@ -193,8 +196,8 @@ impl Measured {
 }
 
 /// Ask all arms at once: one that does not answer must not keep the others waiting.
-fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
-    let mut executor = Executor::new()?;
+fn discover(plan: &Arc<Plan>, runtime: Runtime) -> Result<Vec<Result<Arc<dyn Service>>>> {
+    let mut executor = Executor::new(runtime)?;
     let found = Rc::new(RefCell::new(vec![None; plan.arms.len()]));
     for arm in 0..plan.arms.len() {
         let (plan, found, reactor) = (plan.clone(), found.clone(), executor.reactor().clone());

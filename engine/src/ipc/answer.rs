@@ -25,6 +25,8 @@ pub struct Ready {
     pub instrument: String,
     /// Of the libraries whose speed is measured with ours.
     pub versions: BTreeMap<&'static str, String>,
+    /// How it waits for the kernel: `epoll` or `io_uring`.
+    pub runtime: &'static str,
     /// What measuring itself costs.
     pub self_cost_ns: SelfCost,
     /// In the plan's order.

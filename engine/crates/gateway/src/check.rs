@@ -3,7 +3,7 @@
 use super::rules::{Catalogue, ColumnFacts, Facts, Rules};
 use base::error::{Class, Failure, Result};
 use base::{Secret, clock};
-use net::runtime::Executor;
+use net::runtime::{Executor, Runtime};
 use net::transport::{Address, Transport};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -57,7 +57,7 @@ pub fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> Resu
 
 /// On a runtime of its own: it is asked before the listeners begin, or beside them.
 fn ask(server: Address, transport: Transport, username: String, password: Secret) -> Result<Facts> {
-    let mut executor = Executor::new()?;
+    let mut executor = Executor::new(Runtime::Epoll)?;
     let reactor = executor.reactor().clone();
     let outcome = Rc::new(RefCell::new(Err(Failure::closed())));
     let place = outcome.clone();

@@ -1,5 +1,6 @@
 //! The loop of a thread: wait for events, poll the tasks that waited for them.
 
+use super::events::Runtime;
 use super::reactor::{Reactor, Task, TaskId};
 use base::clock;
 use slab::Slab;
@@ -16,14 +17,13 @@ pub struct Executor {
     reactor: Rc<Reactor>,
     tasks: Slab<Task>,
     polling: Vec<TaskId>,
-    events: Vec<rustix::event::epoll::Event>,
 }
 
 impl Executor {
     /// # Errors
     /// Where the process may open no more descriptors.
-    pub fn new() -> io::Result<Self> {
-        Ok(Executor { reactor: Reactor::new()?, tasks: Slab::new(), polling: Vec::new(), events: Vec::new() })
+    pub fn new(runtime: Runtime) -> io::Result<Self> {
+        Ok(Executor { reactor: Reactor::new(runtime)?, tasks: Slab::new(), polling: Vec::new() })
     }
 
     /// What this thread's tasks wait on.
@@ -73,7 +73,7 @@ impl Executor {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        if self.reactor.wait(&mut self.events)? {
+        if self.reactor.wait()? {
             self.look_at_the_clock();
         }
         Ok(())

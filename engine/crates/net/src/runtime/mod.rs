@@ -5,11 +5,18 @@
 //! and no allocation, lock, wake-up queue or cross-thread message.
 
 mod alarm;
+mod buffers;
+mod epoll;
+mod events;
 mod executor;
 mod reactor;
 pub mod resolve;
+mod ring;
 mod semaphore;
+mod watched;
 
+pub use events::Runtime;
 pub use executor::Executor;
-pub use reactor::{Reactor, TaskId, Watched};
+pub use reactor::{Reactor, TaskId};
 pub use semaphore::Semaphore;
+pub use watched::Watched;

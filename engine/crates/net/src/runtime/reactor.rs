@@ -1,16 +1,16 @@
 //! What tasks wait for: descriptors that become ready, instants, and each other.
 
 use super::alarm::Alarm;
+use super::events::{Events, Runtime};
+use super::watched::Source;
 use base::clock;
 use base::error::{Class, Failure, Result};
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -21,16 +21,14 @@ pub type TaskId = usize;
 /// A task itself.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Events taken from the kernel at once.
-const EVENTS: usize = 256;
-/// The alarm's place among the sources, which no source ever has.
-const ALARM: u64 = u64::MAX;
+/// The descriptors of a thread, each by its key.
+pub(super) type Sources = Slab<Rc<Source>>;
 
-/// One thread's epoll, its timers and its tasks' deadlines. Tasks reach it through an `Rc`.
+/// What a thread's tasks wait for: the kernel's events, timers and deadlines. Tasks reach it through an `Rc`.
 pub struct Reactor {
-    epoll: OwnedFd,
+    events: Events,
     alarm: Alarm,
-    sources: RefCell<Slab<Rc<Source>>>,
+    sources: RefCell<Sources>,
     timers: RefCell<BinaryHeap<Reverse<(u64, TaskId)>>>,
     deadlines: RefCell<Vec<Deadline>>,
     woken: RefCell<Vec<TaskId>>,
@@ -48,25 +46,13 @@ struct Deadline {
 
 const NO_DEADLINE: Deadline = Deadline { at: u64::MAX, passed: false };
 
-/// What is known of one descriptor between edges.
-#[derive(Default)]
-struct Source {
-    readable: Cell<bool>,
-    writable: Cell<bool>,
-    /// The peer has ended or broken the connection: no further edge will come, so reading must go on to its end.
-    hung_up: Cell<bool>,
-    waiter: Cell<Option<TaskId>>,
-}
-
 impl Reactor {
     /// # Errors
     /// Where the process may open no more descriptors.
-    pub fn new() -> io::Result<Rc<Reactor>> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    pub fn new(runtime: Runtime) -> io::Result<Rc<Reactor>> {
         let alarm = Alarm::new()?;
-        epoll::add(&epoll, alarm.fd(), EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
         Ok(Rc::new(Reactor {
-            epoll,
+            events: Events::new(runtime, &alarm)?,
             alarm,
             sources: RefCell::default(),
             timers: RefCell::default(),
@@ -182,172 +168,27 @@ impl Reactor {
     }
 
     /// Wait for events, and wake the tasks that waited for them. Whether the alarm was among them.
-    pub(super) fn wait(&self, buffer: &mut Vec<epoll::Event>) -> io::Result<bool> {
-        buffer.clear();
-        buffer.reserve(EVENTS);
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(buffer), None) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut rang = false;
-        let sources = self.sources.borrow();
-        for event in buffer.iter() {
-            let key = event.data.u64();
-            if key == ALARM {
-                self.alarm.rang();
-                rang = true;
-            } else if let Some(source) = sources.get(key as usize) {
-                // A source may have gone in the same batch; its place may even hold a new one, for which a mistaken
-                // edge costs one failing read and nothing else.
-                source.take_edge(event.flags);
-                if let Some(task) = source.waiter.take() {
-                    self.wake(task);
-                }
-            }
+    pub(super) fn wait(&self) -> io::Result<bool> {
+        let rang = self.events.wait(&self.sources.borrow(), |task| self.wake(task))?;
+        if rang {
+            self.alarm.rang();
         }
         Ok(rang)
     }
 
+    pub(super) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    pub(super) fn add_source(&self, source: Rc<Source>) -> usize {
+        self.sources.borrow_mut().insert(source)
+    }
+
+    pub(super) fn remove_source(&self, key: usize) {
+        self.sources.borrow_mut().remove(key);
+    }
+
     fn deadline_passed(&self) -> bool {
         self.deadlines.borrow()[self.current.get()].passed
-    }
-}
-
-impl Source {
-    fn take_edge(&self, flags: EventFlags) {
-        let over = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
-        if over {
-            self.hung_up.set(true);
-        }
-        if over || flags.contains(EventFlags::IN) {
-            self.readable.set(true);
-        }
-        if over || flags.contains(EventFlags::OUT) {
-            self.writable.set(true);
-        }
-    }
-}
-
-/// While it lives, another deadline holds for the task that made it.
-pub struct Within<'a> {
-    reactor: &'a Reactor,
-    before: u64,
-}
-
-impl Drop for Within<'_> {
-    fn drop(&mut self) {
-        self.reactor.set_deadline(self.before);
-    }
-}
-
-/// A descriptor whose readiness is known. Registered once, edge-triggered; closed when dropped.
-pub struct Watched {
-    fd: OwnedFd,
-    reactor: Rc<Reactor>,
-    source: Rc<Source>,
-    key: usize,
-}
-
-impl Watched {
-    /// # Errors
-    /// Where the kernel cannot watch this descriptor.
-    pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
-        let source = Rc::new(Source::default());
-        let key = reactor.sources.borrow_mut().insert(source.clone());
-        let watched = Watched { fd, reactor: reactor.clone(), source, key };
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&reactor.epoll, &watched.fd, EventData::new_u64(key as u64), flags)?;
-        Ok(watched)
-    }
-
-    /// Whether a read may find something.
-    pub fn is_readable(&self) -> bool {
-        self.source.readable.get()
-    }
-
-    /// Whether a write may find room.
-    pub fn is_writable(&self) -> bool {
-        self.source.writable.get()
-    }
-
-    /// Whether the peer has ended or broken the connection.
-    pub fn is_over(&self) -> bool {
-        self.source.hung_up.get()
-    }
-
-    /// A read found all there was: wait for the next edge. Not after a hang-up, which is the last edge there is.
-    pub fn drained(&self) {
-        self.source.readable.set(self.source.hung_up.get());
-    }
-
-    /// A write found no room: wait for the next edge.
-    pub fn filled(&self) {
-        self.source.writable.set(false);
-    }
-
-    /// For the present task's next wait, a deadline in so many nanoseconds holds in place of its own.
-    pub fn within(&self, timeout_ns: u64) -> Within<'_> {
-        let before = self.reactor.deadline();
-        self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
-        Within { reactor: &self.reactor, before }
-    }
-
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
-    pub async fn readable(&self) -> Result<()> {
-        self.ready(&self.source.readable).await
-    }
-
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
-    pub async fn writable(&self) -> Result<()> {
-        self.ready(&self.source.writable).await
-    }
-
-    /// Wait until this holds. It is looked at whenever something has happened to one of these, which are of one reactor.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
-    pub async fn until(these: [&Watched; 2], holds: impl Fn() -> bool) -> Result<()> {
-        poll_fn(|_| {
-            if holds() {
-                return Poll::Ready(Ok(()));
-            }
-            for watched in these {
-                if let Err(failure) = watched.reactor.check_deadline() {
-                    return Poll::Ready(Err(failure));
-                }
-                watched.source.waiter.set(Some(watched.reactor.current.get()));
-            }
-            Poll::Pending
-        })
-        .await
-    }
-
-    async fn ready(&self, flag: &Cell<bool>) -> Result<()> {
-        poll_fn(|_| {
-            if flag.get() {
-                return Poll::Ready(Ok(()));
-            }
-            if let Err(failure) = self.reactor.check_deadline() {
-                return Poll::Ready(Err(failure));
-            }
-            self.source.waiter.set(Some(self.reactor.current.get()));
-            Poll::Pending
-        })
-        .await
-    }
-}
-
-impl AsFd for Watched {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        // Closing the descriptor takes it out of the epoll: it is never duplicated.
-        self.reactor.sources.borrow_mut().remove(self.key);
     }
 }

@@ -41,7 +41,7 @@ impl<S: Server> Listener<S> {
                 Ok(accepted) => {
                     self.counters.connection();
                     // Where the kernel cannot watch one more, this connection ends, and the others go on.
-                    let Ok(watched) = Watched::new(&reactor, accepted) else { continue };
+                    let Ok(watched) = Watched::socket(&reactor, accepted) else { continue };
                     let stream = Stream::accepted(watched);
                     reactor.spawn(self.server.clone().serve(stream, reactor.clone(), self.counters.clone()));
                 }

@@ -9,7 +9,7 @@ pub mod sockets;
 
 pub use listener::Listener;
 
-use crate::runtime::{Executor, Reactor};
+use crate::runtime::{Executor, Reactor, Runtime};
 use crate::transport::{Stream, TlsServer};
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -116,7 +116,7 @@ impl<C: Counters> Listeners<C> {
 
 fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     let work = move || {
-        let outcome = Executor::new().and_then(|mut executor| {
+        let outcome = Executor::new(Runtime::Epoll).and_then(|mut executor| {
             for listener in share {
                 let reactor = executor.reactor().clone();
                 executor.spawn(listener.take_all(reactor));

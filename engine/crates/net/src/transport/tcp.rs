@@ -5,7 +5,7 @@ use crate::runtime::{Reactor, Watched};
 use base::error::Result;
 use record::Traffic;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ impl Tcp {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let watched = Watched::new(reactor, socket)?;
+        let watched = Watched::socket(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
         // The handshake's last packet was ours too: what a server says upon it, unasked, comes a round trip later.
@@ -69,53 +69,21 @@ impl Tcp {
 
 impl Read for Tcp {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        // What is known to be empty is not asked: after a request the answer is always still on its way.
-        if !self.watched.is_readable() {
-            return Err(io::ErrorKind::WouldBlock.into());
+        let received = self.watched.receive(room)?;
+        self.traffic.bytes_received += received as u64;
+        if received > 0 && std::mem::take(&mut self.awaiting) {
+            self.traffic.round_trips += 1;
         }
-        match rustix::net::recv(&self.watched, &mut *room, RecvFlags::empty()) {
-            Ok((_, received)) => {
-                if received < room.len() {
-                    self.watched.drained();
-                }
-                self.traffic.bytes_received += received as u64;
-                if received > 0 && std::mem::take(&mut self.awaiting) {
-                    self.traffic.round_trips += 1;
-                }
-                Ok(received)
-            }
-            Err(error) => {
-                if error == Errno::AGAIN {
-                    self.watched.drained();
-                }
-                Err(error.into())
-            }
-        }
+        Ok(received)
     }
 }
 
 impl Write for Tcp {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.watched.is_writable() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        // A peer that is gone is an error to count, not a signal to die of.
-        match rustix::net::send(&self.watched, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => {
-                if sent < bytes.len() {
-                    self.watched.filled();
-                }
-                self.traffic.bytes_sent += sent as u64;
-                self.awaiting = true;
-                Ok(sent)
-            }
-            Err(error) => {
-                if error == Errno::AGAIN {
-                    self.watched.filled();
-                }
-                Err(error.into())
-            }
-        }
+        let sent = self.watched.send(bytes)?;
+        self.traffic.bytes_sent += sent as u64;
+        self.awaiting = true;
+        Ok(sent)
     }
 
     fn flush(&mut self) -> io::Result<()> {

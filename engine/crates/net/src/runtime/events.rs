@@ -1,0 +1,73 @@
+//! Which of the kernel's two ways to wait a thread has.
+
+use super::alarm::Alarm;
+use super::epoll::Epoll;
+use super::reactor::{Sources, TaskId};
+use super::ring::Ring;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::LazyLock;
+
+/// How threads wait for the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runtime {
+    /// Readiness, and a system call for each receive.
+    Epoll,
+    /// Receives that the kernel carries out as bytes come, for all connections in the call that waits.
+    IoUring,
+}
+
+impl Runtime {
+    /// The one that this kernel, and what confines this process, allows: io_uring needs Linux 6.1, and many sandboxes
+    /// refuse it.
+    pub fn of_this_machine() -> Self {
+        static ALLOWED: LazyLock<bool> = LazyLock::new(|| Alarm::new().is_ok_and(|alarm| Ring::new(&alarm).is_ok()));
+        if *ALLOWED { Runtime::IoUring } else { Runtime::Epoll }
+    }
+
+    /// As reports name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Runtime::Epoll => "epoll",
+            Runtime::IoUring => "io_uring",
+        }
+    }
+}
+
+/// A thread's end of it.
+pub(super) enum Events {
+    Epoll(Epoll),
+    IoUring(Ring),
+}
+
+impl Events {
+    pub(super) fn new(runtime: Runtime, alarm: &Alarm) -> io::Result<Self> {
+        Ok(match runtime {
+            Runtime::Epoll => Events::Epoll(Epoll::new(alarm)?),
+            Runtime::IoUring => Events::IoUring(Ring::new(alarm)?),
+        })
+    }
+
+    pub(super) fn ring(&self) -> Option<&Ring> {
+        match self {
+            Events::Epoll(_) => None,
+            Events::IoUring(ring) => Some(ring),
+        }
+    }
+
+    pub(super) fn watch(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        match self {
+            Events::Epoll(epoll) => epoll.watch(fd, key),
+            // It is told of a descriptor when something is wanted of it.
+            Events::IoUring(_) => Ok(()),
+        }
+    }
+
+    /// Wait for something to happen, and tell of each task that waited for it. Whether the alarm rang.
+    pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
+        match self {
+            Events::Epoll(epoll) => epoll.wait(sources, wake),
+            Events::IoUring(ring) => ring.wait(sources, wake),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A descriptor that tasks wait for, and what is known of it meanwhile.
+
+use super::reactor::{Reactor, TaskId};
+use super::ring::{Request, Requested};
+use base::clock;
+use base::error::Result;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::task::Poll;
+
+/// What is known of one descriptor between two waits.
+pub(super) struct Source {
+    pub(super) fd: RawFd,
+    /// A socket is received from, anything else is only told to be readable.
+    pub(super) is_socket: bool,
+    pub(super) readable: Cell<bool>,
+    pub(super) writable: Cell<bool>,
+    /// The peer has ended or broken the connection: no further edge will come, so reading must go on to its end.
+    pub(super) hung_up: Cell<bool>,
+    pub(super) waiter: Cell<Option<TaskId>>,
+    /// What an io_uring has been asked for, and what it has received: see there. Under epoll both stay as they are made.
+    pub(super) requested: [Cell<Requested>; 2],
+    pub(super) received: Cell<Received>,
+}
+
+/// What an io_uring has taken off a socket and no reader has had yet.
+#[derive(Clone, Copy)]
+pub(super) enum Received {
+    /// Nothing.
+    Nothing,
+    /// Bytes of one of the thread's buffers, and whether the socket holds more.
+    Bytes { buffer: u16, from: u32, to: u32, more: bool },
+    /// The connection's end in error.
+    Failure(Errno),
+}
+
+impl Source {
+    fn new(fd: RawFd, is_socket: bool) -> Self {
+        Source {
+            fd,
+            is_socket,
+            readable: Cell::new(false),
+            writable: Cell::new(false),
+            hung_up: Cell::new(false),
+            waiter: Cell::new(None),
+            requested: [const { Cell::new(Requested::Not) }; 2],
+            received: Cell::new(Received::Nothing),
+        }
+    }
+}
+
+/// While it lives, another deadline holds for the task that made it.
+pub struct Within<'a> {
+    reactor: &'a Reactor,
+    before: u64,
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        self.reactor.set_deadline(self.before);
+    }
+}
+
+/// A descriptor whose readiness is known; closed when dropped.
+pub struct Watched {
+    fd: OwnedFd,
+    reactor: Rc<Reactor>,
+    source: Rc<Source>,
+    key: usize,
+}
+
+impl Watched {
+    /// Something that becomes readable: a pipe, a listener.
+    ///
+    /// # Errors
+    /// Where the kernel cannot watch this descriptor.
+    pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
+        Self::watch(reactor, fd, false)
+    }
+
+    /// A socket that is, or is about to be, connected.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn socket(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
+        Self::watch(reactor, fd, true)
+    }
+
+    fn watch(reactor: &Rc<Reactor>, fd: OwnedFd, is_socket: bool) -> io::Result<Self> {
+        let source = Rc::new(Source::new(fd.as_raw_fd(), is_socket));
+        let key = reactor.add_source(source.clone());
+        let watched = Watched { fd, reactor: reactor.clone(), source, key };
+        watched.reactor.events().watch(watched.as_fd(), key)?;
+        Ok(watched)
+    }
+
+    /// Receive what is there into `room`; 0 bytes are the end. After a request the answer is always still on its way, so
+    /// what is known to be empty is not asked.
+    ///
+    /// # Errors
+    /// `AGAIN` where nothing is there; those of a broken connection.
+    pub fn receive(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
+        if !self.is_readable() {
+            return Err(Errno::AGAIN);
+        }
+        match self.source.received.replace(Received::Nothing) {
+            Received::Bytes { buffer, from, to, more } => Ok(self.copy(buffer, from, to, more, room)),
+            Received::Failure(errno) => Err(errno),
+            Received::Nothing => self.receive_from_kernel(room),
+        }
+    }
+
+    fn copy(&self, buffer: u16, from: u32, to: u32, more: bool, room: &mut [u8]) -> usize {
+        let ring = self.reactor.events().ring().expect("only a ring receives by itself");
+        let taken = ring.copy(buffer, from as usize..to as usize, room);
+        let rest = from + taken as u32;
+        if rest < to {
+            self.source.received.set(Received::Bytes { buffer, from: rest, to, more });
+            return taken;
+        }
+        ring.give_back(buffer);
+        if !more {
+            self.drained();
+        }
+        taken
+    }
+
+    fn receive_from_kernel(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
+        let asked = room.len();
+        let outcome = rustix::net::recv(&self.fd, room, RecvFlags::empty()).map(|(_, received)| received);
+        // Fewer bytes than there was room for: that was all.
+        if outcome.is_ok_and(|received| received < asked) || outcome == Err(Errno::AGAIN) {
+            self.drained();
+        }
+        outcome
+    }
+
+    /// Send as much of it as there is room for.
+    ///
+    /// # Errors
+    /// `AGAIN` where there is no room; those of a broken connection.
+    pub fn send(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        if !self.source.writable.get() {
+            return Err(Errno::AGAIN);
+        }
+        // A peer that is gone is an error to count, not a signal to die of.
+        let outcome = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL);
+        if outcome.is_ok_and(|sent| sent < bytes.len()) || outcome == Err(Errno::AGAIN) {
+            self.source.writable.set(false);
+        }
+        outcome
+    }
+
+    /// Whether a read may find something.
+    pub fn is_readable(&self) -> bool {
+        self.source.readable.get()
+    }
+
+    /// Whether the peer has ended or broken the connection.
+    pub fn is_over(&self) -> bool {
+        self.source.hung_up.get()
+    }
+
+    /// A read found all there was: wait for the next edge. Not after a hang-up, which is the last edge there is.
+    pub fn drained(&self) {
+        self.source.readable.set(self.source.hung_up.get());
+        // Asked for beforehand, and not by whoever waits: so an end that nobody waits for is known too.
+        if !self.is_readable() {
+            self.request(Request::Read);
+        }
+    }
+
+    /// For the present task's next wait, a deadline in so many nanoseconds holds in place of its own.
+    pub fn within(&self, timeout_ns: u64) -> Within<'_> {
+        let before = self.reactor.deadline();
+        self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
+        Within { reactor: &self.reactor, before }
+    }
+
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn readable(&self) -> Result<()> {
+        self.ready(&self.source.readable, Request::Read).await
+    }
+
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn writable(&self) -> Result<()> {
+        self.ready(&self.source.writable, Request::Write).await
+    }
+
+    /// Wait until this holds. It is looked at whenever something has happened to one of these, which are of one reactor.
+    ///
+    /// # Errors
+    /// `timeout`, once the task's deadline has passed.
+    pub async fn until(these: [&Watched; 2], holds: impl Fn() -> bool) -> Result<()> {
+        poll_fn(|_| {
+            if holds() {
+                return Poll::Ready(Ok(()));
+            }
+            for watched in these {
+                if let Err(failure) = watched.reactor.check_deadline() {
+                    return Poll::Ready(Err(failure));
+                }
+                watched.wake_us();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn ready(&self, flag: &Cell<bool>, request: Request) -> Result<()> {
+        poll_fn(|_| {
+            if flag.get() {
+                return Poll::Ready(Ok(()));
+            }
+            if let Err(failure) = self.reactor.check_deadline() {
+                return Poll::Ready(Err(failure));
+            }
+            self.request(request);
+            self.wake_us();
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn wake_us(&self) {
+        self.source.waiter.set(Some(self.reactor.current()));
+    }
+
+    /// An epoll tells of every edge, unasked.
+    fn request(&self, request: Request) {
+        if let Some(ring) = self.reactor.events().ring() {
+            ring.request(self.key, &self.source, request);
+        }
+    }
+}
+
+impl AsFd for Watched {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Closing the descriptor takes it out of an epoll: it is never duplicated.
+        self.reactor.remove_source(self.key);
+        if let Some(ring) = self.reactor.events().ring() {
+            ring.forget(&self.source);
+        }
+    }
+}
