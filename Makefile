@@ -33,8 +33,9 @@ test-python: export OPENBLAS_NUM_THREADS = 1
 test-python:
 	@$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
 
+# The engine's tests twice: by io_uring where this machine allows it, and by epoll.
 test-engine:
-	+@cd engine && cargo test --quiet --workspace
+	+@cd engine && cargo test --quiet --workspace && COSTOF_RUNTIME=epoll cargo test --quiet --test engine
 
 # Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
 fuzz: setup

@@ -21,7 +21,7 @@ pub fn run() -> ExitCode {
 
 fn answer(lines: &Receiver<Vec<u8>>) -> Result<()> {
     let Some(plan) = lines.recv().ok() else { return Ok(()) };
-    let mut runner = Runner::start(expect_plan(&plan)?, calibrate::quick(), runtime()?)?;
+    let mut runner = Runner::start(expect_plan(&plan)?, calibrate::quick(), Runtime::chosen()?)?;
     say(&Answer::Ready(runner.ready()));
     for line in lines {
         match parse(&line)? {
@@ -30,18 +30,6 @@ fn answer(lines: &Receiver<Vec<u8>>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The better one that this machine allows, unless the environment says otherwise: for those who compare the two.
-fn runtime() -> Result<Runtime> {
-    let allowed = Runtime::of_this_machine();
-    match std::env::var_os("COSTOF_RUNTIME") {
-        None => Ok(allowed),
-        Some(asked) => [Runtime::Epoll, allowed]
-            .into_iter()
-            .find(|runtime| asked == runtime.name())
-            .ok_or_else(|| wrong("COSTOF_RUNTIME is epoll, or io_uring where this machine allows it")),
-    }
 }
 
 fn expect_plan(line: &[u8]) -> Result<Plan> {

@@ -165,7 +165,7 @@ fn allocations_of(workload: Value, settings: impl Settings + 'static, transport:
     let ycsb = ycsb::resolve(&workloads, [settings.table()].into_iter()).unwrap()[0][0].clone();
     let service =
         on_runtime(move |reactor| async move { settings.discover(&transport, &reactor, TIMEOUT_NS).await }).unwrap();
-    let mut executor = Executor::new(Runtime::Epoll).unwrap();
+    let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
     let reactor = executor.reactor().clone();
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));

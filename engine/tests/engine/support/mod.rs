@@ -29,7 +29,7 @@ pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
 /// Run a future to its end on a runtime of its own.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
-    let mut executor = Executor::new(Runtime::Epoll).unwrap();
+    let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
     let reactor = executor.reactor().clone();
     let outcome = Rc::new(RefCell::new(None));
     let place = outcome.clone();

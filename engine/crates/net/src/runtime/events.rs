@@ -4,9 +4,10 @@ use super::alarm::Alarm;
 use super::epoll::Epoll;
 use super::reactor::{Sources, TaskId};
 use super::ring::Ring;
+use base::error::Result;
+use base::lines::wrong;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::LazyLock;
 
 /// How threads wait for the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +19,21 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// The one that this kernel, and what confines this process, allows: io_uring needs Linux 6.1, and many sandboxes
-    /// refuse it.
-    pub fn of_this_machine() -> Self {
-        static ALLOWED: LazyLock<bool> = LazyLock::new(|| Alarm::new().is_ok_and(|alarm| Ring::new(&alarm).is_ok()));
-        if *ALLOWED { Runtime::IoUring } else { Runtime::Epoll }
+    /// io_uring where this kernel, and what confines this process, allow it: it needs Linux 6.1, and many sandboxes
+    /// refuse it. `COSTOF_RUNTIME` says otherwise, for those who compare the two.
+    ///
+    /// # Errors
+    /// `plan`, where that names none, or one that is not allowed.
+    pub fn chosen() -> Result<Self> {
+        let is_allowed = Alarm::new().is_ok_and(|alarm| Ring::new(&alarm).is_ok());
+        let allowed = if is_allowed { Runtime::IoUring } else { Runtime::Epoll };
+        match std::env::var_os("COSTOF_RUNTIME") {
+            None => Ok(allowed),
+            Some(asked) => [Runtime::Epoll, allowed]
+                .into_iter()
+                .find(|runtime| asked == runtime.name())
+                .ok_or_else(|| wrong("COSTOF_RUNTIME is epoll, or io_uring where this machine allows it")),
+        }
     }
 
     /// As reports name it.
@@ -37,14 +48,14 @@ impl Runtime {
 /// A thread's end of it.
 pub(super) enum Events {
     Epoll(Epoll),
-    IoUring(Ring),
+    IoUring(Box<Ring>),
 }
 
 impl Events {
     pub(super) fn new(runtime: Runtime, alarm: &Alarm) -> io::Result<Self> {
         Ok(match runtime {
             Runtime::Epoll => Events::Epoll(Epoll::new(alarm)?),
-            Runtime::IoUring => Events::IoUring(Ring::new(alarm)?),
+            Runtime::IoUring => Events::IoUring(Box::new(Ring::new(alarm)?)),
         })
     }
 

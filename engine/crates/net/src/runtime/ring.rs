@@ -21,8 +21,6 @@ use std::os::fd::AsRawFd;
 const ENTRIES: u32 = 256;
 /// Completions the kernel has room for. Beyond, it keeps them for the next call.
 const COMPLETIONS: u32 = 4096;
-/// `IORING_RECVSEND_POLL_FIRST`, io_uring_prep_recv(3): nothing is there yet, or it would not have been asked for.
-const POLL_FIRST: u16 = 1;
 /// What completions of no source are of: no source's number is that high.
 const ALARM: u64 = u64::MAX;
 const CANCELLED: u64 = u64::MAX - 1;
@@ -60,11 +58,8 @@ impl Ring {
     /// Where the kernel is older than Linux 6.1, or this process may not have one.
     pub(super) fn new(alarm: &Alarm) -> io::Result<Self> {
         // Work that a packet leaves is done in the call that waits and interrupts no other (IORING_SETUP_DEFER_TASKRUN).
-        let mut ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_cqsize(COMPLETIONS)
-            .build(ENTRIES)?;
+        let mut ring =
+            IoUring::builder().setup_single_issuer().setup_defer_taskrun().setup_cqsize(COMPLETIONS).build(ENTRIES)?;
         let buffers = Buffers::new(&ring.submitter())?;
         let alarm = alarm.fd().as_raw_fd();
         push(&mut ring, &watch_alarm(alarm))?;
@@ -92,8 +87,8 @@ impl Ring {
 
     /// A source is about to be closed. The kernel holds a socket open, unseen by its peer, while something is requested of it.
     pub(super) fn forget(&self, source: &Source) {
-        if let Received::Bytes { buffer, .. } = source.received.get() {
-            self.give_back(buffer);
+        for received in source.received.borrow().iter() {
+            self.give_back(received.buffer);
         }
         let mut ring = self.ring.borrow_mut();
         let mut is_known = false;
@@ -152,10 +147,7 @@ impl Ring {
         let number = self.next_number(key, request);
         let fd = Fd(source.fd);
         let entry = match request {
-            Request::Read if source.is_socket => {
-                let receive = opcode::Recv::new(fd, std::ptr::null_mut(), 0).buf_group(GROUP).ioprio(POLL_FIRST);
-                receive.build().flags(squeue::Flags::BUFFER_SELECT)
-            }
+            Request::Read if source.is_socket => opcode::RecvMulti::new(fd, GROUP).build(),
             Request::Read => opcode::PollAdd::new(fd, PollFlags::IN.bits().into()).build(),
             Request::Write => opcode::PollAdd::new(fd, PollFlags::OUT.bits().into()).build(),
         };
@@ -181,29 +173,32 @@ impl Ring {
             self.give_back(empty);
         }
         let Some(source) = source else { return };
-        source.requested[request as usize].set(Requested::Not);
+        if !cqueue::more(flags) {
+            source.requested[request as usize].set(Requested::Not);
+        }
         match request {
             Request::Write => source.writable.set(true),
-            Request::Read => source.take_received(result, buffer.filter(|_| result > 0), cqueue::sock_nonempty(flags)),
+            Request::Read => source.take_received(result, buffer.filter(|_| result > 0)),
         }
         source.waiter.take().map(wake);
     }
 }
 
 impl Source {
-    fn take_received(&self, result: i32, buffer: Option<u16>, more: bool) {
+    fn take_received(&self, result: i32, buffer: Option<u16>) {
         self.readable.set(true);
         let failure = (result < 0).then(|| Errno::from_raw_os_error(-result));
         match (buffer, failure) {
-            (Some(buffer), _) => self.received.set(Received::Bytes { buffer, from: 0, to: result as u32, more }),
-            // All buffers are full: it is received by a plain call.
-            (None, Some(Errno::NOBUFS)) => {}
-            (None, Some(errno)) => {
-                self.hung_up.set(true);
-                self.received.set(Received::Failure(errno));
+            (Some(buffer), _) => {
+                self.received.borrow_mut().push_back(Received { buffer, from: 0, to: result as u32 });
             }
-            // The end of what a socket receives; of anything else it says what poll(2) does.
-            (None, None) => self.hung_up.set(self.is_socket),
+            // All buffers are full: the rest is received by plain calls.
+            (None, Some(Errno::NOBUFS)) => self.left.set(true),
+            (None, failure) => {
+                // The end of what a socket receives; of anything else it says what poll(2) does.
+                self.hung_up.set(self.is_socket);
+                self.failure.set(failure);
+            }
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A descriptor that tasks wait for, and what is known of it meanwhile.
 
 use super::reactor::{Reactor, TaskId};
-use super::ring::{Request, Requested};
+use super::ring::{Request, Requested, Ring};
 use base::clock;
 use base::error::Result;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -25,18 +26,19 @@ pub(super) struct Source {
     pub(super) waiter: Cell<Option<TaskId>>,
     /// What an io_uring has been asked for, and what it has received: see there. Under epoll both stay as they are made.
     pub(super) requested: [Cell<Requested>; 2],
-    pub(super) received: Cell<Received>,
+    pub(super) received: RefCell<VecDeque<Received>>,
+    /// A plain call may find more.
+    pub(super) left: Cell<bool>,
+    /// How the connection ended, where that was in error.
+    pub(super) failure: Cell<Option<Errno>>,
 }
 
-/// What an io_uring has taken off a socket and no reader has had yet.
+/// What an io_uring has taken off a socket and no reader has had yet: bytes of one of the thread's buffers.
 #[derive(Clone, Copy)]
-pub(super) enum Received {
-    /// Nothing.
-    Nothing,
-    /// Bytes of one of the thread's buffers, and whether the socket holds more.
-    Bytes { buffer: u16, from: u32, to: u32, more: bool },
-    /// The connection's end in error.
-    Failure(Errno),
+pub(super) struct Received {
+    pub(super) buffer: u16,
+    pub(super) from: u32,
+    pub(super) to: u32,
 }
 
 impl Source {
@@ -49,7 +51,9 @@ impl Source {
             hung_up: Cell::new(false),
             waiter: Cell::new(None),
             requested: [const { Cell::new(Requested::Not) }; 2],
-            received: Cell::new(Received::Nothing),
+            received: RefCell::default(),
+            left: Cell::new(false),
+            failure: Cell::new(None),
         }
     }
 }
@@ -108,26 +112,35 @@ impl Watched {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
         }
-        match self.source.received.replace(Received::Nothing) {
-            Received::Bytes { buffer, from, to, more } => Ok(self.copy(buffer, from, to, more, room)),
-            Received::Failure(errno) => Err(errno),
-            Received::Nothing => self.receive_from_kernel(room),
+        match self.reactor.events().ring() {
+            Some(ring) if self.source.is_socket => self.receive_from_ring(ring, room),
+            _ => self.receive_from_kernel(room),
         }
     }
 
-    fn copy(&self, buffer: u16, from: u32, to: u32, more: bool, room: &mut [u8]) -> usize {
-        let ring = self.reactor.events().ring().expect("only a ring receives by itself");
-        let taken = ring.copy(buffer, from as usize..to as usize, room);
-        let rest = from + taken as u32;
-        if rest < to {
-            self.source.received.set(Received::Bytes { buffer, from: rest, to, more });
-            return taken;
+    fn receive_from_ring(&self, ring: &Ring, room: &mut [u8]) -> rustix::io::Result<usize> {
+        let mut received = self.source.received.borrow_mut();
+        let mut taken = 0;
+        while let Some(first) = received.front_mut() {
+            let copied = ring.copy(first.buffer, first.from as usize..first.to as usize, &mut room[taken..]);
+            first.from += copied as u32;
+            taken += copied;
+            if first.from < first.to {
+                return Ok(taken);
+            }
+            ring.give_back(first.buffer);
+            received.pop_front();
         }
-        ring.give_back(buffer);
-        if !more {
-            self.drained();
+        match (taken, self.source.failure.get()) {
+            (0, Some(errno)) => Err(errno),
+            (0, None) => self.receive_from_kernel(room),
+            _ => {
+                if !self.source.left.get() {
+                    self.drained();
+                }
+                Ok(taken)
+            }
         }
-        taken
     }
 
     fn receive_from_kernel(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
@@ -169,6 +182,7 @@ impl Watched {
     /// A read found all there was: wait for the next edge. Not after a hang-up, which is the last edge there is.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
+        self.source.left.set(false);
         // Asked for beforehand, and not by whoever waits: so an end that nobody waits for is known too.
         if !self.is_readable() {
             self.request(Request::Read);

@@ -1,0 +1,136 @@
+//! Both runtimes: what a task sees of a connection.
+
+use super::{Executor, Reactor, Runtime, Watched};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+/// More than an io_uring has buffers.
+const CONNECTIONS: usize = 600;
+
+/// Epoll, and io_uring where there is one.
+fn runtimes() -> Vec<Runtime> {
+    let allowed = Runtime::chosen().unwrap();
+    if allowed == Runtime::Epoll { vec![allowed] } else { vec![Runtime::Epoll, allowed] }
+}
+
+fn pair(reactor: &Rc<Reactor>) -> (Watched, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    (Watched::socket(reactor, OwnedFd::from(ours)).unwrap(), theirs)
+}
+
+async fn receive(watched: &Watched, room: &mut [u8]) -> rustix::io::Result<usize> {
+    loop {
+        match watched.receive(room) {
+            Err(Errno::AGAIN) => watched.readable().await.unwrap(),
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn to_the_end(watched: &Watched) -> Vec<u8> {
+    let (mut all, mut room) = (Vec::new(), [0; 3000]);
+    loop {
+        match receive(watched, &mut room).await.unwrap() {
+            0 => return all,
+            received => all.extend(&room[..received]),
+        }
+    }
+}
+
+/// Numbers that repeat after a prime, so that no two places of a buffer look alike.
+fn pattern(seed: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|place| ((place + seed) % 251) as u8).collect()
+}
+
+#[test]
+fn all_that_many_connections_send_at_once_is_received_in_order() {
+    for runtime in runtimes() {
+        let mut executor = Executor::new(runtime).unwrap();
+        let reactor = executor.reactor().clone();
+        let received: Rc<RefCell<Vec<Vec<u8>>>> = Rc::new(RefCell::new(vec![Vec::new(); CONNECTIONS]));
+        for number in 0..CONNECTIONS {
+            let (ours, mut theirs) = pair(&reactor);
+            let received = received.clone();
+            executor.spawn(async move {
+                // A reader with little room leaves the rest to the next.
+                receive(&ours, &mut [0; 1]).await.unwrap();
+                let rest = to_the_end(&ours).await;
+                received.borrow_mut()[number] = rest;
+            });
+            theirs.write_all(&pattern(number, 10_001)).unwrap();
+        }
+        executor.run_to_end().unwrap();
+        for (number, bytes) in received.take().into_iter().enumerate() {
+            assert!(bytes == pattern(number, 10_001)[1..], "{runtime:?}: connection {number}");
+        }
+    }
+}
+
+#[test]
+fn a_long_answer_is_received_whole_while_it_is_sent() {
+    for runtime in runtimes() {
+        let mut executor = Executor::new(runtime).unwrap();
+        let (ours, mut theirs) = pair(executor.reactor());
+        let sender = std::thread::spawn(move || theirs.write_all(&pattern(0, 5_000_000)).unwrap());
+        executor.spawn(async move { assert!(to_the_end(&ours).await == pattern(0, 5_000_000)) });
+        executor.run_to_end().unwrap();
+        sender.join().unwrap();
+    }
+}
+
+#[test]
+fn a_connection_that_is_dropped_while_it_waits_ends_at_once_and_leaves_the_next_alone() {
+    for runtime in runtimes() {
+        let mut executor = Executor::new(runtime).unwrap();
+        let reactor = executor.reactor().clone();
+        executor.spawn(async move {
+            for round in 0..20 {
+                let (ours, mut theirs) = pair(&reactor);
+                reactor.set_deadline(0);
+                assert!(ours.readable().await.is_err(), "nothing comes");
+                reactor.set_deadline(u64::MAX);
+                // Half of them with bytes that are on their way, to a place that the next one has by then.
+                if round % 2 == 0 {
+                    theirs.write_all(b"late").unwrap();
+                }
+                drop(ours);
+                let end = theirs.read(&mut [0; 1]);
+                assert!(
+                    matches!(end, Ok(0)) || end.is_err_and(|error| error.raw_os_error() == Some(104)),
+                    "{runtime:?}"
+                );
+                let (next, mut peer) = pair(&reactor);
+                peer.write_all(b"own").unwrap();
+                let mut room = [0; 16];
+                let received = receive(&next, &mut room).await.unwrap();
+                assert_eq!(&room[..received], b"own", "{runtime:?}");
+            }
+        });
+        executor.run_to_end().unwrap();
+    }
+}
+
+#[test]
+fn an_end_that_nobody_waits_for_is_known_after_the_next_wait() {
+    for runtime in runtimes() {
+        let mut executor = Executor::new(runtime).unwrap();
+        let reactor = executor.reactor().clone();
+        executor.spawn(async move {
+            let (quiet, mut theirs) = pair(&reactor);
+            theirs.write_all(b"x").unwrap();
+            receive(&quiet, &mut [0; 16]).await.unwrap();
+            assert!(!quiet.is_readable() && !quiet.is_over());
+            drop(theirs);
+            while !quiet.is_over() {
+                reactor.yield_now().await.unwrap();
+            }
+            assert_eq!(quiet.receive(&mut [0; 16]), Ok(0));
+        });
+        executor.run_to_end().unwrap();
+    }
+}
