@@ -17,8 +17,8 @@ from costof.ipc.answers import ClassifiedError, SliceAnswer
 from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.ipc.process import engine
 from costof.programs.http import HttpSettings
-from costof.programs.own_database import check_ca_file
-from costof.sections.ab.figures import AbFigures, ab_figures
+from costof.programs.ca_file import check_ca_file
+from costof.ledger.ab_figures import AbFigures, ab_figures
 from costof.urls import UrlError, check_without_login
 
 ARM = "url"
