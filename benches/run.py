@@ -23,6 +23,7 @@ from benches import (
     mysql,
     postgres,
     redis_get,
+    startup,
     tpcc,
 )
 from costof.run.awake import cores_awake
@@ -41,6 +42,7 @@ BENCHES = {
         http,
         analysis,
         distances,
+        startup,
     )
 }
 

@@ -1,4 +1,4 @@
-"""The password that the environment holds: taken out of it before any command, and all that a command needs, is imported."""
+"""The password that the environment holds, apart from what checks it: the root command needs nothing else."""
 
 from __future__ import annotations
 
