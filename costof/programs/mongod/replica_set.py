@@ -189,7 +189,7 @@ class ReplicaSet:
         return {"_id": self.name, "version": 1, "members": configured, "settings": settings}
 
     def _wait_for(self, member: Member) -> Client:
-        """Until it takes commands. Its Unix socket counts as localhost, which may make the first user while there is none."""
+        """Until it takes commands. Its Unix socket counts as localhost, which may make the first user."""
         client = self._admins[member.name] = self._client(member.name)
         what = f"starting the {self.process_name(member.name)}"
         self._lab.wait_until(what, partial(answers, client), STARTING_SECONDS)
