@@ -24,6 +24,7 @@ from benches import (
     postgres,
     redis_get,
     runtimes,
+    startup,
     tpcc,
 )
 from costof.run.awake import cores_awake
@@ -43,6 +44,7 @@ BENCHES = {
         analysis,
         distances,
         runtimes,
+        startup,
     )
 }
 

@@ -8,8 +8,8 @@ from costof.cli.process_title import hide_arguments
 def main() -> None:
     """Hide what others must not read, and only then take the time to import the command line."""
     hide_arguments()
-    # What imports make stays: to look through it for garbage every 700 objects took a tenth of their time.
-    gc.set_threshold(50_000)
+    # What imports make stays: to look through it for garbage again and again took a tenth of their time.
+    gc.set_threshold(200_000)
     from costof.cli.main import main as command_line
 
     command_line()

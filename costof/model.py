@@ -25,4 +25,4 @@ Secret = Annotated[SecretStr, PlainSerializer(_written)]
 class Model(BaseModel):
     """Immutable; an undeclared field is an error, and no error quotes what was read, which may hold a secret."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)

@@ -16,9 +16,9 @@ from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Pro
 from costof.ipc.answers import ClassifiedError, SliceAnswer
 from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.ipc.process import engine
+from costof.ledger.ab_figures import AbFigures, ab_figures
+from costof.programs.ca_file import check_ca_file
 from costof.programs.http import HttpSettings
-from costof.programs.own_database import check_ca_file
-from costof.sections.ab.figures import AbFigures, ab_figures
 from costof.urls import UrlError, check_without_login
 
 ARM = "url"

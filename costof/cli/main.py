@@ -11,7 +11,7 @@ import click
 
 from costof import __version__
 from costof.errors import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError
-from costof.programs.password import take_out_of_environment
+from costof.programs.password_variable import take_out_of_environment
 
 #: Module and name of each command. It is imported when it is called: what measures and what analyses takes its time.
 COMMANDS = {

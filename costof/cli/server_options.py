@@ -11,7 +11,9 @@ import click
 
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
-from costof.programs.password import VARIABLE, Password, take_password
+from costof.programs.ca_file import check_ca_file
+from costof.programs.password import Password, take_password
+from costof.programs.password_variable import VARIABLE
 
 FILE = click.Path(path_type=Path)
 TARGET = click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
@@ -62,7 +64,7 @@ def target_options(command: Command) -> Command:
         if target is None:
             _check_unused(plain_target, password, database, allow_plain, server_cpu, pooler)
             return command(access=None, **others)
-        _check_ca_file(tls_ca)
+        check_ca_file(tls_ca)
         access = Access(target, tls_ca, plain_target, password, database, allow_plain, server_cpu, pooler)
         return command(access=access, **others)
 
@@ -84,7 +86,7 @@ def server_options(command: Command) -> Command:
         database: str | None,
         **others: Any,
     ) -> Any:
-        _check_ca_file(tls_ca)
+        check_ca_file(tls_ca)
         access = Access(target, tls_ca, None, _password(password_file, ask_password), database)
         return command(access=access, **others)
 
@@ -93,15 +95,6 @@ def server_options(command: Command) -> Command:
     for option in reversed((required, TLS_CA, PASSWORD_FILE, ASK_PASSWORD, only)):
         with_access = option(with_access)
     return with_access
-
-
-def _check_ca_file(file: Path | None) -> None:
-    """Raises `TLS_CA_INVALID` for one that cannot be read, before anything is asked."""
-    if file is not None:
-        # Imported here: most commands name none.
-        from costof.programs.own_database import check_ca_file
-
-        check_ca_file(file)
 
 
 def _password(file: Path | None, ask: bool) -> Password | None:

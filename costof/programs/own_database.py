@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from pathlib import Path
 from typing import Annotated
 
-from cryptography import x509
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from costof.errors import CostofError, Problem
@@ -96,15 +94,3 @@ def told_writes(chosen: str | None, target: str, records: int, size: str, table:
         f"drop database {database} at the end, if its marker is this run's, with the tables that the run made"
         + (" (of one that was there, and empty, the tables alone)" if chosen else ""),
     ]
-
-
-def check_ca_file(path: Path | None) -> None:
-    """Raises `TLS_CA_INVALID` unless the file holds certificates in PEM."""
-    if path is None:
-        return
-    try:
-        x509.load_pem_x509_certificates(path.read_bytes())
-    except OSError as error:
-        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail=error.strerror) from None
-    except ValueError:
-        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import click
 from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
-
-VARIABLE = "COSTOF_PASSWORD"
+from costof.programs.password_variable import VARIABLE
 
 
 @dataclass(frozen=True)
@@ -20,11 +18,6 @@ class Password:
 
     value: SecretStr
     said: bool
-
-
-def take_out_of_environment() -> str | None:
-    """The environment's, which the engine and the servers of a lab would inherit; once, before any command runs."""
-    return os.environ.pop(VARIABLE, None)
 
 
 def take_password(file: Path | None, ask: bool, of_environment: str | None) -> Password | None:

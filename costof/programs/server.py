@@ -24,7 +24,7 @@ from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.own_database import check_ca_file
+from costof.programs.ca_file import check_ca_file
 
 
 @dataclass(frozen=True)

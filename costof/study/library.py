@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from costof.errors import CostofError, Problem, nearest
+from costof.studies import content_of, study_file, study_names
 from costof.study.schema import Study
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-
-
-def study_names() -> list[str]:
-    """Names of costof's own studies, sorted."""
-    files = resources.files("costof.studies").iterdir()
-    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
 def load_study(name: str) -> Study:
@@ -33,14 +25,14 @@ def load_study(name: str) -> Study:
     known = study_names()
     if name not in known:
         raise CostofError(Problem.UNKNOWN_STUDY, name=name, nearest=nearest(name, known))
-    return _read(resources.files("costof.studies") / f"{name}.toml")
+    return _read(study_file(name))
 
 
-def _read(file: Traversable) -> Study:
-    name = file.name.removesuffix(".toml")
+def _read(file: Path) -> Study:
+    name = file.stem
     try:
         # What is called otherwise need not be read to be refused.
-        content = tomllib.loads(file.read_text()) if _NAME.fullmatch(name) else {}
+        content = content_of(file) if _NAME.fullmatch(name) else {}
     except OSError as error:
         detail = error.strerror or str(error)
     except ValueError as error:

@@ -15,7 +15,8 @@ from costof.commands import templates
 from costof.commands.readers import reader, reader_names
 from costof.errors import CostofError
 from costof.services.command.lab import Commands
-from costof.study.library import load_study, study_names, study_of
+from costof.studies import study_names
+from costof.study.library import load_study, study_of
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 from tests.support.command import costof

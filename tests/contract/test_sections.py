@@ -15,7 +15,8 @@ from costof.errors import CostofError, Problem
 from costof.report import analyse
 from costof.report.result import Result
 from costof.sections import check, every_section
-from costof.study.library import load_study, study_names
+from costof.studies import study_names
+from costof.study.library import load_study
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise
 from tests.report.results import at_load, result_of

@@ -9,7 +9,8 @@ import pytest
 from costof.report import render_markdown
 from costof.report.result import Result
 from costof.sections import check
-from costof.study.library import load_study, study_names
+from costof.studies import study_names
+from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 from tests.report.results import result_of

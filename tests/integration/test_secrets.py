@@ -23,7 +23,7 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import MariadbServer
-from costof.programs.password import VARIABLE
+from costof.programs.password_variable import VARIABLE
 from costof.services.server.lab import ServerLab
 from tests.support.command import costof
 from tests.support.programs import running_mariadb

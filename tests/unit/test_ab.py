@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costof.ipc.answers import SliceAnswer
-from costof.sections.ab.figures import PERCENTILES, ab_figures
+from costof.ledger.ab_figures import PERCENTILES, ab_figures
 from costof.statistics.histogram import new_histogram
 from tests.truths.http_tls_termination import counts_of
 

@@ -11,7 +11,7 @@ import pytest
 from costof.ledger.ledger import SLICES
 from costof.report import analyse, render_markdown
 from costof.statistics.estimate import Verdict
-from costof.study.library import study_names
+from costof.studies import study_names
 from tests.fake_run import Truth, fake_run
 from tests.noise import Chances, Noise
 from tests.support.small_plans import plan_of

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from costof.study.library import load_study, study_names
+from costof.studies import study_names
+from costof.study.library import load_study
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"

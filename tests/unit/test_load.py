@@ -7,7 +7,8 @@ import pytest
 from costof.errors import CostofError
 from costof.ledger.samples import Turn
 from costof.run.sizes import Taken, chosen_sizes
-from costof.study.library import load_study, study_names
+from costof.studies import study_names
+from costof.study.library import load_study
 from costof.study.load import CONNECTION, FIRST_QUERY, PHASES, QUERY, WORKLOAD, Arrivals, LoadAsked, Pool
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study

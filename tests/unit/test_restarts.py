@@ -19,7 +19,7 @@ from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.statistics.estimate import Estimate
 from costof.statistics.units import Units, own_share
-from costof.study.library import study_names
+from costof.studies import study_names
 from costof.study.plan import Plan
 from tests.fake_run import STARTED, Truth, fake_run, fake_start
 from tests.noise import Noise

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.programs.access import Access
+from costof.programs.ca_file import check_ca_file
 from costof.programs.leftovers import Leftover, Server, in_use_here
 from costof.programs.mariadb.marked_database import MarkedDatabase
 from costof.programs.mariadb.session import MysqlSession
 from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, could_be_own
+from costof.programs.own_database import MARKER_NAME, Marker, could_be_own
 
 
 class MysqlServer(Server):

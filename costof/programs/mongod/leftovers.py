@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.programs.access import Access
+from costof.programs.ca_file import check_ca_file
 from costof.programs.leftovers import Leftover, Server, in_use_by_signs
 from costof.programs.mongod.marked_database import MarkedDatabase
 from costof.programs.mongod.session import MongodbSession
 from costof.programs.mongod.url import parse_mongodb_url
-from costof.programs.own_database import MARKER_NAME, check_ca_file, could_be_own
+from costof.programs.own_database import MARKER_NAME, could_be_own
 
 
 class MongodbServer(Server):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from urllib.parse import quote
 
 import pymongo
 from pydantic import SecretStr
-from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
+from pymongo.errors import PyMongoError
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
@@ -23,17 +22,13 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters
 
 PORT = 27017
-USERS_MS = 30_000
-#: Its codes Unauthorized, and 'User … already exists'.
-USER_IS_THERE = (13, 51003)
 # Of all members together: each gets its turn on a machine that may have two cores for fifteen of them.
 STARTING_SECONDS = 120.0
 # Of one member, when all are asked: one that hangs is told as such.
 ANSWER_SECONDS = 10.0
 
-# While the set forms a short time-out elects at once; afterwards a busy machine must not depose the primary.
-FORMING = {"electionTimeoutMillis": 1000, "heartbeatIntervalMillis": 200}
-SETTLED = {"electionTimeoutMillis": 30000}
+# A busy machine must not depose the primary.
+ELECTION_MS = 30_000
 HEARTBEAT_MS = 2000
 
 Client = pymongo.MongoClient[dict[str, Any]]
@@ -75,7 +70,6 @@ class ReplicaSet:
         self._prefix = prefix
         self._admins: dict[str, Client] = {}
         self._threads = ThreadPoolExecutor(len(self.members), thread_name_prefix=name)
-        self._settling: Future[None] | None = None
 
     @property
     def primary(self) -> Member:
@@ -122,56 +116,31 @@ class ReplicaSet:
             self._lab.spawn(self.process_name(member.name), member.role, argv, host=member.host)
 
     def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
-        """Make one set of the members, each with a copy of the users, which takes clients from then on.
+        """Make one set of the members, each with a copy of the users. Raises `LAB_FAILED`.
 
-        `settled` waits for the heartbeats and time-outs that it is measured with.
-
-        Raises `LAB_FAILED`.
+        The primary is elected and makes the users while it is alone, which takes no time-out; then it takes in the
+        others. A member that finds a primary begins its copy at once, and one that finds none looks again in a second.
         """
-        # The Unix socket counts as localhost, which may make the first user before there is one.
-        for member in self.members:
-            bootstrap = self._client(member.name)
-            self._admins[member.name] = bootstrap
-            what = f"starting the {self.process_name(member.name)}"
-            self._lab.wait_until(what, partial(answers, bootstrap), STARTING_SECONDS)
-        # Others are not electable yet: with the short time-out of a forming set a busy machine would make one primary.
-        configured = [
-            {
-                "_id": number,
-                "host": member.address,
-                "priority": member.priority if number == 0 else 0,
-                "hidden": member.hidden,
-                "votes": member.votes,
-            }
-            for number, member in enumerate(self.members)
-        ]
-        configuration = {"_id": self.name, "version": 1, "members": configured, "settings": FORMING}
-        primary = self.admin(self.primary.name)
+        primary = self._wait_for(self.primary)
         try:
-            primary.admin.command("replSetInitiate", configuration)
-            elected = lambda: bool(primary.admin.command("hello").get("isWritablePrimary"))  # noqa: E731
+            primary.admin.command("replSetInitiate", self._configuration(self.members[:1], heartbeat_ms))
+            elected = lambda: bool(primary.admin.command("hello")["isWritablePrimary"])  # noqa: E731
             self._lab.wait_until("electing a primary", elected)
-            makes_users = partial(in_office, partial(self._make_users, primary))
-            self._lab.wait_until("making the users", makes_users, STARTING_SECONDS)
-            self._log_in()
-            self._lab.wait_until("the first copy to the members", self._members_follow, STARTING_SECONDS)
-            # It is answered at the next of the slow heartbeats: time in which data can be loaded.
-            settles = partial(in_office, partial(self.reconfigure, partial(self._settle, heartbeat_ms)))
-            self._settling = self._threads.submit(self._lab.wait_until, "settling", settles, STARTING_SECONDS)
-        except PyMongoError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
-
-    def settled(self) -> None:
-        """Wait until the members have the configuration that `form` ends with. Raises `LAB_FAILED`."""
-        if self._settling is None:
-            return
-        try:
-            self._settling.result()
+            self._make_users(primary)
+            others = {member.name: self._wait_for(member) for member in self.members[1:]}
+            # By force, or they could be taken in one by one only, with a heartbeat between two of them.
+            whole = self._configuration(self.members, heartbeat_ms) | {"version": 2}
+            self.admin(self.primary.name).admin.command("replSetReconfig", whole, force=True)
+            for name, client in others.items():
+                # It says so without a log-in, and knows its users from then on.
+                follows = lambda asked=client: bool(asked.admin.command("hello")["secondary"])  # noqa: E731
+                self._lab.wait_until(f"the first copy to the {self.process_name(name)}", follows, STARTING_SECONDS)
+                self._log_in(name, client)
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
 
     def reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Change the configuration that the members have, once it is `settled`. Raises PyMongoError."""
+        """Change the configuration that the members have. Raises PyMongoError."""
         admin = self.admin(self.primary.name).admin
         configuration = admin.command("replSetGetConfig")["config"]
         change(configuration)
@@ -198,7 +167,6 @@ class ReplicaSet:
 
         Raises `LAB_FAILED`.
         """
-        self.settled()
         everywhere = pymongo.WriteConcern(w=len(self.members), wtimeout=120_000)
         marker = self.admin(self.primary.name)[self._database].get_collection("costof", write_concern=everywhere)
         try:
@@ -206,35 +174,39 @@ class ReplicaSet:
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=f"the members did not catch up: {error}") from error
 
-    def _settle(self, heartbeat_ms: int, configuration: dict[str, Any]) -> None:
-        configuration["settings"].update(SETTLED, heartbeatIntervalMillis=heartbeat_ms)
-        for configured, member in zip(configuration["members"], self.members, strict=True):
-            configured["priority"] = member.priority
+    def _configuration(self, members: Sequence[Member], heartbeat_ms: int) -> dict[str, Any]:
+        configured = [
+            {
+                "_id": number,
+                "host": member.address,
+                "priority": member.priority,
+                "hidden": member.hidden,
+                "votes": member.votes,
+            }
+            for number, member in enumerate(members)
+        ]
+        settings = {"electionTimeoutMillis": ELECTION_MS, "heartbeatIntervalMillis": heartbeat_ms}
+        return {"_id": self.name, "version": 1, "members": configured, "settings": settings}
+
+    def _wait_for(self, member: Member) -> Client:
+        """Until it takes commands. Its Unix socket counts as localhost, which may make the first user."""
+        client = self._admins[member.name] = self._client(member.name)
+        what = f"starting the {self.process_name(member.name)}"
+        self._lab.wait_until(what, partial(answers, client), STARTING_SECONDS)
+        return client
 
     def _make_users(self, primary: Client) -> None:
-        # One user for the administration of the lab and one, with the least that is needed, for what is measured.
-        # Known to every member before anybody logs in there: a client whose first login fails asks again only at its
-        # next heartbeat, which is rare here.
-        everywhere = {"w": len(self.members), "wtimeout": USERS_MS}
+        """One for the administration of the lab and one, with the least that is needed, for what is measured."""
         password = self._password.get_secret_value()
-        with suppress_if_made():
-            primary.admin.command("createUser", "lab", pwd=password, roles=["root"], writeConcern=everywhere)
+        primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
+        admin = self._log_in(self.primary.name, primary).admin
         role = {"role": "readWrite", "db": self._database}
-        with self._client(self.primary.name, "lab") as admin:
-            with suppress_if_made():
-                admin.admin.command("createUser", "costof", pwd=password, roles=[role], mechanisms=["SCRAM-SHA-256"])
-            admin.admin.command("appendOplogNote", data={"costof": "users"}, writeConcern=everywhere)
+        admin.command("createUser", "costof", pwd=password, roles=[role], mechanisms=["SCRAM-SHA-256"])
 
-    def _log_in(self) -> None:
-        for member in self.members:
-            self._admins[member.name].close()
-            self._admins[member.name] = self._client(member.name, "lab")
-
-    def _members_follow(self) -> bool:
-        if not all(answers(client) for client in self._admins.values()):
-            return False
-        states = self.admin(self.primary.name).admin.command("replSetGetStatus")["members"]
-        return [member["stateStr"] for member in states] == ["PRIMARY"] + ["SECONDARY"] * (len(self.members) - 1)
+    def _log_in(self, name: str, anonymous: Client) -> Client:
+        anonymous.close()
+        self._admins[name] = self._client(name, "lab")
+        return self._admins[name]
 
     def _folder(self, name: str) -> Path:
         return self._lab.folder / self.process_name(name)
@@ -259,26 +231,6 @@ def read_counters(client: Client) -> Counters:
     # It names the versions '1.2' and '1.3', and 'unknown'.
     tls = {f"TLSv{version}": int(count) for version, count in status.get("transportSecurity", {}).items()}
     return Counters(int(status["connections"]["totalCreated"]), tls)
-
-
-def in_office(action: Callable[[], object]) -> bool:
-    """Carry it out; False where the primary is none just now. With the short time-out of a forming set a busy machine
-    deposes it, and soon elects it again."""
-    try:
-        action()
-    except AutoReconnect:
-        return False
-    return True
-
-
-@contextmanager
-def suppress_if_made() -> Iterator[None]:
-    """What a second attempt to make a user is told, if the first has made it: by then nobody may make one unasked."""
-    try:
-        yield
-    except OperationFailure as error:
-        if error.code not in USER_IS_THERE:
-            raise
 
 
 def answers(client: Client) -> bool:

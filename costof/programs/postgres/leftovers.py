@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from costof.errors import CostofError
 from costof.programs.access import Access
+from costof.programs.ca_file import check_ca_file
 from costof.programs.leftovers import Leftover, Server, in_use_here
 from costof.programs.login_url import LoginUrl
-from costof.programs.own_database import MARKER_NAME, Marker, check_ca_file, could_be_own
+from costof.programs.own_database import MARKER_NAME, Marker, could_be_own
 from costof.programs.postgres.marked_schema import MarkedSchema, remove_made
 from costof.programs.postgres.session import PostgresSession
 from costof.programs.postgres.url import first_database, parse_postgres_url

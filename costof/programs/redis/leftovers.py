@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.programs.access import Access
+from costof.programs.ca_file import check_ca_file
 from costof.programs.leftovers import Leftover, Server, in_use_by_signs
-from costof.programs.own_database import check_ca_file
 from costof.programs.redis.marked_strings import RUNS, MarkedStrings, StringsMarker
 from costof.programs.redis.session import RedisSession
 from costof.programs.redis.url import parse_redis_url

@@ -16,8 +16,8 @@ from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
 from costof.programs.access import Access
 from costof.programs.balancer import ROLE as BALANCER_ROLE
+from costof.programs.ca_file import check_ca_file
 from costof.programs.http import HttpSettings
-from costof.programs.own_database import check_ca_file
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 from costof.study.asked import Asked

@@ -119,8 +119,6 @@ class ReplicationLab(Resource, Service):
             self._sets[nodes] = _LabSet(shaped, group, f"{nodes}-")
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
-        for replica_set in replica_sets:
-            replica_set.settled()
         for nodes in self._sets:
             # From here on: forming in a tenth of a core would take minutes.
             self._give_shares(nodes, min(Setting.of(arm).node_cores for arm in self._plan.arms))

@@ -11,7 +11,7 @@ from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Details, Table
 from costof.document.format import Text
-from costof.sections.ab.figures import PERCENTILES, PHASES, AbFigures, ab_figures
+from costof.ledger.ab_figures import PERCENTILES, PHASES, AbFigures, ab_figures
 from costof.study.schema import Workload
 
 NOTE = (
