@@ -14,13 +14,16 @@ const LONGEST_NS: u64 = 600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// All phases' times of a slice.
+#[derive(Default)]
 pub struct Recorder {
     phases: [PhaseRecord; Phase::ALL.len()],
 }
 
+#[derive(Default)]
 struct PhaseRecord {
     totals: Totals,
-    histogram: Histogram<u64>,
+    /// A quarter of a megabyte: of a phase that has never happened there is none.
+    histogram: Option<Histogram<u64>>,
 }
 
 /// What is exact.
@@ -55,12 +58,6 @@ pub struct PhaseAnswer {
     pub bytes_received: u64,
     /// HdrHistogram V2, compressed, base64; nanoseconds, three significant digits.
     pub histogram: String,
-}
-
-impl Default for Recorder {
-    fn default() -> Self {
-        Recorder { phases: std::array::from_fn(|_| PhaseRecord::new()) }
-    }
 }
 
 impl Recorder {
@@ -151,16 +148,11 @@ impl Recorder {
     /// As the answer has it: the phases that happened.
     pub fn answer(&self) -> BTreeMap<&'static str, PhaseAnswer> {
         let happened = Phase::ALL.iter().zip(&self.phases).filter(|(_, record)| record.totals.count > 0);
-        happened.map(|(phase, record)| (phase.name(), record.answer())).collect()
+        happened.filter_map(|(phase, record)| Some((phase.name(), record.answer(record.histogram.as_ref()?)))).collect()
     }
 }
 
 impl PhaseRecord {
-    fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).expect("the bounds are valid");
-        PhaseRecord { totals: Totals::default(), histogram }
-    }
-
     fn add(&mut self, span: &Span) {
         self.totals.merge(&Totals {
             count: 1,
@@ -170,27 +162,26 @@ impl PhaseRecord {
             max_ns: span.nanos,
             traffic: span.traffic,
         });
-        self.histogram.saturating_record(span.nanos);
+        self.histogram.get_or_insert_with(new_histogram).saturating_record(span.nanos);
     }
 
     fn merge(&mut self, other: &PhaseRecord) {
-        if other.totals.count > 0 {
+        if let Some(theirs) = other.histogram.as_ref().filter(|_| other.totals.count > 0) {
             self.totals.merge(&other.totals);
-            self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+            self.histogram.get_or_insert_with(new_histogram).add(theirs).expect("all histograms have the same bounds");
         }
     }
 
     fn reset(&mut self) {
-        // A phase that did not happen has untouched memory; clearing it would make it resident.
         if self.totals.count > 0 {
             self.totals = Totals::default();
-            self.histogram.reset();
+            self.histogram.iter_mut().for_each(Histogram::reset);
         }
     }
 
-    fn answer(&self) -> PhaseAnswer {
+    fn answer(&self, histogram: &Histogram<u64>) -> PhaseAnswer {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes).expect("writing to memory does not fail");
+        V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
         let Totals { count, sum_ns, sum_squares_ns2, min_ns, max_ns, traffic } = self.totals;
         PhaseAnswer {
             count,
@@ -204,6 +195,10 @@ impl PhaseRecord {
             histogram: base64::engine::general_purpose::STANDARD.encode(bytes),
         }
     }
+}
+
+fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).expect("the bounds are valid")
 }
 
 impl Totals {
