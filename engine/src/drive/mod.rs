@@ -3,6 +3,7 @@
 mod descriptors;
 mod pool;
 mod runner;
+mod scheduling;
 
 use crate::calibrate;
 use crate::ipc::{Answer, Arm, Command, Plan};

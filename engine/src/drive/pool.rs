@@ -1,5 +1,6 @@
 //! One thread and its workers: every arm's and workload's, for the whole run.
 
+use super::scheduling::{Policy, is_batch};
 use crate::ipc::Plan;
 use base::Random;
 use base::error::Result;
@@ -56,7 +57,7 @@ pub struct Mailbox {
 pub fn follow(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.orders {
-        pool.follow(&assignment)?;
+        pool.follow(&thread_plan.plan, &assignment)?;
         if matches!(assignment.order, Order::Run(_)) {
             let mut handed_over = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::swap(&mut *handed_over, &mut *pool.log.borrow_mut());
@@ -74,6 +75,7 @@ struct Pool {
     busy: Rc<Cell<usize>>,
     /// Where new connections wait for each other, by thousands.
     opening: Rc<Semaphore>,
+    policy: Policy,
     /// By arm, then workload.
     workers: Vec<Vec<Workers>>,
 }
@@ -84,7 +86,8 @@ impl Pool {
     fn spawn(thread_plan: &ThreadPlan) -> std::io::Result<Self> {
         let executor = Executor::new(thread_plan.runtime)?;
         let opening = Rc::new(Semaphore::new(executor.reactor().clone(), OPENING_AT_A_TIME));
-        let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, workers: Vec::new() };
+        let policy = Policy::of_this_thread();
+        let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, policy, workers: Vec::new() };
         for (arm, service) in thread_plan.services.iter().enumerate() {
             let workers = match service {
                 Ok(service) => pool.spawn_for(arm, service, thread_plan),
@@ -127,8 +130,10 @@ impl Pool {
         workers
     }
 
-    fn follow(&mut self, assignment: &Assignment) -> std::io::Result<()> {
-        for (task, slot) in &self.workers[assignment.arm][assignment.workload] {
+    fn follow(&mut self, plan: &Plan, assignment: &Assignment) -> std::io::Result<()> {
+        let workers = &self.workers[assignment.arm][assignment.workload];
+        self.policy.set(is_batch(&plan.workloads[assignment.workload], workers.len()));
+        for (task, slot) in workers {
             slot.give(*task, assignment.order.clone());
         }
         let busy = self.busy.clone();

@@ -5,6 +5,7 @@ use crate::support::engine::Engine;
 use crate::support::http::{Http, OK, Says};
 use crate::support::server::{self, Manner};
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn paced(kind: &str, workers: u64, per_second: f64, arrivals: &str) -> Value {
@@ -117,4 +118,38 @@ fn any_kind_of_workload_may_have_a_pace() {
         assert_eq!(slice["phases"]["delay"]["count"], slice["phases"][phase]["count"], "{kind}");
         assert_eq!(slice["counts"], json!({"pace.scheduled": 20}));
     }
+}
+
+/// The policies (sched(7)) of the threads that measure, while a slice of a workload is under way.
+fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
+    let never = Says::After(Duration::from_secs(3600), OK);
+    let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), never]));
+    let mut engine = Engine::start();
+    let mut plan = plan(&server.address, &plain(), workload);
+    plan["plan"]["threads"] = json!(1);
+    engine.ask(&plan);
+    let all_asked = 1 + workers as usize;
+    engine.say(&json!({"slice": {"id": 1, "arm": "arm", "workload": "r", "operations": workers, "seconds": 3600.0}}));
+    while server.requests.load(Ordering::Relaxed) < all_asked {
+        std::thread::yield_now();
+    }
+    let tasks =
+        std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).unwrap().map(|task| task.unwrap().path());
+    let pools = tasks.filter(|task| std::fs::read_to_string(task.join("comm")).unwrap().starts_with("pool-"));
+    let number = |task: std::path::PathBuf| task.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    // SAFETY: it takes and gives numbers.
+    let policies = pools.map(|task| unsafe { libc::sched_getscheduler(number(task)) }).collect();
+    engine.child.kill().unwrap();
+    policies
+}
+
+#[test]
+fn a_thread_of_many_workers_interrupts_no_server_and_another_is_as_it_was() {
+    let many = json!([{"name": "r", "kind": "request", "workers": 3}]);
+    assert_eq!(policies_in(&many, 3), [libc::SCHED_BATCH]);
+    let one = json!([{"name": "r", "kind": "request", "workers": 1}]);
+    assert_eq!(policies_in(&one, 1), [libc::SCHED_OTHER]);
+    let pace = json!({"per_second": 1000.0, "arrivals": "constant"});
+    let paced = json!([{"name": "r", "kind": "request", "workers": 3, "pace": pace}]);
+    assert_eq!(policies_in(&paced, 3), [libc::SCHED_OTHER]);
 }
