@@ -65,10 +65,10 @@ impl Runner {
     /// What the engine is, and which arms can run.
     pub fn ready(&self) -> Ready {
         let arms = self.plan.arms.iter().zip(self.services.iter());
-        let openssl = openssl::version::version();
+        let (library, version) = net::transport::library();
         Ready {
             instrument: format!("costof-engine {}", env!("CARGO_PKG_VERSION")),
-            versions: BTreeMap::from([("OpenSSL", openssl.split(' ').nth(1).unwrap_or(openssl).to_owned())]),
+            versions: BTreeMap::from([(library, version.to_owned())]),
             runtime: self.runtime.name(),
             self_cost_ns: self.self_cost,
             arms: arms

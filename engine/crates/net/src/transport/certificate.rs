@@ -1,11 +1,10 @@
 //! Certificates in words: what a server's certificate says, and what was wrong with it.
 
 use super::Address;
-use crate::settings::Group;
 use base::error::{Class, Failure, Result};
 use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
-use openssl::pkey::{Id, PKeyRef, Public};
+use openssl::pkey::Id;
 use openssl::ssl::SslContextBuilder;
 use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::{X509, X509Ref, X509StoreContextRef};
@@ -105,20 +104,10 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
             _ => format!("ecdsa-{}", key.bits()),
         },
         Id::ED25519 => "ed25519".into(),
+        // AWS-LC has no such keys.
+        #[cfg(not(feature = "aws-lc"))]
         Id::ED448 => "ed448".into(),
         _ => format!("other-{}", key.bits()),
-    }
-}
-
-/// The group of a key exchange's key, as PostgreSQL names it; None for one that no setting asks for.
-pub(super) fn group_name(key: &PKeyRef<Public>) -> Option<&'static str> {
-    match key.id() {
-        Id::X25519 => Some(Group::X25519.name()),
-        Id::EC => match key.ec_key().ok()?.group().curve_name()? {
-            Nid::X9_62_PRIME256V1 => Some(Group::Prime256v1.name()),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

@@ -2,11 +2,13 @@
 
 mod address;
 mod certificate;
+mod library;
 mod tcp;
 mod tls;
 mod tls_server;
 
 pub use address::Address;
+pub use library::library;
 pub use tcp::Tcp;
 pub use tls::TlsClient;
 pub use tls_server::{Handshake, TlsServer};
@@ -33,7 +35,7 @@ pub enum Transport {
 
 impl Transport {
     /// # Errors
-    /// `tls_configuration`: a CA file that is none, a version this OpenSSL does not have.
+    /// `tls_configuration`: a CA file that is none, a version this library does not have.
     pub fn new(settings: &settings::Transport) -> Result<Self> {
         match settings {
             settings::Transport::Plain {} => Ok(Transport::Plain),

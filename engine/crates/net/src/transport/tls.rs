@@ -1,15 +1,14 @@
-//! TLS by OpenSSL, since that is what most drivers link, over our own counting connection.
+//! TLS by OpenSSL, since that is what most drivers link, or a library that is called as it is, over our own counting connection.
 
-use super::certificate;
+use super::{certificate, library};
 use super::{Address, Tcp};
 use crate::settings::{self, SecurityLevel, TlsVersion, Verify};
 use base::error::{Class, Failure, Result};
-use foreign_types::{ForeignType, ForeignTypeRef};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession, SslSessionCacheMode,
-    SslSessionRef, SslStream, SslVerifyMode, SslVersion,
+    SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::{X509Ref, X509VerifyResult};
 use record::Security;
@@ -69,7 +68,7 @@ impl TlsClient {
             builder.set_alpn_protos(&named).map_err(|error| misconfigured(&error))?;
         }
         if let Some(level) = settings.security_level.or(settings.cipher.as_ref().map(|_| SecurityLevel::ANYTHING)) {
-            builder.set_security_level(level.number());
+            library::set_security_level(&mut builder, level.number());
         }
         if let Some(suite) = &settings.cipher {
             offer_alone(&mut builder, suite, settings.version)?;
@@ -116,7 +115,7 @@ impl TlsClient {
             cipher: ssl.current_cipher().map_or("none", |cipher| cipher.name()),
             key: ssl.peer_certificate().map_or_else(|| "none".into(), |peer| self.key_name(&peer)),
             verified: self.verify != Verify::None && ssl.verify_result() == X509VerifyResult::OK,
-            group: ssl.peer_tmp_key().ok().and_then(|key| certificate::group_name(&key)),
+            group: library::group_name(ssl),
             resumed: ssl.session_reused(),
         }
     }
@@ -184,7 +183,9 @@ fn offer_alone(builder: &mut SslContextBuilder, suite: &str, version: Option<Tls
     if !is_name || !suite.trim_matches('-').contains('-') || suite.starts_with('-') {
         return Err(unusable("is not a name such as DHE-RSA-AES256-SHA"));
     }
-    builder.set_cipher_list(suite).map_err(|_| unusable("is not one that this OpenSSL has for TLS 1.2"))?;
+    builder.set_cipher_list(suite).map_err(|_| {
+        unusable(&format!("is not one that {} has for TLS 1.2", library::named()))
+    })?;
     if version.is_none() {
         builder.set_min_proto_version(None).map_err(|error| misconfigured(&error))?;
     }
@@ -198,7 +199,7 @@ impl Resumption {
         let kept = sessions.clone();
         builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
         builder.set_new_session_callback(move |ssl, session| {
-            if let (Some(server), Ok(session)) = (ssl.ex_data(server), copy(&session)) {
+            if let (Some(server), Ok(session)) = (ssl.ex_data(server), library::copy(&session)) {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).insert(server.clone(), session);
             }
         });
@@ -209,26 +210,11 @@ impl Resumption {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = sessions.get(&server) {
             // SAFETY: the session came from a connection of this very context.
-            unsafe { ssl.set_session(&*copy(session)?)? };
+            unsafe { ssl.set_session(&*library::copy(session)?)? };
         }
         drop(sessions);
         ssl.set_ex_data(self.server, server);
         Ok(())
-    }
-}
-
-unsafe extern "C" {
-    // SSL_SESSION_dup(3), which openssl-sys leaves out.
-    fn SSL_SESSION_dup(session: *const openssl_sys::SSL_SESSION) -> *mut openssl_sys::SSL_SESSION;
-}
-
-/// A session that no connection shares. OpenSSL will not resume one again when a connection that uses it breaks off, even
-/// at its regular end without `close_notify`; shared, it would then be lost to all that come after.
-fn copy(session: &SslSessionRef) -> std::result::Result<SslSession, ErrorStack> {
-    // SAFETY: the session lives through the call; what comes back is ours alone, or null.
-    unsafe {
-        let copied = SSL_SESSION_dup(session.as_ptr());
-        if copied.is_null() { Err(ErrorStack::get()) } else { Ok(SslSession::from_ptr(copied)) }
     }
 }
 
@@ -275,11 +261,12 @@ fn reasons(error: &openssl::ssl::Error) -> String {
 
 fn in_words(stack: &ErrorStack) -> String {
     let words: Vec<_> = stack.errors().iter().filter_map(|error| error.reason()).collect();
-    if words.is_empty() { "no reason given".into() } else { words.join(", ") }
+    // AWS-LC says "WRONG_VERSION_NUMBER" where OpenSSL says "wrong version number".
+    if words.is_empty() { "no reason given".into() } else { words.join(", ").to_lowercase().replace('_', " ") }
 }
 
 fn misconfigured(stack: &ErrorStack) -> Failure {
-    Failure::new(Class::TlsConfiguration, format!("this OpenSSL cannot do what is asked: {}", in_words(stack)))
+    Failure::new(Class::TlsConfiguration, format!("{} cannot do what is asked: {}", library::named(), in_words(stack)))
 }
 
 #[cfg(test)]
@@ -308,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_suite_of_this_openssl_is_named() {
+    fn what_is_not_one_suite_of_this_library_is_named() {
         for suite in ["NO-SUCH-SUITE", "TLS_AES_256_GCM_SHA384", "HIGH", "AES256-SHA:ALL", "-AES256-SHA", "AES-", ""] {
             let failure = client(suite, None).unwrap_err();
             assert_eq!(failure.class, Class::TlsConfiguration, "{suite}");

@@ -1,6 +1,6 @@
 //! The other end: connections that a listener took, plain or under TLS.
 
-use super::{Layer, Stream, Tcp};
+use super::{Layer, Stream, Tcp, library};
 use crate::runtime::Watched;
 use base::error::{Class, Failure, Result};
 use openssl::bn::BigNum;
@@ -14,9 +14,6 @@ use openssl::x509::X509;
 use rustix::net::{Shutdown, shutdown};
 use std::path::Path;
 
-/// All of TLS 1.3: OpenSSL's own choice leaves CCM out.
-const TLS_1_3_SUITES: &str = "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:\
-                              TLS_AES_128_CCM_SHA256:TLS_AES_128_CCM_8_SHA256";
 const EARLIER_SUITES: &str = "ALL:@SECLEVEL=0";
 
 /// The TLS settings of a listener, which leave everything to the client; shared by all threads.
@@ -91,9 +88,9 @@ impl Stream {
 fn context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<SslContext, ErrorStack> {
     let mut builder = SslContextBuilder::new(SslMethod::tls_server())?;
     builder.set_min_proto_version(Some(SslVersion::TLS1))?;
-    builder.set_security_level(0);
+    library::set_security_level(&mut builder, 0);
     builder.set_cipher_list(EARLIER_SUITES)?;
-    builder.set_ciphersuites(TLS_1_3_SUITES)?;
+    library::take_all_suites_of_1_3(&mut builder)?;
     builder.set_tmp_dh(dh_2048()?.as_ref())?;
     let mut chain = chain.into_iter();
     if let Some(own) = chain.next() {
