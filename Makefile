@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages demo test test-python test-engine fuzz fuzz-self-test lint bench truth clean
+.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -18,6 +18,14 @@ $(BIN)/costof: pyproject.toml constraints.txt scripts/system-packages $(ENGINE_S
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(BIN)/costof
+
+# An engine of each other TLS library beside the installed one, for `--set tls_library=…`: by a feature of Cargo's of that
+# name. Minutes, since the libraries are built too. Like the system's, they find authorities and settings in /etc/ssl.
+tls-libraries: setup
+	@scripts/system-packages tls-libraries
+	@for library in openssl-3.5 aws-lc; do \
+		(cd engine && OPENSSL_CONFIG_DIR=/etc/ssl cargo build --release --target-dir target/tls-libraries --features $$library) && \
+		install engine/target/tls-libraries/release/costof-engine $(BIN)/costof-engine-$$library || exit 1; done
 
 demo: setup
 	$(BIN)/costof run mongodb-tls --profile quick

@@ -4,6 +4,9 @@ All ask the same nginx, one process on loopback that answers `OK`, over 50 conne
 told. Under TLS each request has a new connection and a full handshake of TLS 1.3, of one suite for all. Of the others
 only oha verifies certificates unless told not to, so here nobody does. All have one thread but oha, with one a
 core. A peer's CPU time is that of its whole process.
+
+The engines of other TLS libraries take turns too, where `make tls-libraries` has built them: each with the groups that it
+offers by itself, and then all with X25519 alone.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ CONNECTIONS = 50
 # h2load goes on for ever if it is to open connections for so many seconds.
 REQUESTS_OF_H2LOAD = {"plain": 100_000, "tls": 3_000}
 CLOSE = "Connection: close"
-SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections"}
+SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections", "x25519": "X25519 alone"}
+LIBRARIES = ("openssl-3.5", "aws-lc")
 
 Count = tuple[int, float]
 """Requests that succeeded, and the seconds that they took."""
@@ -52,7 +56,7 @@ class Nginx:
     urls: dict[str, str]
 
     def address(self, arm: str) -> str:
-        return self.urls[arm].split("//")[1].rstrip("/")
+        return self.urls.get(arm, self.urls["tls"]).split("//")[1].rstrip("/")
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,32 @@ def main() -> None:
     except CostofError as error:
         sys.stdout.write(f"HTTP: left out ({error})\n")
         return
-    with tempfile.TemporaryDirectory() as folder, _nginx(program, Path(folder)) as nginx, engine() as wire:
-        ready = wire.plan(_plan(nginx))
-        assert all(arm.error is None for arm in ready.arms), ready
-        peers, measured = _peers(), []
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        nginx = stack.enter_context(_nginx(program, Path(folder)))
+        engines, peers, measured = _engines(nginx, stack), _peers(), []
         for arm, setting in SETTINGS.items():
-            clients = {OURS: partial(_engine, nginx, wire, arm)}
-            clients |= {peer.name: partial(peer.turn, nginx, arm) for peer in peers}
+            # Without TLS they are all the same.
+            able = {OURS: engines[OURS]} if arm == "plain" else engines
+            clients = {name: partial(_engine, nginx, wire, arm) for name, wire in able.items()}
+            clients |= {peer.name: partial(peer.turn, nginx, arm) for peer in peers if arm in nginx.urls}
             measured.append(alternate(setting, clients, TURNS))
     print_table("nginx: requests over standing and over new connections", measured)
+
+
+def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
+    """The installed one, and those of other TLS libraries by what they say they run."""
+    found = {}
+    for library in ("", *LIBRARIES):
+        try:
+            wire = stack.enter_context(engine(library=library))
+        except CostofError as error:
+            sys.stdout.write(f"HTTP: left out ({error})\n")
+            continue
+        ready = wire.plan(_plan(nginx))
+        assert all(arm.error is None for arm in ready.arms), ready
+        found[f"{OURS}, {ready.tls_library}" if library else OURS] = wire
+    return found
 
 
 def _peers() -> list[Peer]:
@@ -125,7 +146,11 @@ def _plan(nginx: Nginx) -> Plan:
 
     tls = Transport(kind="tls", verify="none")
     return Plan(
-        arms=[arm("plain", PLAIN), arm("tls", tls, requests_per_connection=1)],
+        arms=[
+            arm("plain", PLAIN),
+            arm("tls", tls, requests_per_connection=1),
+            arm("x25519", tls.model_copy(update={"group": "x25519"}), requests_per_connection=1),
+        ],
         workloads=[Workload(name="request", kind="request", workers=CONNECTIONS)],
     )
 

@@ -99,6 +99,16 @@ class Problem(Enum):
         EXIT_FAILED,
         "costof-engine is not installed beside costof; run `make setup`, or reinstall the wheel",
     )
+    TLS_LIBRARY_MISSING = (
+        EXIT_FAILED,
+        "no costof-engine is built with the TLS library {library}; `make tls-libraries` builds it, in the sources of "
+        "costof",
+    )
+    OTHER_TLS_LIBRARY = (
+        EXIT_FAILED,
+        "the costof-engine that is to run the TLS library {library} says that it runs {found}; build it anew: "
+        "`make tls-libraries`",
+    )
     INSTRUMENT_FAILED = (EXIT_FAILED, "{instrument} stopped: {detail}")
     MONGOD_MISSING = (
         EXIT_FAILED,
@@ -231,6 +241,7 @@ class Caution(Enum):
         "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
         "so trust no effect of that size"
     )
+    DRIVERS_OWN_LIBRARY = "of {arms} the wire view alone has another TLS library: an application's driver links its own"
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
     LEFT_OUT_OF_TARGET = "left out, since only a lab has them: {levels}"
     BUDGET_HOLDS_FEW = (

@@ -290,5 +290,6 @@ def _ready(plan: Plan, view: str, refused: Mapping[str, str]) -> ReadyRecord:
         for arm in plan.arms
     ]
     instrument = "costof-engine" if view == "wire" else "driver"
-    ready = Ready(instrument=instrument, versions={}, self_cost_ns={"timer": 21.4}, arms=arms)
+    versions = {"OpenSSL": "3.0.19"} if view == "wire" else {}
+    ready = Ready(instrument=instrument, versions=versions, self_cost_ns={"timer": 21.4}, arms=arms)
     return ReadyRecord(view=view, ready=ready)

@@ -65,7 +65,7 @@ def _environment(run: Run) -> dict[str, object]:
     for record in run.ready:
         named = dict.fromkeys(other.ready.instrument for other in run.ready if other.view == record.view)
         facts[f"{record.view} view"] = ", ".join(named)
-        facts.update(record.ready.versions)
+        facts.update({"TLS library": run.tls_library()} if record.view == "wire" else record.ready.versions)
         if record.ready.runtime:
             facts["engine waits by"] = record.ready.runtime
         for name, nanoseconds in record.ready.self_cost_ns.items():

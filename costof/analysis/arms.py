@@ -112,6 +112,8 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
         seen = {piece.answer.evidence[name] for piece in good if piece.answer.evidence.get(name) is not None}
         if seen:
             facts[name] = ", ".join(sorted(_plainly(value) for value in seen))
+    if view == "wire" and "protocol" in facts:
+        facts["TLS library"] = run.tls_library(arm)
     for name in ("connections", "handshakes", "resumed", "clients"):
         counts = [int(piece.answer.evidence.get(name, 0)) for piece in good]
         if any(name in piece.answer.evidence for piece in good):

@@ -6,7 +6,7 @@ from costof.analysis.figures import view_of
 from costof.analysis.index import in_view
 from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
-from costof.document.format import plural
+from costof.document.format import listed, plural
 from costof.errors import Caution
 from costof.ledger.changes import contrast_of, twins_of
 from costof.statistics.estimate import Verdict
@@ -60,6 +60,9 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         # That nothing is verified stands in the answer itself.
         if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
             texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
+    other = [arm.name for arm in plan.arms if arm.asked.tls_library]
+    if other and any(workload.view == "app" for workload in plan.study.workloads.values()):
+        texts.append(Caution.DRIVERS_OWN_LIBRARY.text(arms=listed(other)))
     differing = _twin_differs(run)
     if differing:
         texts.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))

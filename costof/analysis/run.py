@@ -105,6 +105,15 @@ class Run:
                     return ready.error.detail
         return None
 
+    def tls_library(self, arm: PlannedArm | None = None) -> str:
+        """What the engine says that it runs, on an arm or on any: 'OpenSSL 3.0.19'; several where there were."""
+        found = [
+            record.ready.tls_library
+            for record in self.ready
+            if record.view == "wire" and (arm is None or arm.name in {told.name for told in record.ready.arms})
+        ]
+        return ", ".join(dict.fromkeys(found))
+
     def has(self, metric: str, arm: PlannedArm) -> bool:
         """Whether there are enough rounds for an interval."""
         return len(self.samples.of(metric, arm.name)) >= ROUNDS_OF_AN_INTERVAL

@@ -44,7 +44,8 @@ class RedisDriver(ApplicationDriver):
         self._persistent: dict[str, redis.Redis] = {}
 
     def versions(self) -> dict[str, str]:
-        return {"redis-py": redis.__version__, "OpenSSL": ssl.OPENSSL_VERSION, "Python": sys.version.split()[0]}
+        openssl = ssl.OPENSSL_VERSION.split()[1]
+        return {"redis-py": redis.__version__, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
 
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:

@@ -28,12 +28,19 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
+    """`versions` are of what an instrument is made of: of the engine, of its TLS library alone."""
+
     instrument: str
     versions: dict[str, str]
     #: How the engine waits for the kernel; None for a driver, and in ledgers of before.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
+
+    @property
+    def tls_library(self) -> str:
+        """Of the engine: such as 'OpenSSL 3.0.19'."""
+        return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 
 class Phase(Model):

@@ -144,18 +144,21 @@ class Instrument:
         return CostofError(Problem.INSTRUMENT_FAILED, instrument=self.name, detail=detail)
 
 
-def engine_path() -> Path:
-    """`costof-engine`, which the wheel puts beside the interpreter. Raises `ENGINE_MISSING`."""
-    beside = Path(sys.executable).with_name("costof-engine")
-    found = beside if beside.is_file() else shutil.which("costof-engine")
+def engine_path(library: str = "") -> Path:
+    """`costof-engine`, which the wheel puts beside the interpreter, or the one built with another TLS library, which
+    `make tls-libraries` puts there too. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`."""
+    name = f"costof-engine-{library}" if library else "costof-engine"
+    beside = Path(sys.executable).with_name(name)
+    found = beside if beside.is_file() else shutil.which(name)
     if not found:
-        raise CostofError(Problem.ENGINE_MISSING)
+        raise CostofError(Problem.TLS_LIBRARY_MISSING if library else Problem.ENGINE_MISSING, library=library)
     return Path(found)
 
 
-def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None) -> Instrument:
+def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
     """The wire view. `prefix` is that of the lab's host that it is to run on."""
-    return Instrument("costof-engine", [*prefix, str(engine_path()), "drive"], env)
+    path = engine_path(library)
+    return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:

@@ -16,7 +16,7 @@ from costof.drivers.driver import environment
 from costof.errors import CostofError, Problem
 from costof.ipc import plan as ipc
 from costof.ipc.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
-from costof.ipc.process import Instrument, application, command_runner, engine
+from costof.ipc.process import Instrument, application, command_runner, engine, engine_path
 from costof.ledger.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
@@ -42,7 +42,19 @@ MENDABLE = frozenset(
     }
 )
 
-Surroundings = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What an arm's process is started with: the prefix of its host, and what it needs there for itself, if anything:
+    environment variables, or an engine with a TLS library (None: any, '': the installed one)."""
+
+    prefix: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...] = ()
+    library: str | None = None
+
+    @property
+    def needs_nothing(self) -> bool:
+        return not self.variables and self.library is None
 
 
 @dataclass
@@ -63,11 +75,18 @@ class Instruments:
     able: list[PlannedArm] = field(default_factory=list)
     _output: Path = field(default_factory=new_output)
 
+    def __post_init__(self) -> None:
+        """Raises `TLS_LIBRARY_MISSING`, before any server is started."""
+        for arm in self.plan.arms:
+            if arm.asked.tls_library:
+                engine_path(arm.asked.tls_library)
+
     def start(self, stack: ExitStack) -> None:
         """Those that the study's workloads ask for, the engine first.
 
         One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
-        that would look like an effect. Raises `ARMS_CANNOT_RUN`.
+        that would look like an effect. Where arms cannot, the control has the first and its twin the last: what the
+        processes differ by is in the run's noise then. Raises `ARMS_CANNOT_RUN`, `OTHER_TLS_LIBRARY`.
         """
         asked = {each.instrument: each for each in self.plan.study.workloads.values()}
         self.able = self.plan.arms
@@ -103,20 +122,25 @@ class Instruments:
             raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _surroundings(self, instrument: str, arm: PlannedArm) -> Surroundings:
-        own = instrument in (WIRE, COMMAND)
-        variables = {} if own else environment(arm.asked.transport or ipc.PLAIN)
-        return tuple(self.service.prefix(arm)), tuple(sorted(variables.items()))
+        prefix = tuple(self.service.prefix(arm))
+        match instrument:
+            case "wire":
+                return Surroundings(prefix, library=arm.asked.tls_library if arm.asked.speaks_tls else None)
+            case "command":
+                return Surroundings(prefix)
+            case _:
+                variables = environment(arm.asked.transport or ipc.PLAIN)
+                return Surroundings(prefix, tuple(sorted(variables.items())))
 
     def _instrument(self, asked: Workload, surroundings: Surroundings, arm: PlannedArm) -> Instrument:
-        prefix, variables = surroundings
         match asked.view:
             case "wire":
-                return engine(prefix)
+                return engine(surroundings.prefix, library=surroundings.library or "")
             case "command":
-                return command_runner(prefix)
+                return command_runner(surroundings.prefix)
             case "app":
                 driver = asked.driver or self.service.endpoint(arm).service.protocol
-                return application(driver, dict(variables), prefix)
+                return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
@@ -126,6 +150,8 @@ class Instruments:
         ready = ready.model_copy(update={"arms": ready.arms + refused})
         workloads = self.plan.study.workloads.values()
         view = next(each.view for each in workloads if each.instrument == name)
+        if view == WIRE:
+            _check_library(ready, arms)
         self.ledger.append(ReadyRecord(view=view, ready=ready))
         for told in ready.arms:
             if told.error is None and told.server is not None:
@@ -221,13 +247,21 @@ def load_workload(warehouses: int = 0) -> ipc.Workload:
     return ipc.Workload(name=LOAD, kind="load", workers=LOAD_WORKERS)
 
 
+def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
+    """Raises `OTHER_TLS_LIBRARY` where the engine does not say that it runs what the arms are to be measured with."""
+    runs = [f"{name}-{version}.".lower() for name, version in ready.versions.items()]
+    for library in {arm.asked.tls_library for arm in arms} - {""}:
+        if not any(each.startswith((f"{library}-", f"{library}.")) for each in runs):
+            raise CostofError(Problem.OTHER_TLS_LIBRARY, library=library, found=ready.tls_library)
+
+
 def _grouped(
     arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
-    """Arms by what their process needs. One that needs no environment of its own joins the first on its host."""
+    """Arms by what their process needs. One that needs nothing joins the first on its host, a twin the last."""
     groups: dict[Surroundings, list[PlannedArm]] = {}
-    for arm in sorted(arms, key=lambda arm: not surroundings(arm)[1]):
-        host, variables = surroundings(arm)
-        joined = next((key for key in groups if key[0] == host and not variables), (host, variables))
-        groups.setdefault(joined, []).append(arm)
+    for arm in sorted(arms, key=lambda arm: surroundings(arm).needs_nothing):
+        own = surroundings(arm)
+        there = [known for known in groups if known.prefix == own.prefix] if own.needs_nothing else []
+        groups.setdefault(there[-1 if arm.twin else 0] if there else own, []).append(arm)
     return list(groups.items())

@@ -1,9 +1,9 @@
 """What an arm asks for: the effects of its levels, merged.
 
-A study's TOML says what each level does, in six places: `transport` (how the client speaks), `service` (what the
-client asks of the server), `workload` (by the workload's name), `lab` (what the lab's servers are), `own` (which of a
-user's own servers is asked) and `seen` (what evidence must show besides); and of commands in those of a
-`CommandLevel`. No other code knows a level by its name.
+A study's TOML says what each level does, in seven places: `transport` (how the client speaks), `tls_library` (by
+which library, on the wire), `service` (what the client asks of the server), `workload` (by the workload's name), `lab`
+(what the lab's servers are), `own` (which of a user's own servers is asked) and `seen` (what evidence must show
+besides); and of commands in those of a `CommandLevel`. No other code knows a level by its name.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Asked(CommandLevel):
     """The merged effects of an arm's levels. `transport` is None where a study has nothing to say of it."""
 
     transport: Transport | None = None
+    tls_library: str = Field(default="", description="The engine is one built with it; else the installed one.")
     service: dict[str, Any] = Field(default_factory=dict, description="Settings of the protocol's client.")
     workload: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By workload: what differs.")
     lab: dict[str, Any] = Field(default_factory=dict, description="Settings of the lab's servers.")

@@ -38,6 +38,7 @@ class Level(CommandLevel):
 
     label: str = ""
     transport: dict[str, Any] = Field(default_factory=dict)
+    tls_library: str = ""
     service: dict[str, Any] = Field(default_factory=dict)
     workload: dict[str, dict[str, Any]] = Field(default_factory=dict)
     lab: dict[str, Any] = Field(default_factory=dict)

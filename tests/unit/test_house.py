@@ -57,6 +57,9 @@ WORDS_OF_RUST = {
     "majority": ("crates/wire/src/mongodb/",),
     # Groups of a key exchange, as OpenSSL names them.
     **dict.fromkeys(("prime256v1", "x25519"), ("crates/net/src/settings.rs",)),
+    # Features of Cargo's, by which another TLS library is linked.
+    "aws-lc": ("crates/net/src/transport/",),
+    "openssl-3.5": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }
 RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')

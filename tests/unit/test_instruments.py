@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,12 +12,13 @@ import pytest
 
 from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.ipc.answers import SliceAnswer
+from costof.ipc.answers import Ready, SliceAnswer
 from costof.ipc.plan import Workload
 from costof.ipc.process import Instrument
 from costof.ledger.ledger import Ledger
-from costof.run.instruments import LOAD, Instruments, load_workload
+from costof.run.instruments import LOAD, Instruments, _check_library, _grouped, load_workload
 from costof.services import Service
+from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.small_plans import plan_of
 
@@ -82,3 +86,67 @@ def test_all_of_the_data_is_loaded(study: str, operations: int, tmp_path: Path) 
     instruments._instruments["wire", plan.arms[0].name] = cast(Instrument, Loader(failing=True))
     with pytest.raises(CostofError, match="disk full"):
         instruments.load(plan.arms[0])
+
+
+class OneHost:
+    """Stands for a service whose clients are all in one place."""
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        return []
+
+
+def groups(plan: Plan, folder: Path) -> list[tuple[str | None, list[str]]]:
+    """Of the engines: with which library, and the arms of each."""
+    instruments = Instruments(plan, cast(Service, OneHost()), Ledger.create(plan, folder))
+    grouped = _grouped(plan.arms, partial(instruments._surroundings, "wire"))
+    return [(surroundings.library, [arm.name for arm in arms]) for surroundings, arms in grouped]
+
+
+@pytest.fixture
+def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of each library is on PATH."""
+    (tmp_path / "bin").mkdir()
+    for library in ("openssl-3.5", "aws-lc"):
+        (tmp_path / "bin" / f"costof-engine-{library}").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("engines")
+def test_arms_of_one_library_share_an_engine_and_the_twin_stands_in_another_than_its_control(tmp_path: Path) -> None:
+    def of(*settings: str) -> list[tuple[str | None, list[str]]]:
+        return groups(plan_of("postgres-tls", "quick", *settings), tmp_path / str(len([*tmp_path.iterdir()])))
+
+    assert of() == [("", ["tls", "plain", "plain-twin"])]
+    assert of("tls_library=aws-lc") == [("aws-lc", ["tls", "plain", "plain-twin"])]
+    assert of("tls_library=installed,openssl-3.5,aws-lc") == [
+        ("", ["tls-installed", "plain"]),
+        ("openssl-3.5", ["tls-openssl-3.5"]),
+        ("aws-lc", ["tls-aws-lc", "plain-twin"]),
+    ]
+
+
+def test_an_engine_that_is_not_built_is_missed_before_any_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CostofError, match=r"TLS library aws-lc; `make tls-libraries` builds it"):
+        instruments_of(plan_of("redis-tls", "quick", "tls_library=aws-lc"), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs", "is_it"),
+    [
+        ("openssl-3.5", {"OpenSSL": "3.5.5"}, True),
+        ("openssl-3.5", {"OpenSSL": "3.50.1"}, False),
+        ("openssl-3.5", {"OpenSSL": "3.0.19"}, False),
+        ("aws-lc", {"AWS-LC": "1.73.0"}, True),
+        ("aws-lc", {"OpenSSL": "3.0.19"}, False),
+        ("installed", {"OpenSSL": "3.0.19"}, True),
+    ],
+)
+def test_an_engine_must_run_the_library_that_its_arms_ask_for(asked: str, runs: dict[str, str], is_it: bool) -> None:
+    arms = plan_of("mongodb-tls", "quick", f"tls_library={asked}").protected
+    ready = Ready(instrument="costof-engine", versions=runs, arms=[])
+    with nullcontext() if is_it else pytest.raises(CostofError, match="says that it runs OpenSSL 3"):
+        _check_library(ready, arms)

@@ -1,0 +1,83 @@
+"""The engines of other TLS libraries, where they are built: what they say they are, and what they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError
+from costof.ipc.plan import Arm, TlsFiles, Transport, Workload
+from costof.ipc.process import engine, engine_path
+from costof.lab.certificates import Authority
+from costof.programs.http import HttpSettings
+from costof.programs.origin import Listener, OriginProcess
+from costof.study.library import load_study
+from tests.support.engines import patient_plan
+from tests.support.programs import HANGS_SECONDS
+
+pytestmark = pytest.mark.servers
+ADDRESS = "127.0.0.1"
+CONNECTIONS = 20
+SUITE = "ECDHE-RSA-AES128-GCM-SHA256"
+LIBRARIES = [level.tls_library for level in load_study("postgres-tls").factors["tls_library"].levels.values()]
+#: What each asks for, and what its evidence holds then.
+ASKED = {
+    "1.3": ({"version": "1.3"}, {"protocol": "TLSv1.3"}),
+    "1.2": ({"version": "1.2"}, {"protocol": "TLSv1.2"}),
+    "suite": ({"cipher": SUITE}, {"cipher": SUITE, "protocol": "TLSv1.2"}),
+    "prime256v1": ({"group": "prime256v1"}, {"group": "prime256v1"}),
+    "x25519, 1.2": ({"group": "x25519", "version": "1.2"}, {"group": "x25519", "protocol": "TLSv1.2"}),
+    "resumption": ({"resumption": True, "version": "1.3"}, {"resumed": CONNECTIONS}),
+    "resumption, 1.2": ({"resumption": True, "version": "1.2"}, {"resumed": CONNECTIONS}),
+}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def listeners(authority: Authority) -> Iterator[list[str]]:
+    """The installed engine's: TLS for its address, TLS for another, and plain."""
+    own, other = (authority.issue(name, "rsa-2048", [name]) for name in (ADDRESS, "127.9.9.9"))
+    asked = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]
+    with OriginProcess() as process:
+        yield process.begin([*asked, Listener(address=f"{ADDRESS}:0")]).listeners
+
+
+def arm(name: str, address: str, **transport: object) -> Arm:
+    service = HttpSettings(addresses=[address], path="/?wait=0", requests_per_connection=1)
+    return Arm(name=name, service=service, transport=Transport.model_validate({"kind": "tls", **transport}))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_connects_as_it_is_asked_to_and_says_what_it_is(
+    library: str, listeners: list[str], authority: Authority, tmp_path: Path
+) -> None:
+    try:
+        engine_path(library)
+    except CostofError as error:
+        pytest.skip(str(error))
+    trusted, strange = authority.ca_file, Authority(tmp_path).ca_file
+    arms = [arm(name, listeners[0], ca_file=trusted, **asked) for name, (asked, _) in ASKED.items()]
+    refused = {
+        "tls_certificate_untrusted": arm("untrusted", listeners[0], ca_file=strange),
+        "tls_certificate_name": arm("name", listeners[1], ca_file=trusted),
+        "tls_refused": arm("plain", listeners[2], ca_file=trusted),
+        "tls_configuration": arm("suite of none", listeners[0], ca_file=trusted, cipher="NO-SUCH-SUITE"),
+    }
+    workload = Workload(name="request", kind="request", workers=2)
+    with engine(library=library) as instrument:
+        ready = instrument.plan(patient_plan([*arms, *refused.values()], [workload]))
+        said = ready.tls_library.lower().replace(" ", "-")
+        assert said.startswith(library or "openssl-")
+        errors = {told.name: told.error and told.error.error_class for told in ready.arms}
+        assert errors == {**dict.fromkeys(ASKED), **{each.name: error for error, each in refused.items()}}
+        for name, (_, expected) in ASKED.items():
+            answer = instrument.slice(1, name, "request", CONNECTIONS, HANGS_SECONDS)
+            assert answer.errors == [], name
+            seen = {"resumed": 0, **expected, "verified": True, "key": "rsa-2048", "handshakes": CONNECTIONS}
+            assert {key: answer.evidence[key] for key in seen} == seen, name
