@@ -5,7 +5,7 @@ told. Under TLS each request has a new connection and a full handshake of TLS 1.
 only oha verifies certificates unless told not to, so here nobody does. All have one thread but oha, with one a
 core. A peer's CPU time is that of its whole process.
 
-The engines of other TLS libraries take turns too, where `make tls-libraries` has built them: each with the groups that it
+Engines of other TLS libraries take turns too, where `make tls-libraries` has built them: each with the groups that it
 offers by itself, and then all with X25519 alone.
 """
 

@@ -59,7 +59,6 @@ WORDS_OF_RUST = {
     **dict.fromkeys(("prime256v1", "x25519"), ("crates/net/src/settings.rs",)),
     # Features of Cargo's, by which another TLS library is linked.
     "aws-lc": ("crates/net/src/transport/",),
-    "openssl-3.5": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }
 RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
