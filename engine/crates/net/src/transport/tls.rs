@@ -1,7 +1,7 @@
 //! TLS by OpenSSL, since that is what most drivers link, or a library that is called as it is, over our own counting connection.
 
-use super::{certificate, library};
 use super::{Address, Tcp};
+use super::{certificate, library};
 use crate::settings::{self, SecurityLevel, TlsVersion, Verify};
 use base::error::{Class, Failure, Result};
 use openssl::error::ErrorStack;
@@ -183,9 +183,9 @@ fn offer_alone(builder: &mut SslContextBuilder, suite: &str, version: Option<Tls
     if !is_name || !suite.trim_matches('-').contains('-') || suite.starts_with('-') {
         return Err(unusable("is not a name such as DHE-RSA-AES256-SHA"));
     }
-    builder.set_cipher_list(suite).map_err(|_| {
-        unusable(&format!("is not one that {} has for TLS 1.2", library::named()))
-    })?;
+    builder
+        .set_cipher_list(suite)
+        .map_err(|_| unusable(&format!("is not one that {} has for TLS 1.2", library::named())))?;
     if version.is_none() {
         builder.set_min_proto_version(None).map_err(|error| misconfigured(&error))?;
     }
