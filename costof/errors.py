@@ -241,7 +241,7 @@ class Caution(Enum):
         "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
         "so trust no effect of that size"
     )
-    DRIVERS_OWN_LIBRARY = "of {arms} the wire view alone has another TLS library: an application's driver links its own"
+    DRIVERS_OWN_LIBRARY = "{libraries} on the wire alone: an application's driver links a TLS library of its own"
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
     LEFT_OUT_OF_TARGET = "left out, since only a lab has them: {levels}"
     BUDGET_HOLDS_FEW = (

@@ -60,9 +60,9 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         # That nothing is verified stands in the answer itself.
         if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
             texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
-    other = [arm.name for arm in plan.arms if arm.asked.tls_library]
-    if other and any(workload.view == "app" for workload in plan.study.workloads.values()):
-        texts.append(Caution.DRIVERS_OWN_LIBRARY.text(arms=listed(other)))
+    libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
+    if libraries and any(workload.view == "app" for workload in plan.study.workloads.values()):
+        texts.append(Caution.DRIVERS_OWN_LIBRARY.text(libraries=listed([*libraries])))
     differing = _twin_differs(run)
     if differing:
         texts.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))

@@ -45,16 +45,16 @@ MENDABLE = frozenset(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What an arm's process is started with: the prefix of its host, and what it needs there for itself, if anything:
-    environment variables, or an engine with a TLS library (None: any, '': the installed one)."""
+    """What an arm's process is started with: the prefix of its host, the engine's TLS library ('' for the installed
+    engine, and for whatever is none), and the environment variables that it needs."""
 
     prefix: tuple[str, ...]
+    library: str = ""
     variables: tuple[tuple[str, str], ...] = ()
-    library: str | None = None
 
     @property
-    def needs_nothing(self) -> bool:
-        return not self.variables and self.library is None
+    def program(self) -> tuple[tuple[str, ...], str]:
+        return self.prefix, self.library
 
 
 @dataclass
@@ -85,8 +85,7 @@ class Instruments:
         """Those that the study's workloads ask for, the engine first.
 
         One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
-        that would look like an effect. Where arms cannot, the control has the first and its twin the last: what the
-        processes differ by is in the run's noise then. Raises `ARMS_CANNOT_RUN`, `OTHER_TLS_LIBRARY`.
+        that would look like an effect. Raises `ARMS_CANNOT_RUN`, `OTHER_TLS_LIBRARY`.
         """
         asked = {each.instrument: each for each in self.plan.study.workloads.values()}
         self.able = self.plan.arms
@@ -125,17 +124,17 @@ class Instruments:
         prefix = tuple(self.service.prefix(arm))
         match instrument:
             case "wire":
-                return Surroundings(prefix, library=arm.asked.tls_library if arm.asked.speaks_tls else None)
+                return Surroundings(prefix, arm.asked.tls_library)
             case "command":
                 return Surroundings(prefix)
             case _:
                 variables = environment(arm.asked.transport or ipc.PLAIN)
-                return Surroundings(prefix, tuple(sorted(variables.items())))
+                return Surroundings(prefix, variables=tuple(sorted(variables.items())))
 
     def _instrument(self, asked: Workload, surroundings: Surroundings, arm: PlannedArm) -> Instrument:
         match asked.view:
             case "wire":
-                return engine(surroundings.prefix, library=surroundings.library or "")
+                return engine(surroundings.prefix, library=surroundings.library)
             case "command":
                 return command_runner(surroundings.prefix)
             case "app":
@@ -258,10 +257,10 @@ def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
 def _grouped(
     arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
-    """Arms by what their process needs. One that needs nothing joins the first on its host, a twin the last."""
+    """Arms by what their process needs. One that needs no environment of its own joins the first of its program."""
     groups: dict[Surroundings, list[PlannedArm]] = {}
-    for arm in sorted(arms, key=lambda arm: surroundings(arm).needs_nothing):
+    for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):
         own = surroundings(arm)
-        there = [known for known in groups if known.prefix == own.prefix] if own.needs_nothing else []
-        groups.setdefault(there[-1 if arm.twin else 0] if there else own, []).append(arm)
+        joined = next((key for key in groups if key.program == own.program and not own.variables), own)
+        groups.setdefault(joined, []).append(arm)
     return list(groups.items())

@@ -95,7 +95,7 @@ class OneHost:
         return []
 
 
-def groups(plan: Plan, folder: Path) -> list[tuple[str | None, list[str]]]:
+def groups(plan: Plan, folder: Path) -> list[tuple[str, list[str]]]:
     """Of the engines: with which library, and the arms of each."""
     instruments = Instruments(plan, cast(Service, OneHost()), Ledger.create(plan, folder))
     grouped = _grouped(plan.arms, partial(instruments._surroundings, "wire"))
@@ -112,16 +112,11 @@ def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("engines")
-def test_arms_of_one_library_share_an_engine_and_the_twin_stands_in_another_than_its_control(tmp_path: Path) -> None:
-    def of(*settings: str) -> list[tuple[str | None, list[str]]]:
-        return groups(plan_of("postgres-tls", "quick", *settings), tmp_path / str(len([*tmp_path.iterdir()])))
-
-    assert of() == [("", ["tls", "plain", "plain-twin"])]
-    assert of("tls_library=aws-lc") == [("aws-lc", ["tls", "plain", "plain-twin"])]
-    assert of("tls_library=installed,openssl-3.5,aws-lc") == [
-        ("", ["tls-installed", "plain"]),
-        ("openssl-3.5", ["tls-openssl-3.5"]),
-        ("aws-lc", ["tls-aws-lc", "plain-twin"]),
+def test_all_arms_of_one_library_share_an_engine_their_control_among_them(tmp_path: Path) -> None:
+    assert groups(plan_of("postgres-tls"), tmp_path / "0") == [("", ["plain", "plain-twin", "tls"])]
+    assert groups(plan_of("postgres-tls", "quick", "tls_library=installed,aws-lc"), tmp_path / "1") == [
+        ("", ["plain", "plain-twin", "tls"]),
+        ("aws-lc", [f"{arm}@tls_library-aws-lc" for arm in ("plain", "plain-twin", "tls")]),
     ]
 
 
