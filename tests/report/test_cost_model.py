@@ -141,3 +141,12 @@ def test_cores_are_of_those_who_are_named(tmp_path: Path, target: str | None, ro
     found = next(e.cpu_ms for e in model.extras if (e.protection, e.operation) == ("tls", "connection"))
     assert found.value == pytest.approx(true, rel=0.05)
     assert said in Page(drawn(result)).text
+
+
+def test_another_setting_at_the_same_distance_is_told_and_not_predicted(tmp_path: Path) -> None:
+    plan = plan_of("mysql-transport", "quick", "distance=lan", "tls_library=installed,aws-lc")
+    result = analyse(fake_run(tmp_path / "run", plan, TransportTruth()))
+    assert {each.arm for each in result.sections.cost_model.predictions} == {"plain", "tls", "ssh-aes256-ctr"}
+    page = drawn(result)
+    assert "with TLS library aws-lc" in page
+    assert "distance-wide-title" not in page

@@ -53,7 +53,7 @@ def figure(index: Index, model: CostModel) -> Figure | None:
     """None where the run has but one distance."""
     distances = index.core.distances
     operations = {name: lines for name in ("connection", "operation") if (lines := _lines(index, model, name))}
-    if len(distances) < 2 or not operations:
+    if len(set(distances.values())) < 2 or not operations:
         return None
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     caption = [HOW_TO_READ, *(_caption(name, line) for name, lines in operations.items() for line in lines)]
@@ -69,14 +69,16 @@ def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
     if control is None:
         return []
     return [
-        Line(arm_colour(names.index(e.protection)), control, e, _measured(index, control.metric, e.protection))
+        Line(arm_colour(names.index(e.protection)), control, e, _measured(index, model, control.metric, e.protection))
         for e in found
     ]
 
 
-def _measured(index: Index, metric: str, protection: str) -> list[tuple[float, Effect]]:
-    known = index.core.distances
-    found = [(arm.context, index.effect(metric, arm.name)) for arm in index.arms if arm.protection == protection]
+def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
+    """Effects at the distances that the model speaks of, which are of one setting."""
+    known, spoken_of = index.core.distances, {each.arm for each in model.predictions}
+    arms = [arm for arm in index.arms if arm.protection == protection and arm.name in spoken_of]
+    found = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
     return [(known[context], effect) for context, effect in found if effect is not None and context in known]
 
 

@@ -85,8 +85,8 @@ class CostModel(Model):
 
 def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]) -> CostModel:
     """The model of a run and its predictions for every distance that was measured."""
-    nearest = min((control.context for control in run.plan.controls), key=lambda context: distances.get(context, 0.0))
-    local = [arm for arm in run.plan.arms if arm.context == nearest and not arm.twin]
+    nearest = min(run.plan.controls, key=lambda control: distances.get(control.context, 0.0))
+    local = [arm for arm in run.plan.arms if arm.context == nearest.context and not arm.twin]
     operations, extras, predictions = [], [], []
     for operation in asked:
         for arm in local:
@@ -207,7 +207,9 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     study, found = run.plan.study, []
     taken = run.samples.of(operation.metric, local.name)
     near = round_trip(run, local)
-    for arm in (arm for arm in run.plan.arms if arm.protection == cost.protection and not arm.twin):
+    # In another setting, such as another TLS library, it is another operation: the distance says nothing of that.
+    alike = [arm for arm in run.plan.arms if arm.protection == cost.protection and not arm.twin]
+    for arm in (arm for arm in alike if _but_distance(run, arm) == _but_distance(run, local)):
         far = near if arm is local else round_trip(run, arm)
         time_ms = taken_at(mean_of(taken), cost.round_trips, near, far).estimate(len(taken))
         for name in operation.predicts:
@@ -226,6 +228,10 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
                 )
             )
     return found
+
+
+def _but_distance(run: Run, arm: PlannedArm) -> dict[str, str]:
+    return {name: level for name, level in arm.levels.items() if name != run.plan.study.distance_factor}
 
 
 def taken_at(taken: Mean, round_trips: float, near: Mean, far: Mean) -> Mean:
