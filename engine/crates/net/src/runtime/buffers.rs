@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A batch that brings more than these is received by plain calls.
 const COUNT: u16 = 256;
-/// A page each, in bytes: most answers are shorter, and what is longer is received by plain calls after it.
+/// A page each, in bytes: most answers are shorter, and a longer one takes several.
 const SIZE: usize = 4096;
 const ENTRIES: usize = COUNT as usize * size_of::<BufRingEntry>();
 const WHOLE: usize = ENTRIES + COUNT as usize * SIZE;

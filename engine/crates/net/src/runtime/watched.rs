@@ -221,6 +221,9 @@ impl Watched {
                 if let Err(failure) = watched.reactor.check_deadline() {
                     return Poll::Ready(Err(failure));
                 }
+                if !watched.is_readable() {
+                    watched.request(Request::Read);
+                }
                 watched.wake_us();
             }
             Poll::Pending
