@@ -1,6 +1,6 @@
 //! One thread and its workers: every arm's and workload's, for the whole run.
 
-use super::scheduling::{Policy, is_batch};
+use super::scheduling::{is_batch, treat_as_batch};
 use crate::ipc::Plan;
 use base::Random;
 use base::error::Result;
@@ -75,7 +75,6 @@ struct Pool {
     busy: Rc<Cell<usize>>,
     /// Where new connections wait for each other, by thousands.
     opening: Rc<Semaphore>,
-    policy: Policy,
     /// By arm, then workload.
     workers: Vec<Vec<Workers>>,
 }
@@ -86,8 +85,7 @@ impl Pool {
     fn spawn(thread_plan: &ThreadPlan) -> std::io::Result<Self> {
         let executor = Executor::new(thread_plan.runtime)?;
         let opening = Rc::new(Semaphore::new(executor.reactor().clone(), OPENING_AT_A_TIME));
-        let policy = Policy::of_this_thread();
-        let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, policy, workers: Vec::new() };
+        let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, workers: Vec::new() };
         for (arm, service) in thread_plan.services.iter().enumerate() {
             let workers = match service {
                 Ok(service) => pool.spawn_for(arm, service, thread_plan),
@@ -132,7 +130,7 @@ impl Pool {
 
     fn follow(&mut self, plan: &Plan, assignment: &Assignment) -> std::io::Result<()> {
         let workers = &self.workers[assignment.arm][assignment.workload];
-        self.policy.set(is_batch(&plan.workloads[assignment.workload], workers.len()));
+        treat_as_batch(is_batch(&plan.workloads[assignment.workload], workers.len()));
         for (task, slot) in workers {
             slot.give(*task, assignment.order.clone());
         }

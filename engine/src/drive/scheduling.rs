@@ -1,6 +1,5 @@
 //! How the scheduler treats a thread of workers, which in a lab shares its cores with the server.
 
-use std::cell::Cell;
 use workload::Settings;
 
 /// Whether the thread has several operations under way, each begun when another ends.
@@ -12,31 +11,14 @@ pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
     workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
 }
 
-/// What this thread is treated as.
-pub struct Policy {
-    /// Neither of the two that any user may choose between, if somebody has set it so: that is left alone.
-    is_ours: bool,
-    batch: Cell<bool>,
-}
-
-impl Policy {
-    /// As it is now.
-    pub fn of_this_thread() -> Self {
-        // SAFETY: it takes and gives numbers; 0 is this thread.
-        let policy = unsafe { libc::sched_getscheduler(0) };
-        Policy {
-            is_ours: [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy),
-            batch: Cell::new(policy == libc::SCHED_BATCH),
-        }
-    }
-
-    /// A sandbox that refuses costs speed and nothing else.
-    pub fn set(&self, batch: bool) {
-        if !self.is_ours || self.batch.replace(batch) == batch {
-            return;
-        }
-        let policy = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
+/// Have this thread scheduled so, or as any other. A policy that somebody chose for it stays, such as a real-time one; a
+/// sandbox that refuses costs speed and nothing else.
+pub fn treat_as_batch(batch: bool) {
+    let wanted = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
+    // SAFETY: it takes and gives numbers; 0 is this thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if policy != wanted && [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
         // SAFETY: the parameter outlives the call, and any thread may change between these two.
-        unsafe { libc::sched_setscheduler(0, policy, &libc::sched_param { sched_priority: 0 }) };
+        unsafe { libc::sched_setscheduler(0, wanted, &libc::sched_param { sched_priority: 0 }) };
     }
 }
