@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benches.peers import QUERIES, UNBOUNDED, Bench, plan_of, standing
+from costof.errors import CostofError
 from costof.ipc.process import Instrument, engine
 from costof.programs.mariadb.sysbench import SysbenchServer
 from costof.statistics.histogram import merged
@@ -38,9 +39,13 @@ def main() -> None:
         table.add_column(heading)
     with standing(Bench, "mysql-transport", SysbenchServer, RECORDS) as benches, ExitStack() as stack:
         prefix = benches[0].lab.prefix(benches[0].arm)
-        engines = [stack.enter_context(engine(prefix, {"COSTOF_RUNTIME": runtime})) for runtime in RUNTIMES]
+        engines = [stack.enter_context(engine(prefix, env={"COSTOF_RUNTIME": runtime})) for runtime in RUNTIMES]
         arms = [bench.arm for bench in benches]
-        ready = [each.plan(plan_of(benches[0].lab, arms, RECORDS, QUERIES)) for each in engines]
+        try:
+            ready = [each.plan(plan_of(benches[0].lab, arms, RECORDS, QUERIES)) for each in engines]
+        except CostofError as error:
+            sys.stdout.write(f"Runtimes: left out ({error})\n")
+            return
         assert [each.runtime for each in ready] == [*RUNTIMES], ready
         for arm in arms:
             for workload in WORKLOADS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,9 +28,7 @@ def main() -> None:
         ledger = fake_run(
             Path(folder) / "run", resolve(load_study("mongodb-tls"), Options()), MongodbTruth(), rounds=ROUNDS
         )
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            address = f"127.0.0.1:{free.getsockname()[1]}"
-        origin.begin([Listener(address=address)])
+        (address,) = origin.begin([Listener(address="127.0.0.1:0")]).listeners
         commands = {
             "--help": ["--help"],
             "list": ["list"],
