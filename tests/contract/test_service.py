@@ -87,8 +87,8 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         before = service.counters(engines.server(arm))
         answer = engines.slice(arm, standing.kind.operation if workload == "operation" else workload, 20)
         moved = service.counters(engines.server(arm)).since(before)
-        assert answer.operations == 20
         assert not answer.errors
+        assert answer.operations == 20
         assert mismatch(arm.asked, "wire", answer, moved, workers=20) is None
         opened = int(answer.evidence["connections"])
         if not standing.counts:

@@ -28,6 +28,7 @@ def test_control_and_twin_differ_in_the_name_alone(study: Study) -> None:
         == plan.twin_of(plan.controls[0]).levels
         == {
             "transport": "plain",
+            "tls_library": "installed",
             "distance": "lan",
         }
     )

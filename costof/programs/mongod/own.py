@@ -26,6 +26,9 @@ from costof.programs.mongod.url import parse_mongodb_url
 from costof.programs.own_database import MARKER_NAME, Marker, own_name, told_writes
 from costof.programs.server import OwnServer
 
+#: For a member to apply what the others have, milliseconds.
+CATCH_UP_MS = 120_000
+
 
 class OwnMongodb(OwnServer):
     """Reached for administration as its URL asks; the arms are the engine's to prove.
@@ -124,9 +127,21 @@ class OwnMongodb(OwnServer):
             raise CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self._url.shown, what=what)
 
     def _wait_for_members(self) -> None:
-        """A write that every member which holds data has acknowledged: readers of any of them find every record."""
-        holding = len(self.hello.get("hosts", [])) + len(self.hello.get("passives", []))
-        if holding:
-            everywhere = pymongo.WriteConcern(holding, wtimeout=120_000)
-            collection = self.session.client[self.database].get_collection(MARKER_NAME, write_concern=everywhere)
-            collection.insert_one({"_id": "loaded"})
+        """Until each visible member has all that was loaded: readers of any of them find every record.
+
+        Each is asked to answer as of the last write (`afterClusterTime`). So many acknowledgements would not do: those
+        of hidden members count too, and how many there are a guest may not know.
+        """
+        members = [*self.hello.get("hosts", []), *self.hello.get("passives", [])]
+        if not members:
+            return
+        kept = self.session.client[self.database].get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern(1))
+        with self.session.client.start_session() as written:
+            kept.insert_one({"_id": "loaded"}, session=written)
+            for server in members:
+                member = self.session.member(server)
+                with member.start_session(causal_consistency=True) as reader:
+                    reader.advance_cluster_time(written.cluster_time or {})
+                    reader.advance_operation_time(written.operation_time)
+                    found = member[self.database][MARKER_NAME].find({"_id": "loaded"}, session=reader)
+                    next(found.max_time_ms(CATCH_UP_MS))
