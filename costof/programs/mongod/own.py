@@ -138,6 +138,7 @@ class OwnMongodb(OwnServer):
         kept = self.session.client[self.database].get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern(1))
         with self.session.client.start_session() as written:
             kept.insert_one({"_id": "loaded"}, session=written)
+            assert written.operation_time is not None, "a member of a replica set tells the time"
             for server in members:
                 member = self.session.member(server)
                 with member.start_session(causal_consistency=True) as reader:
