@@ -6,7 +6,6 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
-use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -24,6 +23,23 @@ pub(super) const GROUP: u16 = 0;
 pub(super) struct Buffers {
     memory: NonNull<c_void>,
     tail: Cell<u16>,
+    filled: [Cell<Filled>; COUNT as usize],
+}
+
+/// What of a buffer no reader has had yet, and the buffer that follows it on its connection.
+#[derive(Clone, Copy)]
+struct Filled {
+    from: usize,
+    to: usize,
+    next: u16,
+}
+
+/// The buffers of one connection that no reader has had yet, from the first to the last. Each knows its next: an answer
+/// over many buffers is queued without an allocation.
+#[derive(Clone, Copy)]
+pub(super) struct Queue {
+    first: u16,
+    last: u16,
 }
 
 impl Buffers {
@@ -33,20 +49,61 @@ impl Buffers {
         // SAFETY: a new mapping at a place that the kernel chooses overlaps no other.
         let memory = unsafe { mmap_anonymous(ptr::null_mut(), WHOLE, protection, MapFlags::PRIVATE)? };
         let memory = NonNull::new(memory).expect("a mapping is not at 0");
-        let buffers = Buffers { memory, tail: Cell::new(0) };
+        let buffers = Buffers {
+            memory,
+            tail: Cell::new(0),
+            filled: [const { Cell::new(Filled { from: 0, to: 0, next: 0 }) }; COUNT as usize],
+        };
         // SAFETY: the entries begin the mapping, on a page of their own, and live until the ring is gone.
         unsafe { submitter.register_buf_ring_with_flags(memory.as_ptr() as u64, COUNT, GROUP, 0)? };
         (0..COUNT).for_each(|id| buffers.give_back(id));
         Ok(buffers)
     }
 
-    /// Copy what fits of these bytes of a buffer that the kernel has filled.
-    pub(super) fn copy(&self, id: u16, bytes: Range<usize>, room: &mut [u8]) -> usize {
-        assert!(id < COUNT && bytes.end <= SIZE);
-        let length = bytes.len().min(room.len());
-        // SAFETY: within the mapping by the line above, and the kernel's no longer until it is given back.
-        unsafe { ptr::copy_nonoverlapping(self.buffer(id).add(bytes.start), room.as_mut_ptr(), length) };
-        length
+    /// The kernel has put so many bytes into a buffer.
+    pub(super) fn push(&self, queue: &Cell<Option<Queue>>, id: u16, length: usize) {
+        assert!(length <= SIZE);
+        self.filled[id as usize].set(Filled { from: 0, to: length, next: id });
+        let first = match queue.get() {
+            None => id,
+            Some(Queue { first, last }) => {
+                let before = &self.filled[last as usize];
+                before.set(Filled { next: id, ..before.get() });
+                first
+            }
+        };
+        queue.set(Some(Queue { first, last: id }));
+    }
+
+    /// Copy what fits, and give back what has been read to its end.
+    pub(super) fn read(&self, queue: &Cell<Option<Queue>>, room: &mut [u8]) -> usize {
+        let mut taken = 0;
+        while let Some(Queue { first, .. }) = queue.get() {
+            let Filled { from, to, next } = self.filled[first as usize].get();
+            let length = (to - from).min(room.len() - taken);
+            // SAFETY: within the mapping by `push`, within the room, and the kernel's no longer until it is given back.
+            unsafe { ptr::copy_nonoverlapping(self.buffer(first).add(from), room[taken..].as_mut_ptr(), length) };
+            taken += length;
+            if from + length < to {
+                self.filled[first as usize].set(Filled { from: from + length, to, next });
+                break;
+            }
+            self.drop_first(queue);
+        }
+        taken
+    }
+
+    /// Nobody will read them.
+    pub(super) fn discard(&self, queue: &Cell<Option<Queue>>) {
+        while queue.get().is_some() {
+            self.drop_first(queue);
+        }
+    }
+
+    fn drop_first(&self, queue: &Cell<Option<Queue>>) {
+        let Some(Queue { first, last }) = queue.get() else { return };
+        queue.set((first != last).then(|| Queue { first: self.filled[first as usize].get().next, last }));
+        self.give_back(first);
     }
 
     /// It may be filled again.

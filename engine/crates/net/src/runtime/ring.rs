@@ -7,14 +7,13 @@
 use super::alarm::Alarm;
 use super::buffers::{Buffers, GROUP};
 use super::reactor::{Sources, TaskId};
-use super::watched::{Received, Source};
+use super::watched::Source;
 use io_uring::types::Fd;
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// Requests that are handed over at once; more take a call more.
@@ -75,21 +74,14 @@ impl Ring {
         }
     }
 
-    /// Copy what fits of these bytes of a buffer.
-    pub(super) fn copy(&self, buffer: u16, bytes: Range<usize>, room: &mut [u8]) -> usize {
-        self.buffers.copy(buffer, bytes, room)
-    }
-
-    /// What a buffer held has been read.
-    pub(super) fn give_back(&self, buffer: u16) {
-        self.buffers.give_back(buffer);
+    /// Copy what fits of what has been received.
+    pub(super) fn read(&self, source: &Source, room: &mut [u8]) -> usize {
+        self.buffers.read(&source.received, room)
     }
 
     /// A source is about to be closed. The kernel holds a socket open, unseen by its peer, while something is requested of it.
     pub(super) fn forget(&self, source: &Source) {
-        for received in source.received.borrow().iter() {
-            self.give_back(received.buffer);
-        }
+        self.buffers.discard(&source.received);
         let mut ring = self.ring.borrow_mut();
         let mut is_known = false;
         for requested in &source.requested {
@@ -170,7 +162,7 @@ impl Ring {
         let source = source.filter(|source| source.requested[request as usize].get() == Requested::As(number));
         let buffer = cqueue::buffer_select(flags);
         if let Some(empty) = buffer.filter(|_| source.is_none() || result <= 0) {
-            self.give_back(empty);
+            self.buffers.give_back(empty);
         }
         let Some(source) = source else { return };
         if !cqueue::more(flags) {
@@ -178,26 +170,22 @@ impl Ring {
         }
         match request {
             Request::Write => source.writable.set(true),
-            Request::Read => source.take_received(result, buffer.filter(|_| result > 0)),
+            Request::Read => self.take_received(source, result, buffer.filter(|_| result > 0)),
         }
         source.waiter.take().map(wake);
     }
-}
 
-impl Source {
-    fn take_received(&self, result: i32, buffer: Option<u16>) {
-        self.readable.set(true);
+    fn take_received(&self, source: &Source, result: i32, buffer: Option<u16>) {
+        source.readable.set(true);
         let failure = (result < 0).then(|| Errno::from_raw_os_error(-result));
         match (buffer, failure) {
-            (Some(buffer), _) => {
-                self.received.borrow_mut().push_back(Received { buffer, from: 0, to: result as u32 });
-            }
+            (Some(buffer), _) => self.buffers.push(&source.received, buffer, result as usize),
             // All buffers are full: the rest is received by plain calls.
-            (None, Some(Errno::NOBUFS)) => self.left.set(true),
+            (None, Some(Errno::NOBUFS)) => source.left.set(true),
             (None, failure) => {
                 // The end of what a socket receives; of anything else it says what poll(2) does.
-                self.hung_up.set(self.is_socket);
-                self.failure.set(failure);
+                source.hung_up.set(source.is_socket);
+                source.failure.set(failure);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! A descriptor that tasks wait for, and what is known of it meanwhile.
 
+use super::buffers::Queue;
 use super::reactor::{Reactor, TaskId};
 use super::ring::{Request, Requested, Ring};
 use base::clock;
 use base::error::Result;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -26,19 +26,11 @@ pub(super) struct Source {
     pub(super) waiter: Cell<Option<TaskId>>,
     /// What an io_uring has been asked for, and what it has received: see there. Under epoll both stay as they are made.
     pub(super) requested: [Cell<Requested>; 2],
-    pub(super) received: RefCell<VecDeque<Received>>,
+    pub(super) received: Cell<Option<Queue>>,
     /// A plain call may find more.
     pub(super) left: Cell<bool>,
     /// How the connection ended, where that was in error.
     pub(super) failure: Cell<Option<Errno>>,
-}
-
-/// What an io_uring has taken off a socket and no reader has had yet: bytes of one of the thread's buffers.
-#[derive(Clone, Copy)]
-pub(super) struct Received {
-    pub(super) buffer: u16,
-    pub(super) from: u32,
-    pub(super) to: u32,
 }
 
 impl Source {
@@ -51,7 +43,7 @@ impl Source {
             hung_up: Cell::new(false),
             waiter: Cell::new(None),
             requested: [const { Cell::new(Requested::Not) }; 2],
-            received: RefCell::default(),
+            received: Cell::new(None),
             left: Cell::new(false),
             failure: Cell::new(None),
         }
@@ -119,17 +111,9 @@ impl Watched {
     }
 
     fn receive_from_ring(&self, ring: &Ring, room: &mut [u8]) -> rustix::io::Result<usize> {
-        let mut received = self.source.received.borrow_mut();
-        let mut taken = 0;
-        while let Some(first) = received.front_mut() {
-            let copied = ring.copy(first.buffer, first.from as usize..first.to as usize, &mut room[taken..]);
-            first.from += copied as u32;
-            taken += copied;
-            if first.from < first.to {
-                return Ok(taken);
-            }
-            ring.give_back(first.buffer);
-            received.pop_front();
+        let taken = ring.read(&self.source, room);
+        if self.source.received.get().is_some() {
+            return Ok(taken);
         }
         match (taken, self.source.failure.get()) {
             (0, Some(errno)) => Err(errno),
