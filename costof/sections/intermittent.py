@@ -26,7 +26,7 @@ from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm
 
 HEAD = ["metric", "arm", "slices apart", "times the others", "the control's slices apart"]
-SLOW_TITLE = "What few operations pay"
+SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "the control's"]
 METHOD = (
     "A slice stands apart where its median operation is more than two robust standard deviations, and a tenth, beyond "
@@ -175,8 +175,8 @@ def _sentence(index: Index, each: ComesAndGoes) -> str:
 def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
-        f"Few operations pay for {index.label_at(each.arm)}: {fmt.percent(each.share)} of '{metric.label}' take longer "
-        f"than usual by half or more (control and twin: {fmt.percent(each.usual)})."
+        f"Some operations pay far more for {index.label_at(each.arm)} than others: {fmt.percent(each.share)} of "
+        f"'{metric.label}' take longer than usual by half or more (control and twin: {fmt.percent(each.usual)})."
     )
     if effect is None:
         return text
