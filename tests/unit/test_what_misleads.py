@@ -108,5 +108,5 @@ def test_what_few_operations_pay_is_named_with_how_many_they_are(tmp_path: Path)
     assert (slow.metric, slow.arm) == (QUERY, "tls")
     assert slow.share == pytest.approx(0.24, abs=0.01), "six of the 21 steps in which times are recorded"
     assert slow.usual < 0.05
-    assert "Some operations pay far more for TLS than others" in cautions(result)
+    assert "Some operations pay far more for TLS 1.3" in cautions(result)
     assert "Slow operations" in render_markdown(result)
