@@ -250,7 +250,9 @@ impl Measured {
 fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_ns: u64) -> Result<()> {
     let SliceCommand { id, arm, workload, reconnect, .. } = slice.clone();
     if prepared != Some(PrepareCommand { id, arm, workload, reconnect }) {
-        return Err(wrong("a slice with opens_ns comes next after the prepare of the same id, arm, workload and reconnect"));
+        return Err(wrong(
+            "a slice with opens_ns comes next after the prepare of the same id, arm, workload and reconnect",
+        ));
     }
     if opens_ns > clock::now() + LONGEST_WAIT_NS {
         return Err(wrong("opens_ns is more than a minute ahead: it is an instant of this host's CLOCK_MONOTONIC"));

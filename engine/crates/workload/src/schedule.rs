@@ -32,13 +32,7 @@ impl Schedule {
     ///
     /// # Errors
     /// `plan`, where more instants would have to be drawn than memory is given for.
-    pub fn new(
-        pace: Pace,
-        share: Share,
-        operations: u64,
-        lasts_ns: u64,
-        (seed, slice): (u64, u64),
-    ) -> Result<Self> {
+    pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
             Arrivals::Constant => Ok(Schedule::Constant { gap_ns, share }),

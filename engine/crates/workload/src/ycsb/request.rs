@@ -58,9 +58,7 @@ impl Requests {
             Requests::Zipfian(scrambled) => Some(scrambled.next(random)),
             Requests::Latest(_) if last == 0 => Some(0),
             Requests::Latest(zipfian) => Some(last - zipfian.next_of(last, random)),
-            Requests::Sequential(range) => {
-                Some(range.start + turn.take() % (range.end - range.start))
-            }
+            Requests::Sequential(range) => Some(range.start + turn.take() % (range.end - range.start)),
             Requests::Exponential { gamma } => last.checked_sub((-random.fraction().ln() / *gamma) as u64),
             Requests::Hotspot { hot, cold, operations } => {
                 let chosen = if random.fraction() < *operations { hot } else { cold };

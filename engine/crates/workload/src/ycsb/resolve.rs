@@ -39,7 +39,8 @@ pub fn resolve<'a>(
     let cores = workloads.iter().map(core).collect::<Result<Vec<_>>>()?;
     let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();
     let of_arm = |place: Option<TablePlace<'a>>| {
-        let sequence = place.map(|place| sequences.entry(place).or_insert_with(|| Arc::new(Sequence::new(numbers))).clone());
+        let sequence =
+            place.map(|place| sequences.entry(place).or_insert_with(|| Arc::new(Sequence::new(numbers))).clone());
         let shared = |(core, workload): (&Option<Core>, &Settings)| {
             let turn = Turn::new(share.of(workload).unwrap_or_default());
             Some((core.clone()?, Shared { sequence: sequence.clone()?, turn: Arc::new(turn) }))
