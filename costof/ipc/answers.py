@@ -57,6 +57,30 @@ class Phase(Model):
     histogram: str
 
 
+class PublicKey(Model):
+    """The first line of an engine that takes a sealed plan: the key that it is sealed to (`costof/ipc/sealing.py`)."""
+
+    public_key: str = Field(description="X25519, 32 bytes in base64.")
+
+
+class Prepared(Model):
+    """What came of getting ready for a slice. The errors are counted in the slice's answer too."""
+
+    id: int
+    errors: list[ClassifiedError]
+
+
+class Window(Model):
+    """Instants of a slice that was told when to open, on its host's `CLOCK_MONOTONIC`, in nanoseconds.
+
+    An operation that failed is one, too; without any the last two are None.
+    """
+
+    opened_ns: int
+    first_began_ns: int | None
+    last_ended_ns: int | None
+
+
 class SliceAnswer(Model):
     id: int
     arm: str
@@ -71,6 +95,8 @@ class SliceAnswer(Model):
     counts: dict[str, int] = {}
     figures: dict[str, float] = Field(default={}, description="What commands tell of their work: means of runs.")
     evidence: dict[str, Any]
+    #: Only of a slice that was told when to open.
+    window: Window | None = None
 
     def count(self, name: str) -> int | None:
         """The count of this name, or of all below it: 'tpcc.committed' is all transactions.

@@ -125,22 +125,45 @@ class Data(Model):
     field_length: int = 100
 
 
+class Share(Model):
+    """The part of a population that one of several hosts is, `host` counted from 0. Only the engine is told so."""
+
+    host: int = Field(ge=0)
+    hosts: int = Field(ge=1)
+
+
 class Plan(Model):
-    """All that an instrument will measure; at most `threads` threads carry workers."""
+    """All that an instrument will measure; at most `threads` threads carry workers.
+
+    With a `share` its workloads are those of the whole population, and the engine does its host's part.
+    """
 
     seed: int = 1
     threads: int = 1
     operation_timeout_ms: int = OPERATION_TIMEOUT_MS
     data: Data = Data()
+    share: Share | None = None
     arms: list[Arm]
     workloads: list[Workload]
+
+
+class PrepareOrder(Model):
+    """What a slice does before its window is done now, for the slice of the same `id` that comes next.
+
+    `reconnect`: standing connections are ended and opened anew. Only the engine is told so.
+    """
+
+    id: int
+    arm: str
+    workload: str
+    reconnect: bool | None = None
 
 
 class SliceOrder(Model):
     """A slice ends after so many operations or seconds, whichever comes first.
 
-    `reconnect`: standing connections are ended before it and opened anew, and operations begin at once. Only the engine
-    is told so.
+    `reconnect`: standing connections are ended before it and opened anew, and operations begin at once. `opens_ns`: it
+    was prepared, and its window opens at this instant of the engine's `CLOCK_MONOTONIC`. Only the engine is told so.
     """
 
     id: int
@@ -149,6 +172,7 @@ class SliceOrder(Model):
     operations: int
     seconds: float
     reconnect: bool | None = None
+    opens_ns: int | None = None
 
 
 def line(message: Model | dict[str, Any]) -> bytes:
