@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
 from costof.errors import Caution, CostofError, Problem
+from costof.hosts.host import HostLostError
+from costof.hosts.parts import late
+from costof.hosts.population import Population
 from costof.ledger.changes import all_stand, every_change, judged
 from costof.ledger.ledger import (
     CautionRecord,
@@ -21,6 +24,7 @@ from costof.ledger.ledger import (
     LostRecord,
     ProofRecord,
     SizesRecord,
+    SliceRecord,
     now,
 )
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
@@ -53,7 +57,8 @@ class Before:
     rate its looks have spent, and the sizes of its slices.
 
     A start of the servers among several has rounds of its own: it knows the sizes, its number among all that were
-    begun, how many are whole, and how many rounds the others have, after which its own are numbered.
+    begun, how many are whole, and how many rounds the others have, after which its own are numbered. `hosts`: as many
+    as the run was begun with, None where it has none.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -64,6 +69,7 @@ class Before:
     start: int = 0
     whole_starts: int = 0
     rounds_of_others: int = 0
+    hosts: int | None = None
 
 
 @dataclass
@@ -101,7 +107,12 @@ class _Run:
 
 
 def run(
-    plan: Plan, service: Service, ledger: Ledger, progress: Progress, before: Before | None = None
+    plan: Plan,
+    service: Service,
+    ledger: Ledger,
+    progress: Progress,
+    before: Before | None = None,
+    population: Population | None = None,
 ) -> Before | None:
     """Carry the plan out; everything worth knowing is in the ledger afterwards.
 
@@ -114,14 +125,18 @@ def run(
     steal, started = read_machine().steal, time.monotonic()
     before = before or Before()
     looks = Looks(plan, before.error_rate_spent)
-    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger, before.start), before, looks)
+    instruments = Instruments(plan, service, ledger, before.start, population)
+    state = _Run(plan, service, ledger, progress, instruments, before, looks)
     partial: str | None = None
     if before.start == 0:
         _caution_if_busy(ledger)
     try:
-        progress.stage("starting the servers")
-        with cores_awake() as cores, service, ExitStack() as stack:
+        progress.stage("reaching the hosts" if population else "starting the servers")
+        with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             facts = {**describe_machine(service.describe()), "idle cores": cores}
+            if population is not None:
+                _check_hosts(ledger, before, population)
+                facts |= population.describe()
             ledger.append(EnvironmentRecord(started=now(), start=before.start, facts=facts))
             # What cannot be read is said before anything is loaded.
             service.cpu_seconds()
@@ -133,7 +148,7 @@ def run(
             _prove(state, "start")
             partial = _measure(state)
             _prove(state, "end")
-            for text in service.cautions():
+            for text in [*service.cautions(), *(population.cautions() if population else [])]:
                 ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
@@ -227,6 +242,27 @@ def _warm_up(state: _Run) -> None:
 
 
 def _round(state: _Run, number: int) -> list[Taken]:
+    """All turns of a round. Where a host was lost in it, and the others are enough, they take all of them anew."""
+    while True:
+        try:
+            return _turns(state, number)
+        except HostLostError as error:
+            population = state.instruments.population
+            assert population is not None
+            goes_on = population.without(error.host)
+            state.ledger.append(
+                LostRecord(
+                    host=error.host.name,
+                    round=number,
+                    rest=len(population.hosts) if goes_on else None,
+                    detail=error.detail,
+                )
+            )
+            if not goes_on:
+                raise
+
+
+def _turns(state: _Run, number: int) -> list[Taken]:
     """All turns of a round, or those until the service is lost."""
     taken = []
     for turn in turns_of_round(state.plan, number, state.runnable):
@@ -250,14 +286,30 @@ def _arm_is_lost(state: _Run, name: str) -> bool:
 
 
 def _take_turn(state: _Run, turn: Turn, number: int) -> Taken:
-    """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up."""
-    state.slices += 1
-    record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
-    state.ledger.append(record)
+    """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up. One that a host
+    began late is taken once more."""
+    record, start_up_seconds = _taken(state, turn, number)
+    if not record.warm_up and late(record.hosts):
+        record, start_up_seconds = _taken(state, turn, number)
     if record.mismatch is None and not record.warm_up:
         servers = ServersSide(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
     return Taken(turn, record.answer, start_up_seconds)
+
+
+def _taken(state: _Run, turn: Turn, number: int) -> tuple[SliceRecord, float]:
+    """As it went to the ledger."""
+    state.slices += 1
+    record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
+    state.ledger.append(record)
+    return record, start_up_seconds
+
+
+def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None:
+    """A resumed run has as many hosts as it was begun with. Raises `HOSTS_MISSING`."""
+    found = len(population.hosts)
+    if before.hosts not in (None, found):
+        raise CostofError(Problem.HOSTS_MISSING, path=ledger.folder, hosts=before.hosts, found=found)
 
 
 def _caution_if_busy(ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ longer one is worse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -33,6 +33,8 @@ FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: Of a slice of a load, where connections last so long.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
+#: Times as many operations as are expected in the seconds of a slice that is to end by them.
+CEILING = 10
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,28 @@ class Taken:
 
 
 def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+    """The sizes of slices, by the plan and by what its warm-up took. Where several hosts measure their windows end by
+    time, and all at once; operations are a ceiling.
+    """
+    sizes = _chosen(plan, round_taken)
+    return sizes if plan.hosts is None else _ended_by_time(plan, sizes, round_taken)
+
+
+def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+    """So long as the slowest arm took for as many operations."""
+    ended = dict(sizes)
+    for taken in round_taken:
+        name = plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm))
+        size = sizes[name]
+        seconds = size.operations / max(1, taken.answer.operations) * taken.seconds
+        longest = max(seconds, ended[name].seconds if ended[name] is not size else 0.0)
+        ended[name] = size.model_copy(
+            update={"operations": CEILING * size.operations, "seconds": min(size.seconds, longest)}
+        )
+    return ended
+
+
+def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """The plan's sizes of slices, each shortened for all its arms alike as far as this round of warm-up allows.
 
     Slices of a load are made longer where its connections last so long that few would be open at once.

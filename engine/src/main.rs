@@ -15,7 +15,11 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Measure slices: a plan and slice commands in on standard input, answers out, one JSON object a line
-    Drive,
+    Drive {
+        /// Take the plan encrypted to a key that is the first line out
+        #[arg(long)]
+        sealed: bool,
+    },
     /// Print what measuring itself costs on this machine, in nanoseconds, as JSON
     Calibrate,
     /// Delay packets between network namespaces: links in on standard input, one JSON object a line
@@ -30,7 +34,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     process::report_panics_as_fatal_errors();
     match arguments.command {
-        Command::Drive => drive::run(),
+        Command::Drive { sealed } => drive::run(sealed),
         Command::Calibrate => calibrate::run(),
         Command::Link => link::run(),
         Command::Origin => origin::run(),

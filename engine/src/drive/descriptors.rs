@@ -38,7 +38,7 @@ fn needed(plan: &Plan) -> u64 {
     let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
     let (mut standing, mut passing) = (0, 0);
     for (arm, workload) in workers() {
-        let workers = workload.workers as u64;
+        let workers = plan.share.workers(workload).len() as u64;
         if arm.service.settings.is_persistent(workload.kind) {
             standing += workers;
         } else {

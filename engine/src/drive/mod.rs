@@ -6,7 +6,7 @@ mod runner;
 mod scheduling;
 
 use crate::calibrate;
-use crate::ipc::{Answer, Arm, Command, Plan};
+use crate::ipc::{Answer, Arm, Command, Opener, Plan};
 use base::error::Result;
 use base::lines::{on_a_thread, parse, say, wrong};
 use base::process;
@@ -15,33 +15,53 @@ use runner::Runner;
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
-/// Read commands from standard input until its end, and answer them on standard output.
-pub fn run() -> ExitCode {
-    process::follow(|| answer(&on_a_thread()))
+/// Read commands from standard input until its end, and answer them on standard output. A plan may be sealed to this
+/// process, which then tells its key first.
+pub fn run(sealed: bool) -> ExitCode {
+    process::follow(|| {
+        let opener = sealed.then(tell_key).transpose()?;
+        answer(&on_a_thread(), opener)
+    })
 }
 
-fn answer(lines: &Receiver<Vec<u8>>) -> Result<()> {
-    let Some(plan) = lines.recv().ok() else { return Ok(()) };
-    let mut runner = Runner::start(expect_plan(&plan)?, calibrate::quick(), Runtime::chosen()?)?;
+fn tell_key() -> Result<Opener> {
+    process::keep_memory_private()?;
+    let opener = Opener::new();
+    say(&Answer::PublicKey(opener.public_key()));
+    Ok(opener)
+}
+
+fn answer(lines: &Receiver<Vec<u8>>, opener: Option<Opener>) -> Result<()> {
+    let Some(line) = lines.recv().ok() else { return Ok(()) };
+    let plan = match opener {
+        Some(opener) => opener.open(&line)?,
+        None => expect_plan(parse(&line)?)?,
+    };
+    check(&plan)?;
+    let mut runner = Runner::start(plan, calibrate::quick(), Runtime::chosen()?)?;
     say(&Answer::Ready(runner.ready()));
     for line in lines {
         match parse(&line)? {
             Command::Plan(_) => return Err(wrong("a second plan")),
+            Command::Prepare(command) => say(&Answer::Prepared(runner.prepare(command)?)),
             Command::Slice(slice) => say(&Answer::Slice(Box::new(runner.measure(&slice)?))),
         }
     }
     Ok(())
 }
 
-fn expect_plan(line: &[u8]) -> Result<Plan> {
-    let Command::Plan(plan) = parse(line)? else { return Err(wrong("a slice before the plan")) };
+fn expect_plan(command: Command) -> Result<Plan> {
+    let Command::Plan(plan) = command else { return Err(wrong("a slice before the plan")) };
+    Ok(plan)
+}
+
+fn check(plan: &Plan) -> Result<()> {
     if plan.threads == 0 || plan.operation_timeout_ms == 0 {
         return Err(wrong("threads and operation_timeout_ms are at least 1"));
     }
     plan.workloads.iter().try_for_each(workload::Settings::check)?;
     plan.arms.iter().try_for_each(|arm| check_arm(arm, &plan.workloads))?;
-    descriptors::reserve(&plan)?;
-    Ok(plan)
+    descriptors::reserve(plan)
 }
 
 fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {

@@ -36,7 +36,7 @@ pub struct ThreadPlan {
     pub ycsb: Arc<Resolved>,
     /// This thread's number, of so many.
     pub thread: usize,
-    /// Worker w works on thread w modulo this.
+    /// Of this host's workers the nth works on thread n modulo this.
     pub threads: usize,
 }
 
@@ -46,7 +46,7 @@ pub struct Mailbox {
     pub orders: Receiver<Assignment>,
     /// One message for each order that was followed.
     pub done: Sender<()>,
-    /// What came of a `Run`, put here before it is said to be done.
+    /// What came of an order, put here before it is said to be done.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
@@ -58,7 +58,7 @@ pub fn follow(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.orders {
         pool.follow(&thread_plan.plan, &assignment)?;
-        if matches!(assignment.order, Order::Run(_)) {
+        {
             let mut handed_over = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::swap(&mut *handed_over, &mut *pool.log.borrow_mut());
         }
@@ -100,7 +100,7 @@ impl Pool {
         let plan = &thread_plan.plan;
         let mut workers = Vec::new();
         for (place, workload) in plan.workloads.iter().enumerate() {
-            let ours = (thread_plan.thread..workload.workers).step_by(thread_plan.threads);
+            let ours = plan.share.workers(workload).skip(thread_plan.thread).step_by(thread_plan.threads);
             let spawn = |worker| {
                 let slot = Rc::new(Slot::new(
                     self.executor.reactor().clone(),

@@ -1,7 +1,9 @@
 //! The one who commands: discovers the arms, keeps the threads, and turns a slice command into its answer.
 
 use super::pool::{self, Assignment, Mailbox, ThreadPlan};
-use crate::ipc::{Arm, ArmReady, Evidence, Plan, Ready, SelfCost, SliceAnswer, SliceCommand};
+use crate::ipc::{
+    Arm, ArmReady, Evidence, Plan, PrepareCommand, Prepared, Ready, SelfCost, SliceAnswer, SliceCommand, WindowAnswer,
+};
 use base::error::{Class, Failure, Result};
 use base::lines::wrong;
 use base::{clock, process};
@@ -15,6 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
 use workload::{Order, Schedule, Window, ycsb};
 
+/// A window may open so long after it was asked for; a later instant is of another machine's clock, or of another boot.
+const LONGEST_WAIT_NS: u64 = 60_000_000_000;
+
 /// All threads of a run.
 pub struct Runner {
     runtime: Runtime,
@@ -26,6 +31,8 @@ pub struct Runner {
     total: SliceLog,
     /// By arm, then workload: which of its slices is the next.
     ordinals: Vec<Vec<u64>>,
+    /// The slice that may come next with an instant at which it opens.
+    prepared: Option<PrepareCommand>,
 }
 
 struct Thread {
@@ -41,9 +48,9 @@ impl Runner {
     pub fn start(plan: Plan, self_cost: SelfCost, runtime: Runtime) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
-        let ycsb = Arc::new(ycsb::resolve(&plan.workloads, tables)?);
+        let ycsb = Arc::new(ycsb::resolve(&plan.workloads, plan.share, tables)?);
         let services = Arc::new(discover(&plan, runtime)?);
-        let most_workers = plan.workloads.iter().map(|workload| workload.workers).max().unwrap_or(1);
+        let most_workers = plan.workloads.iter().map(|workload| plan.share.workers(workload).len()).max().unwrap_or(1);
         let count = plan.threads.min(most_workers);
         let (done_sender, done) = channel();
         let mut threads = Vec::new();
@@ -59,7 +66,8 @@ impl Runner {
             threads.push(start_thread(thread_plan, done_sender.clone())?);
         }
         let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];
-        Ok(Runner { runtime, plan, services, self_cost, threads, done, total: SliceLog::default(), ordinals })
+        let total = SliceLog::default();
+        Ok(Runner { runtime, plan, services, self_cost, threads, done, total, ordinals, prepared: None })
     }
 
     /// What the engine is, and which arms can run.
@@ -81,31 +89,61 @@ impl Runner {
         }
     }
 
+    /// Get ready for the slice that comes next, which may then be told when to open.
+    ///
+    /// # Errors
+    /// As `measure`.
+    pub fn prepare(&mut self, command: PrepareCommand) -> Result<Prepared> {
+        let (arm, workload) = self.places(&command.arm, &command.workload)?;
+        self.get_ready(arm, workload, command.reconnect);
+        let prepared = Prepared { id: command.id, errors: self.total.errors.answer() };
+        self.prepared = Some(command);
+        Ok(prepared)
+    }
+
     /// Measure one slice.
     ///
     /// # Errors
-    /// `plan`, where it names what the plan does not have. What goes wrong with the service is in the answer.
+    /// `plan`, where it names what the plan does not have, or opens when it cannot. What goes wrong with the service is in
+    /// the answer.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
-        let arm = self.plan.arms.iter().position(|arm| arm.name == slice.arm);
-        let arm = arm.ok_or_else(|| wrong(&format!("the plan has no arm '{}'", slice.arm)))?;
-        let workload = self.plan.workloads.iter().position(|workload| workload.name == slice.workload);
-        let workload = workload.ok_or_else(|| wrong(&format!("the plan has no workload '{}'", slice.workload)))?;
+        let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
         if !(0.0..=1e9).contains(&slice.seconds) {
             return Err(wrong("seconds is a number from 0 to 1e9"));
         }
         let schedule = self.schedule(arm, workload, slice)?;
-        if let Err(failure) = &self.services[arm] {
-            self.total.failed(failure.clone());
-            return Ok(self.answer(arm, slice, &Measured::nothing()));
+        let prepared = self.prepared.take();
+        match slice.opens_ns {
+            Some(opens_ns) => check_opening(prepared, slice, opens_ns)?,
+            None => self.get_ready(arm, workload, slice.reconnect),
         }
-        self.command(arm, workload, &Order::Prepare { reconnect: slice.reconnect });
+        if self.services[arm].is_err() {
+            return Ok(self.answer(arm, slice, Measured::nothing()));
+        }
         let scheduled =
             schedule.as_ref().map(|schedule| schedule.count(slice.operations, clock::from_seconds(slice.seconds)));
         let measured = self.run(arm, workload, slice, schedule);
         if let Some(count) = scheduled {
             self.total.counts.add("pace.scheduled", count);
         }
-        Ok(self.answer(arm, slice, &measured))
+        Ok(self.answer(arm, slice, measured))
+    }
+
+    fn places(&self, arm: &str, workload: &str) -> Result<(usize, usize)> {
+        let arms = self.plan.arms.iter().position(|known| known.name == arm);
+        let arm = arms.ok_or_else(|| wrong(&format!("the plan has no arm '{arm}'")))?;
+        let workloads = self.plan.workloads.iter().position(|known| known.name == workload);
+        Ok((arm, workloads.ok_or_else(|| wrong(&format!("the plan has no workload '{workload}'")))?))
+    }
+
+    /// What comes of it is the slice's that comes next; what was left of another is forgotten.
+    fn get_ready(&mut self, arm: usize, workload: usize, reconnect: bool) {
+        self.total.clear();
+        match &self.services[arm] {
+            Ok(_) => self.command(arm, workload, &Order::Prepare { reconnect }),
+            Err(failure) => self.total.failed(failure.clone()),
+        }
+        self.collect();
     }
 
     /// The instants of the next slice of a workload on an arm, where it has a pace and is no slice of first operations.
@@ -116,21 +154,25 @@ impl Runner {
         let ordinal = &mut self.ordinals[arm][workload];
         let stream = (workload as u64) << 32 | *ordinal;
         *ordinal += 1;
-        let Some(pace) = self.plan.workloads[workload].pace else { return Ok(None) };
+        let settings = &self.plan.workloads[workload];
+        let (Some(pace), Some(share)) = (settings.pace, self.plan.share.of(settings)) else { return Ok(None) };
         let lasts_ns = clock::from_seconds(slice.seconds);
-        Schedule::new(pace, slice.operations, lasts_ns, self.plan.seed, stream).map(Some)
+        Schedule::new(pace, share, slice.operations, lasts_ns, (self.plan.seed, stream)).map(Some)
     }
 
     fn run(&mut self, arm: usize, workload: usize, slice: &SliceCommand, schedule: Option<Schedule>) -> Measured {
         if let Ok(service) = &self.services[arm] {
             service.begin_slice();
         }
-        let started_unix_ns = clock::unix();
+        let share = self.plan.share.of(&self.plan.workloads[workload]);
+        let operations = share.map_or(0, |share| share.count(slice.operations));
         let cpu = clock::process_cpu();
-        let started = clock::now();
-        let mut window = Window::new(slice.operations, started + clock::from_seconds(slice.seconds));
+        let now = clock::now();
+        let opened = slice.opens_ns.map_or(now, |instant| instant.max(now));
+        let started_unix_ns = clock::unix() + (opened - now);
+        let mut window = Window::new(operations, opened, opened + clock::from_seconds(slice.seconds));
         if let Some(schedule) = schedule {
-            window = window.paced(schedule, started);
+            window = window.paced(schedule);
         }
         if slice.reconnect {
             window = window.at_once();
@@ -138,12 +180,19 @@ impl Runner {
         self.command(arm, workload, &Order::Run(Arc::new(window)));
         let ended = clock::now();
         let cpu_ns = clock::process_cpu() - cpu;
+        self.collect();
+        let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
+        // Without an operation that ended, the slice was as long as it was waited for; a host without workers does not wait.
+        let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
+        let first_began_ns = self.total.first_began;
+        let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });
+        Measured { started_unix_ns, elapsed_ns, cpu_ns, window }
+    }
+
+    fn collect(&mut self) {
         for thread in &self.threads {
             self.total.absorb(&mut thread.log.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        // Without an operation that ended, the slice was as long as it was waited for.
-        let last_end = if self.total.last_end == 0 { ended } else { self.total.last_end };
-        Measured { started_unix_ns, elapsed_ns: last_end - started, cpu_ns }
     }
 
     /// Give all threads an order, and wait until it has been followed.
@@ -157,7 +206,7 @@ impl Runner {
         }
     }
 
-    fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: &Measured) -> SliceAnswer {
+    fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: Measured) -> SliceAnswer {
         let mut counts = std::mem::take(&mut self.total.counts);
         let mut evidence = Evidence { connections: self.total.evidence.answer(), proof: Facts::new() };
         if let Ok(service) = &self.services[arm] {
@@ -171,12 +220,13 @@ impl Runner {
             started_unix_ns: measured.started_unix_ns,
             elapsed_ns: measured.elapsed_ns,
             operations: self.total.operations,
-            errors: std::mem::take(&mut self.total.errors).answer(),
+            errors: self.total.errors.answer(),
             phases: self.total.recorder.answer(),
             cpu_ns: BTreeMap::from([("client", measured.cpu_ns)]),
             peak_memory_bytes: process::peak_memory_bytes(),
             counts,
             evidence,
+            window: measured.window,
         };
         self.total.clear();
         answer
@@ -187,12 +237,27 @@ struct Measured {
     started_unix_ns: u64,
     elapsed_ns: u64,
     cpu_ns: u64,
+    window: Option<WindowAnswer>,
 }
 
 impl Measured {
     fn nothing() -> Self {
-        Measured { started_unix_ns: clock::unix(), elapsed_ns: 0, cpu_ns: 0 }
+        Measured { started_unix_ns: clock::unix(), elapsed_ns: 0, cpu_ns: 0, window: None }
     }
+}
+
+/// Whether the slice is the one that was prepared, and may open then.
+fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_ns: u64) -> Result<()> {
+    let SliceCommand { id, arm, workload, reconnect, .. } = slice.clone();
+    if prepared != Some(PrepareCommand { id, arm, workload, reconnect }) {
+        return Err(wrong(
+            "a slice with opens_ns comes next after the prepare of the same id, arm, workload and reconnect",
+        ));
+    }
+    if opens_ns > clock::now() + LONGEST_WAIT_NS {
+        return Err(wrong("opens_ns is more than a minute ahead: it is an instant of this host's CLOCK_MONOTONIC"));
+    }
+    Ok(())
 }
 
 /// Ask all arms at once: one that does not answer must not keep the others waiting.

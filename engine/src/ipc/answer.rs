@@ -10,8 +10,12 @@ use wire::Facts;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
+    /// First of all, where the plan is to be sealed: X25519, in base64.
+    PublicKey(String),
     /// Once, to the plan.
     Ready(Ready),
+    /// One to each order to prepare.
+    Prepared(Prepared),
     /// One to each slice.
     Slice(Box<SliceAnswer>),
     /// Fatal; the last line.
@@ -53,6 +57,26 @@ pub struct ArmReady {
     pub error: Option<Failure>,
 }
 
+/// What came of getting ready for a slice.
+#[derive(Debug, Serialize)]
+pub struct Prepared {
+    /// The command's.
+    pub id: u64,
+    /// Failures to do so; the slice counts them too.
+    pub errors: Vec<ErrorCount>,
+}
+
+/// Instants of a slice that was told when to open, on the monotonic clock.
+#[derive(Debug, Serialize)]
+pub struct WindowAnswer {
+    /// When it was told to, or later where that had passed.
+    pub opened_ns: u64,
+    /// The first beginning of an operation, whatever came of it.
+    pub first_began_ns: Option<u64>,
+    /// The last end of one.
+    pub last_ended_ns: Option<u64>,
+}
+
 /// What a slice measured.
 #[derive(Debug, Serialize)]
 pub struct SliceAnswer {
@@ -80,6 +104,9 @@ pub struct SliceAnswer {
     pub counts: Counts,
     /// That the arm was what it says.
     pub evidence: Evidence,
+    /// Of one that was told when to open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowAnswer>,
 }
 
 /// What the arm was found to be.

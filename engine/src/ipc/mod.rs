@@ -2,9 +2,11 @@
 
 mod answer;
 mod plan;
+mod sealed;
 
 pub use answer::*;
 pub use plan::*;
+pub use sealed::*;
 
 use serde::Deserialize;
 
@@ -14,8 +16,25 @@ use serde::Deserialize;
 pub enum Command {
     /// Once, first.
     Plan(Plan),
+    /// Before a slice, where it is to open at an instant.
+    Prepare(PrepareCommand),
     /// Any number, one after the other.
     Slice(SliceCommand),
+}
+
+/// What precedes the window of the slice that comes next.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrepareCommand {
+    /// The slice's; comes back in the answer.
+    pub id: u64,
+    /// By name.
+    pub arm: String,
+    /// By name.
+    pub workload: String,
+    /// Standing connections are ended first, and opened anew as for the first slice.
+    #[serde(default)]
+    pub reconnect: bool,
 }
 
 /// A short measured window of one workload on one arm.
@@ -35,4 +54,6 @@ pub struct SliceCommand {
     /// Standing connections are ended first, and opened anew as for the first slice; operations begin at once.
     #[serde(default)]
     pub reconnect: bool,
+    /// It was prepared, and opens at this instant of the monotonic clock; where absent, it is prepared and opens at once.
+    pub opens_ns: Option<u64>,
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use wire::Protocol;
-use workload::Data;
+use workload::{Data, Share};
 
 /// All that will be measured, resolved.
 #[derive(Debug, Clone, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Plan {
     pub operation_timeout_ms: u64,
     /// What is in the service.
     pub data: Data,
+    /// Which of several hosts this is; workloads are those of all of them together.
+    #[serde(default)]
+    pub share: Share,
     /// What is compared.
     pub arms: Vec<Arm>,
     /// What is done to each arm.

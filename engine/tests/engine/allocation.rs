@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wire::mysql::Statements;
 use wire::{Settings, postgres, redis};
-use workload::{Data, Job, OPENING_AT_A_TIME, Order, Slot, Window, ycsb};
+use workload::{Data, Job, OPENING_AT_A_TIME, Order, Share, Slot, Window, ycsb};
 
 #[test]
 fn a_plain_query_allocates_nothing() {
@@ -162,7 +162,7 @@ fn of_requests(settings: impl Settings + 'static, transport: Transport) -> u64 {
 /// How many more a slice of 2,000 operations allocates than one of 1,000, by one worker as the engine spawns it.
 fn allocations_of(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
-    let ycsb = ycsb::resolve(&workloads, [settings.table()].into_iter()).unwrap()[0][0].clone();
+    let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();
     let service =
         on_runtime(move |reactor| async move { settings.discover(&transport, &reactor, TIMEOUT_NS).await }).unwrap();
     let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
@@ -183,7 +183,7 @@ fn allocations_of(workload: Value, settings: impl Settings + 'static, transport:
     });
     let mut slice = |operations| {
         let before = allocations();
-        slot.give(task, Order::Run(Arc::new(Window::new(operations, clock::now() + TIMEOUT_NS))));
+        slot.give(task, Order::Run(Arc::new(Window::new(operations, 0, clock::now() + TIMEOUT_NS))));
         executor.run_until(|| busy.get() == 0).unwrap();
         allocations() - before
     };

@@ -7,6 +7,7 @@ mod decryption;
 mod failures;
 mod gateway;
 mod gateway_limits;
+mod hosts;
 mod http;
 mod http_load;
 mod mysql;

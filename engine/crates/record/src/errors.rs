@@ -29,8 +29,8 @@ impl ErrorTally {
     }
 
     /// As the answer has it.
-    pub fn answer(self) -> Vec<ErrorCount> {
-        self.0
+    pub fn answer(&self) -> Vec<ErrorCount> {
+        self.0.clone()
     }
 
     fn add(&mut self, errors: ErrorCount) {

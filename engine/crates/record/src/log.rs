@@ -16,6 +16,8 @@ pub struct SliceLog {
     pub evidence: Evidence,
     /// Those that succeeded.
     pub operations: u64,
+    /// The first beginning of an attempt, on the monotonic clock.
+    pub first_began: Option<u64>,
     /// The last end of an attempt, whatever came of it, on the monotonic clock; 0 before the first.
     pub last_end: u64,
 }
@@ -26,6 +28,11 @@ impl SliceLog {
         self.operations += operations;
         self.ended(timeline.at());
         self.recorder.record(timeline);
+    }
+
+    /// A worker's first attempt began at this instant.
+    pub fn began(&mut self, at: u64) {
+        self.first_began = Some(self.first_began.map_or(at, |first| first.min(at)));
     }
 
     /// An attempt ended at this instant.
@@ -45,6 +52,9 @@ impl SliceLog {
         self.counts.merge(std::mem::take(&mut other.counts));
         self.evidence.merge(std::mem::take(&mut other.evidence));
         self.operations += other.operations;
+        if let Some(at) = other.first_began {
+            self.began(at);
+        }
         self.last_end = self.last_end.max(other.last_end);
         other.clear();
     }
@@ -56,6 +66,7 @@ impl SliceLog {
         self.counts = Counts::default();
         self.evidence = Evidence::default();
         self.operations = 0;
+        self.first_began = None;
         self.last_end = 0;
     }
 }

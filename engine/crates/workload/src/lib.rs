@@ -14,6 +14,7 @@ mod query;
 mod request;
 mod schedule;
 mod settings;
+mod share;
 mod slot;
 pub mod sql;
 pub mod sysbench;
@@ -32,6 +33,7 @@ pub use query::Query;
 pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
+pub use share::Share;
 pub use slot::{Order, Slot, Window};
 
 use base::error::Result;

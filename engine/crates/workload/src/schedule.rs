@@ -1,7 +1,7 @@
 //! When the operations of a paced slice begin: a pure function of their number. Nothing that happens in a slice changes
 //! it, so that a slow server cannot put off the load that it is measured under.
 
-use crate::{Arrivals, Pace};
+use crate::{Arrivals, Pace, Share};
 use base::Random;
 use base::error::Result;
 use base::lines::wrong;
@@ -12,42 +12,47 @@ const MOST_DRAWN: f64 = 10_000_000.0;
 /// Keeps the random numbers of paces apart from those of keys, which follow from the same seed.
 const DOMAIN: u64 = 0x7061_6365;
 
-/// The instants of one slice.
+/// The instants of one slice, or those of them that are this host's; operations are numbered likewise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
     /// At equal distances, the first at once.
     Constant {
-        /// Between two of them.
+        /// Between two of them, of all hosts'.
         gap_ns: f64,
+        /// Which are this host's.
+        share: Share,
     },
     /// At these, counted from the slice's start.
     Drawn(Vec<u64>),
 }
 
 impl Schedule {
-    /// For a slice of so many operations within so many nanoseconds. What is random in it follows from the seed and from
-    /// which slice it is: the same for all arms.
+    /// For a slice of so many operations, of all hosts together, within so many nanoseconds. What is random in it follows
+    /// from the seed and from which slice it is: the same for all arms, and for all hosts.
     ///
     /// # Errors
     /// `plan`, where more instants would have to be drawn than memory is given for.
-    pub fn new(pace: Pace, operations: u64, lasts_ns: u64, seed: u64, slice: u64) -> Result<Self> {
+    pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
-            Arrivals::Constant => Ok(Schedule::Constant { gap_ns }),
+            Arrivals::Constant => Ok(Schedule::Constant { gap_ns, share }),
             Arrivals::Poisson if (lasts_ns as f64 / gap_ns).min(operations as f64) > MOST_DRAWN => {
                 Err(wrong("a slice has at most 10 million operations with arrivals 'poisson'"))
             }
             Arrivals::Poisson => {
                 let random = Random::for_stream(seed ^ DOMAIN, slice);
-                Ok(Schedule::Drawn(draw(random, gap_ns, operations, lasts_ns)))
+                let all = draw(random, gap_ns, operations, lasts_ns);
+                Ok(Schedule::Drawn(share.part(all).collect()))
             }
         }
     }
 
-    /// How many of so many operations begin within so many nanoseconds.
+    /// How many of so many operations, of all hosts together, begin within so many nanoseconds here.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
-            Schedule::Constant { gap_ns } => operations.min((lasts_ns as f64 / gap_ns).ceil() as u64),
+            Schedule::Constant { gap_ns, share } => {
+                share.count(operations.min((lasts_ns as f64 / gap_ns).ceil() as u64))
+            }
             Schedule::Drawn(offsets) => offsets.len() as u64,
         }
     }
@@ -55,39 +60,41 @@ impl Schedule {
     /// When this operation begins, in nanoseconds from the slice's start; None where it is not in the slice.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
-            Schedule::Constant { gap_ns } => Some((operation as f64 * gap_ns) as u64),
+            Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),
             Schedule::Drawn(offsets) => offsets.get(usize::try_from(operation).ok()?).copied(),
         }
     }
 }
 
 /// A Poisson process: its gaps are exponentially distributed and know nothing of each other.
-fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> Vec<u64> {
+fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl Iterator<Item = u64> {
     let mut at = 0.0;
-    let next = || {
+    let next = move || {
         at += random.exponential() * gap_ns;
         Some(at as u64)
     };
     let most = usize::try_from(operations).unwrap_or(usize::MAX);
-    std::iter::from_fn(next).take(most).take_while(|&offset| offset < lasts_ns).collect()
+    std::iter::from_fn(next).take(most).take_while(move |&offset| offset < lasts_ns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::tests::shares;
     use base::error::Class;
+    use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;
 
     fn schedule(arrivals: Arrivals, slice: u64) -> Schedule {
-        Schedule::new(Pace { per_second: 500.0, arrivals }, u64::MAX, 100 * SECOND, 42, slice).unwrap()
+        Schedule::new(Pace { per_second: 500.0, arrivals }, Share::ALL, u64::MAX, 100 * SECOND, (42, slice)).unwrap()
     }
 
     #[test]
     fn constant_arrivals_do_not_drift() {
         let constant = schedule(Arrivals::Constant, 0);
         assert_eq!([0, 1, 500].map(|n| constant.offset(n)), [Some(0), Some(2_000_000), Some(SECOND)]);
-        let thirds = Schedule::Constant { gap_ns: 1e9 / 3.0 };
+        let thirds = Schedule::Constant { gap_ns: 1e9 / 3.0, share: Share::ALL };
         assert_eq!(thirds.offset(3_000_000), Some(1_000_000 * SECOND));
     }
 
@@ -109,7 +116,7 @@ mod tests {
     fn as_many_are_counted_as_have_an_instant() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
-            let made = Schedule::new(pace, operations, SECOND, 42, 0).unwrap();
+            let made = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
             let counted = made.count(operations, SECOND);
             let begin = |n: u64| n < operations && made.offset(n).is_some_and(|offset| offset < SECOND);
             assert!(begin(counted - 1) && !begin(counted), "{paced:?} {operations} {counted}");
@@ -125,8 +132,26 @@ mod tests {
     #[test]
     fn no_more_is_drawn_than_the_slice_can_use() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
-        let drawn = Schedule::new(pace, 10, 1000 * SECOND, 1, 0).unwrap();
+        let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
-        assert_eq!(Schedule::new(pace, u64::MAX, 1000 * SECOND, 1, 0).unwrap_err().class, Class::Plan);
+        let too_many = Schedule::new(pace, Share::ALL, u64::MAX, 1000 * SECOND, (1, 0));
+        assert_eq!(too_many.unwrap_err().class, Class::Plan);
+    }
+
+    proptest! {
+        #[test]
+        fn hosts_share_the_instants_of_one_machine(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+            for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+                let pace = Pace { per_second: 500.0, arrivals };
+                let instants = |share: Share| {
+                    let schedule = Schedule::new(pace, share, operations, SECOND, (seed, 3)).unwrap();
+                    let count = schedule.count(operations, SECOND);
+                    (0..count).map(move |operation| schedule.offset(operation).unwrap()).collect::<Vec<_>>()
+                };
+                let mut together: Vec<_> = shares(hosts).into_iter().flat_map(instants).collect();
+                together.sort_unstable();
+                prop_assert_eq!(together, instants(Share::ALL));
+            }
+        }
     }
 }

@@ -27,26 +27,21 @@ pub enum Order {
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,
+    opens_at: u64,
     closes_at: u64,
-    paced: Option<Paced>,
+    schedule: Option<Schedule>,
     at_once: bool,
 }
 
-/// A schedule, and the instant it is counted from.
-struct Paced {
-    schedule: Schedule,
-    from: u64,
-}
-
 impl Window {
-    /// So many operations, none begun at or after this instant.
-    pub fn new(operations: u64, closes_at: u64) -> Self {
-        Window { claimed: AtomicU64::new(0), operations, closes_at, paced: None, at_once: false }
+    /// So many operations, none begun before the first of these instants, or at or after the second.
+    pub fn new(operations: u64, opens_at: u64, closes_at: u64) -> Self {
+        Window { claimed: AtomicU64::new(0), operations, opens_at, closes_at, schedule: None, at_once: false }
     }
 
-    /// The same, its operations at the instants of this schedule, counted from `from`.
-    pub fn paced(self, schedule: Schedule, from: u64) -> Self {
-        Window { paced: Some(Paced { schedule, from }), ..self }
+    /// The same, its operations at the instants of this schedule, counted from its opening.
+    pub fn paced(self, schedule: Schedule) -> Self {
+        Window { schedule: Some(schedule), ..self }
     }
 
     /// The same, whose users do not rest before an operation.
@@ -61,8 +56,8 @@ impl Window {
 
     /// When this operation is to begin: at this instant, or not at all in this window; None without a pace.
     pub fn instant(&self, operation: u64) -> Option<u64> {
-        let paced = self.paced.as_ref()?;
-        Some(paced.schedule.offset(operation).map_or(u64::MAX, |offset| paced.from.saturating_add(offset)))
+        let schedule = self.schedule.as_ref()?;
+        Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
     /// The next operations, at most `batch`; None once the window is closed or all are taken. A failed operation was
@@ -74,6 +69,11 @@ impl Window {
         // Only the number counts, nothing is published by it.
         let first = self.claimed.fetch_add(batch, Ordering::Relaxed);
         (first < self.operations).then(|| first..self.operations.min(first + batch))
+    }
+
+    /// On the monotonic clock; it may have passed.
+    pub fn opens_at(&self) -> u64 {
+        self.opens_at
     }
 
     /// On the monotonic clock.
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn a_window_gives_out_every_operation_once() {
-        let window = Window::new(250, 10);
+        let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
     }
 
     #[test]
     fn a_closed_window_gives_out_nothing() {
-        assert_eq!(Window::new(250, 10).claim(1, 10), None);
+        assert_eq!(Window::new(250, 0, 10).claim(1, 10), None);
     }
 }

@@ -47,7 +47,8 @@ async fn prepare<W: Workload>(workload: &mut W, slot: &Slot, evidence: &mut Evid
 async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think: &mut Think, evidence: &mut Evidence) {
     let mut timeline = Timeline::default();
     let mut pause = FIRST_PAUSE_NS;
-    let mut now = clock::now();
+    let mut now = opened(slot, window).await;
+    let mut began = false;
     let in_a_row = workload.in_a_row();
     let last_call = window.closes_at() + GRACE_NS * in_a_row;
     loop {
@@ -59,6 +60,10 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
             let Some(begun) = wait_for(slot, instant, now, window.closes_at()).await else { return };
             now = begun;
             timeline.schedule(instant);
+        }
+        if !began {
+            slot.log.borrow_mut().began(now);
+            began = true;
         }
         let operations = claimed.end - claimed.start;
         let times_out_at = now + slot.timeout_ns * in_a_row;
@@ -82,6 +87,16 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
             }
         }
     }
+}
+
+/// Wait until the window has opened; when that was seen.
+async fn opened(slot: &Slot, window: &Window) -> u64 {
+    let now = clock::now();
+    if now >= window.opens_at() {
+        return now;
+    }
+    slot.reactor.sleep_until(window.opens_at()).await;
+    clock::now()
 }
 
 /// Let the user take this long, at most until the window has closed; when that was.

@@ -29,6 +29,10 @@ impl Engine {
 
     pub fn ask(&mut self, line: &Value) -> Value {
         self.say(line);
+        self.hear()
+    }
+
+    pub fn hear(&mut self) -> Value {
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         serde_json::from_str(&answer).unwrap()

@@ -227,10 +227,9 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ycsb::fnv_hash;
+    use crate::ycsb::{Turn, fnv_hash};
     use serde_json::json;
     use std::collections::HashMap;
-    use std::sync::atomic::AtomicU64;
 
     const POPULAR: [(&str, f64); 5] = [
         ("user1216410116386979545", 8.93),
@@ -271,7 +270,7 @@ mod tests {
         let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,
             "scan_proportion": 0.95, "read_proportion": 0, "update_proportion": 0, "request_distribution": "zipfian"});
         let mut core = core(settings).unwrap();
-        let (turn, mut random) = (AtomicU64::new(0), Random::new(2));
+        let (turn, mut random) = (Turn::default(), Random::new(2));
         let mut counts = vec![0; 2001];
         (0..50_000).for_each(|_| counts[core.requests.next(2001, &turn, &mut random) as usize] += 1);
         let popular = (0..2001).max_by_key(|at| counts[*at]).unwrap() as u64;
@@ -286,7 +285,7 @@ mod tests {
         let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,
             "read_proportion": 0.95, "update_proportion": 0, "request_distribution": "zipfian"});
         let mut core = core(settings).unwrap();
-        let (turn, mut random) = (AtomicU64::new(0), Random::new(3));
+        let (turn, mut random) = (Turn::default(), Random::new(3));
         let (mut readable, mut counts) = (1000, HashMap::<u64, f64>::new());
         for operation in 1..=200_000 {
             if operation % 20 == 0 {

@@ -20,7 +20,7 @@ pub use key::{Key, KeyNames, fnv_hash};
 pub use length::Lengths;
 pub use mix::{Mix, Operation};
 pub use operations::{Shared, Ycsb};
-pub use request::Requests;
+pub use request::{Requests, Turn};
 pub use resolve::{Resolved, TablePlace, resolve};
 pub use sequence::Sequence;
 pub use settings::{

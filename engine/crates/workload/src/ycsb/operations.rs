@@ -1,6 +1,6 @@
 //! `ycsb`: one operation of a core workload after the other, over persistent connections.
 
-use super::{Core, Key, Operation, Sequence, Shape};
+use super::{Core, Key, Operation, Sequence, Shape, Turn};
 use crate::Workload;
 use crate::client::{Client, Records, Session, Target};
 use crate::persistent::{Persistent, Preparation};
@@ -9,15 +9,14 @@ use base::error::{Failure, Result};
 use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// What the workers of a workload on an arm share.
 #[derive(Clone)]
 pub struct Shared {
     /// With all that insert into the table and read from it, on whatever arm.
     pub sequence: Arc<Sequence>,
-    /// How many records were asked for in sequence.
-    pub turn: Arc<AtomicU64>,
+    /// Which record is asked for next in sequence.
+    pub turn: Arc<Turn>,
 }
 
 impl<S: Records> Preparation<S> for Shape {
@@ -100,12 +99,12 @@ impl<C: Client<Session: Records>> Ycsb<C> {
     async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         // Before a number is claimed: without a connection none is lost.
         let mut session = self.writer.take(evidence).await?;
-        let record = self.shared.sequence.claim();
-        let key = self.core.keys.key(record);
+        let place = self.shared.sequence.claim();
+        let key = self.core.keys.key(self.shared.sequence.record(place));
         timeline.start(session.traffic());
         let outcome = session.insert_record(&key, self.core.inserted(&mut self.random)).await;
         timeline.end_phase(Phase::Insert, session.traffic());
-        self.shared.sequence.acknowledge(record);
+        self.shared.sequence.acknowledge(place);
         self.writer.settle(session, outcome)
     }
 
@@ -172,8 +171,8 @@ impl<C: Client<Session: Records>> Ycsb<C> {
 
     fn next_key(&mut self) -> Key {
         let Shared { sequence, turn } = &self.shared;
-        let record = self.core.requests.next(sequence.readable(), turn, &mut self.random);
-        self.core.keys.key(record)
+        let place = self.core.requests.next(sequence.readable(), turn, &mut self.random);
+        self.core.keys.key(sequence.record(place))
     }
 
     /// A server that is written and read has one connection from a worker, as a client with a pool would take.

@@ -1,6 +1,7 @@
 //! Which records are asked for (`CoreWorkload.nextKeynum` and the generators it asks).
 
 use super::{ScrambledZipfian, Zipfian};
+use crate::Share;
 use base::Random;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,9 +39,9 @@ impl Requests {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// The number of the next record, of those below `readable`, which is at least 1. `turn` counts what was drawn in
+    /// The number of the next record, of those below `readable`, which is at least 1. `turn` is whose turn it is in
     /// sequence.
-    pub fn next(&mut self, readable: u64, turn: &AtomicU64, random: &mut Random) -> u64 {
+    pub fn next(&mut self, readable: u64, turn: &Turn, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, turn, random);
             if let Some(number) = number.filter(|number| *number < readable) {
@@ -49,7 +50,7 @@ impl Requests {
         }
     }
 
-    fn draw(&mut self, readable: u64, turn: &AtomicU64, random: &mut Random) -> Option<u64> {
+    fn draw(&mut self, readable: u64, turn: &Turn, random: &mut Random) -> Option<u64> {
         let last = readable - 1;
         let within = |range: &Range<u64>, random: &mut Random| range.start + random.below(range.end - range.start);
         match self {
@@ -57,9 +58,7 @@ impl Requests {
             Requests::Zipfian(scrambled) => Some(scrambled.next(random)),
             Requests::Latest(_) if last == 0 => Some(0),
             Requests::Latest(zipfian) => Some(last - zipfian.next_of(last, random)),
-            Requests::Sequential(range) => {
-                Some(range.start + turn.fetch_add(1, Ordering::Relaxed) % (range.end - range.start))
-            }
+            Requests::Sequential(range) => Some(range.start + turn.take() % (range.end - range.start)),
             Requests::Exponential { gamma } => last.checked_sub((-random.fraction().ln() / *gamma) as u64),
             Requests::Hotspot { hot, cold, operations } => {
                 let chosen = if random.fraction() < *operations { hot } else { cold };
@@ -69,15 +68,34 @@ impl Requests {
     }
 }
 
+/// How many records were asked for in sequence: of all hosts' turns, this one's.
+#[derive(Debug, Default)]
+pub struct Turn {
+    taken: AtomicU64,
+    share: Share,
+}
+
+impl Turn {
+    /// Nothing was asked for yet.
+    pub fn new(share: Share) -> Self {
+        Turn { taken: AtomicU64::new(0), share }
+    }
+
+    fn take(&self) -> u64 {
+        self.share.number(self.taken.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::tests::shares;
     use proptest::prelude::*;
 
     const DRAWS: usize = 100_000;
 
     fn counts(mut requests: Requests, readable: u64) -> Vec<u32> {
-        let (turn, mut random) = (AtomicU64::new(0), Random::new(8));
+        let (turn, mut random) = (Turn::default(), Random::new(8));
         let mut counts = vec![0; readable as usize];
         (0..DRAWS).for_each(|_| counts[requests.next(readable, &turn, &mut random) as usize] += 1);
         counts
@@ -97,10 +115,15 @@ mod tests {
 
     #[test]
     fn sequential_goes_round() {
-        let (turn, mut random) = (AtomicU64::new(0), Random::new(8));
+        let (turn, mut random) = (Turn::default(), Random::new(8));
         let mut requests = Requests::Sequential(5..8);
         let drawn: Vec<_> = (0..7).map(|_| requests.next(100, &turn, &mut random)).collect();
         assert_eq!(drawn, [5, 6, 7, 5, 6, 7, 5]);
+        for share in shares(2) {
+            let turn = Turn::new(share);
+            let part: Vec<_> = (0..3).map(|_| requests.next(100, &turn, &mut random)).collect();
+            assert_eq!(part, share.part(drawn.iter().copied()).take(3).collect::<Vec<_>>());
+        }
     }
 
     #[test]
@@ -140,7 +163,7 @@ mod tests {
     proptest! {
         #[test]
         fn only_readable_records_are_asked_for(readable in 2..500_u64, more in 0..500_u64, seed in any::<u64>()) {
-            let (turn, mut random) = (AtomicU64::new(0), Random::new(seed));
+            let (turn, mut random) = (Turn::default(), Random::new(seed));
             for mut requests in [
                 Requests::Uniform(0..readable),
                 Requests::Zipfian(ScrambledZipfian::new(0, readable + more)),

@@ -1,0 +1,176 @@
+//! An engine that is one of several: its share of a population, windows that open at an instant, a plan that is sealed to it,
+//! and a program without a file.
+
+use crate::support::engine::Engine;
+use crate::support::server::{self, Manner};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hpke::aead::AesGcm256;
+use hpke::kdf::HkdfSha256;
+use hpke::kem::X25519HkdfSha256;
+use hpke::{Deserializable, OpModeS, Serializable, single_shot_seal};
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+const HOSTS: u64 = 3;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_costof-engine");
+const SECRET: &str = "s3cret-Password";
+
+fn plan(address: &str) -> Value {
+    json!({"plan": {
+        "seed": 1, "threads": 2, "operation_timeout_ms": 300000,
+        "data": {"records": 1000, "fields": 10, "field_length": 100},
+        "arms": [{"name": "plain", "transport": {"kind": "plain"},
+                  "service": {"protocol": "mongodb", "addresses": [address], "replica_set": null, "read_preference": "primary",
+                              "username": null, "password": null, "auth_source": "admin", "database": "d", "collection": "c"}}],
+        "workloads": [{"name": "query", "kind": "query", "workers": 5},
+                      {"name": "few", "kind": "query", "workers": 2},
+                      {"name": "load", "kind": "load", "workers": 4},
+                      {"name": "paced", "kind": "query", "workers": 5,
+                       "pace": {"per_second": 1000.0, "arrivals": "poisson"}}]}})
+}
+
+/// One of them, ready.
+fn host(host: u64, address: &str) -> Engine {
+    let mut plan = plan(address);
+    plan["plan"]["share"] = json!({"host": host, "hosts": HOSTS});
+    let mut engine = Engine::start();
+    assert_eq!(engine.ask(&plan)["ready"]["arms"][0]["error"], Value::Null);
+    engine
+}
+
+fn number(of: &Value) -> u64 {
+    of.as_u64().unwrap_or_else(|| panic!("{of}"))
+}
+
+fn prepare(engine: &mut Engine, id: u64, workload: &str) -> Value {
+    let order = json!({"id": id, "arm": "plain", "workload": workload, "reconnect": true});
+    engine.ask(&json!({ "prepare": order }))["prepared"].take()
+}
+
+fn slice_at(engine: &mut Engine, id: u64, workload: &str, opens_ns: u64) -> Value {
+    let order = json!({"id": id, "arm": "plain", "workload": workload, "reconnect": true, "operations": 30, "seconds": 60.0,
+        "opens_ns": opens_ns});
+    engine.ask(&json!({ "slice": order }))
+}
+
+#[test]
+fn hosts_share_workers_and_operations() {
+    let address = server::start(Manner::Plain);
+    let mut engines: Vec<_> = (0..HOSTS).map(|number| host(number, &address)).collect();
+    for (workload, operations, expected) in [
+        ("query", 500, [(167, 2), (167, 2), (166, 1)]),
+        ("few", 31, [(16, 1), (15, 1), (0, 0)]),
+        ("load", 1050, [(1050, 4), (0, 0), (0, 0)]),
+    ] {
+        let answers = engines.iter_mut().map(|engine| engine.slice("plain", workload, operations, 60.0));
+        let found: Vec<_> =
+            answers.map(|answer| (number(&answer["operations"]), number(&answer["evidence"]["connections"]))).collect();
+        assert_eq!(found, expected, "{workload}: operations and connections");
+    }
+    let mut alone = Engine::start();
+    alone.ask(&plan(&address));
+    let mut scheduled = |engine: &mut Engine| {
+        let answer = engine.slice("plain", "paced", 100, 60.0);
+        assert_eq!(answer["operations"], answer["counts"]["pace.scheduled"]);
+        number(&answer["operations"])
+    };
+    assert_eq!(engines.iter_mut().map(&mut scheduled).collect::<Vec<_>>(), [34, 33, 33]);
+    assert_eq!(scheduled(&mut alone), 100);
+}
+
+#[test]
+fn a_prepared_slice_opens_at_its_instant() {
+    let mut engine = host(0, &server::start(Manner::Plain));
+    assert_eq!(prepare(&mut engine, 7, "query"), json!({"id": 7, "errors": []}));
+    let opens = base::clock::now() + 50_000_000;
+    let answer = slice_at(&mut engine, 7, "query", opens)["slice"].take();
+    let window = &answer["window"];
+    assert_eq!((&answer["operations"], &answer["evidence"]["connections"]), (&json!(10), &json!(2)));
+    assert_eq!(window["opened_ns"], opens);
+    assert!(number(&window["first_began_ns"]) >= opens);
+    assert_eq!(number(&window["last_ended_ns"]) - opens, number(&answer["elapsed_ns"]));
+
+    // Asked for twice, and late.
+    prepare(&mut engine, 8, "query");
+    prepare(&mut engine, 8, "query");
+    let late = slice_at(&mut engine, 8, "query", 1)["slice"].take();
+    assert!(number(&late["window"]["opened_ns"]) > opens);
+    assert_eq!(late["evidence"]["connections"], 2, "what was prepared and not measured is forgotten");
+    let plain = engine.slice("plain", "query", 30, 60.0);
+    assert_eq!((&plain["evidence"]["connections"], &plain["window"]), (&json!(0), &Value::Null));
+}
+
+#[test]
+fn a_host_without_a_worker_answers_at_once() {
+    let mut engine = host(2, &server::start(Manner::Plain));
+    prepare(&mut engine, 1, "few");
+    let opens = base::clock::now() + 30_000_000_000;
+    let answer = slice_at(&mut engine, 1, "few", opens)["slice"].take();
+    assert_eq!((&answer["operations"], &answer["elapsed_ns"]), (&json!(0), &json!(0)));
+    assert_eq!(answer["window"], json!({"opened_ns": opens, "first_began_ns": null, "last_ended_ns": null}));
+}
+
+#[test]
+fn what_was_not_prepared_does_not_open() {
+    let address = server::start(Manner::Plain);
+    for (prepared, opens_ns) in
+        [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]
+    {
+        let mut engine = host(0, &address);
+        if let Some((id, workload)) = prepared {
+            prepare(&mut engine, id, workload);
+        }
+        assert_eq!(slice_at(&mut engine, 1, "query", opens_ns)["error"]["class"], "plan", "{prepared:?}");
+        assert_eq!(engine.child.wait().unwrap().code(), Some(2));
+    }
+}
+
+fn sealed(key: &str, plan: &Value) -> Value {
+    let key = Deserializable::from_bytes(&BASE64_STANDARD.decode(key).unwrap()).unwrap();
+    let (encapsulated, ciphertext) = single_shot_seal::<AesGcm256, HkdfSha256, X25519HkdfSha256>(
+        &OpModeS::Base,
+        &key,
+        b"costof plan",
+        plan.to_string().as_bytes(),
+        b"",
+    )
+    .unwrap();
+    let message = BASE64_STANDARD.encode([&encapsulated.to_bytes()[..], &ciphertext[..]].concat());
+    json!({"sealed": {"message": message}})
+}
+
+/// As on a host that has no file of ours, and is told its plan through others.
+#[test]
+fn a_program_in_memory_opens_a_sealed_plan() {
+    let mut memory = File::from(memfd_create("costof-engine", MemfdFlags::CLOEXEC).unwrap());
+    memory.write_all(&std::fs::read(PROGRAM).unwrap()).unwrap();
+    let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+    let mut engine = Engine::start_with(Command::new(path).args(["drive", "--sealed"]));
+    let key = engine.hear()["public_key"].as_str().unwrap().to_owned();
+    let mut plan = plan(&server::start(Manner::Plain));
+    plan["plan"]["arms"][0]["service"]["username"] = json!("somebody");
+    plan["plan"]["arms"][0]["service"]["password"] = json!(SECRET);
+    let ready = engine.ask(&sealed(&key, &plan)).to_string();
+    assert!(ready.contains("authentication") && !ready.contains(SECRET), "{ready}");
+    let slice = engine.slice("plain", "query", 10, 60.0);
+    assert_eq!(slice["errors"][0]["class"], "authentication");
+}
+
+#[test]
+fn a_plan_that_is_not_sealed_to_it_is_one_fatal_line() {
+    let mut misplaced = plan("127.0.0.1:1");
+    misplaced["plan"]["seed"] = json!(SECRET);
+    for seals in [true, false] {
+        let mut engine = Engine::start_with(Command::new(PROGRAM).args(["drive", "--sealed"]));
+        let key = engine.hear()["public_key"].as_str().unwrap().to_owned();
+        let line = if seals { sealed(&key, &misplaced) } else { misplaced.clone() };
+        let error = engine.ask(&line)["error"].take();
+        assert!(error["class"] == "plan" && !error.to_string().contains(SECRET), "{error}");
+        assert_eq!(engine.child.wait().unwrap().code(), Some(2));
+    }
+}
