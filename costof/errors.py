@@ -248,7 +248,8 @@ class Problem(Enum):
     )
     HOSTS_TOKEN = (
         EXIT_FAILED,
-        "the Ray cluster at {address} is closed to this command: {detail}; copy ~/.ray/auth_token from one of its hosts",
+        "the Ray cluster at {address} is closed to this command: {detail}; copy ~/.ray/auth_token from one of its "
+        "hosts",
     )
     HOSTS_VERSION = (
         EXIT_FAILED,
@@ -343,11 +344,11 @@ class Caution(Enum):
     HOSTS_ONE_MACHINE = "{hosts} are one machine (the same boot id): they take CPU from each other"
     HOSTS_WITHOUT_APPLICATIONS = "left out, since hosts have the engine alone: {views}"
     HOST_BUSY = "{host} had {share} of its CPU time in use during slices: what it measured may be its own limit"
-    HOST_SLOW = "{host} answers {effect} slower than the others"
+    HOST_SLOW = "{host} answers {effect} slower than the other hosts: '{metric}'"
     HOST_DECIDES = "without {host} the verdict on {what} would be another: it is {verdict} with all hosts"
     HOST_PORTS = (
-        "{host} opened up to {connections} connections a minute and has {ports} ports for them, each of which rests for "
-        "a minute after its use: more hosts, or a wider net.ipv4.ip_local_port_range, keep them from running out"
+        "{host} opened up to {connections} connections a minute and has {ports} ports for them, each of which rests "
+        "for a minute after its use: more hosts, or a wider net.ipv4.ip_local_port_range, keep them from running out"
     )
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 

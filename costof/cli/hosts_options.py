@@ -28,14 +28,15 @@ Command = Callable[..., Any]
 
 
 def hosts_options(command: Command) -> Command:
-    """All of them; the command gets one `hosts`, None where this machine is to measure. After `target_options`."""
+    """All of them; the command gets one `hosts`, None where this machine is to measure. Where a command has a target
+    it stands behind `target_options`, and needs one."""
 
     @wraps(command)
     def with_hosts(
         address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **others: Any
     ) -> Any:
         hosts = hosts_asked(address, where, least, unauthenticated)
-        if hosts is not None and others["access"] is None:
+        if hosts is not None and others.get("access", hosts) is None:
             raise CostofError(Problem.HOSTS_NEED_TARGET)
         return command(hosts=hosts, **others)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,6 +131,5 @@ def _reopen(folder: Path, options: list[str], hosts: HostsAsked | None) -> tuple
         return ledger, Before(
             sizes=done.sizes, start=len(done.starts), whole_starts=done.whole_starts, rounds_of_others=done.rounds
         )
-    return ledger, Before(
-        done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes, hosts=done.hosts
-    )
+    before = Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
+    return ledger, replace(before, hosts=done.hosts)

@@ -114,7 +114,7 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
 def _nothing_on_standard_error() -> Iterator[None]:
     """What Ray's C++ writes there before it has read its settings."""
     kept = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
+    with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
         yield

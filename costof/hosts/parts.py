@@ -20,11 +20,11 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """One host's part of a slice. Instants are nanoseconds from the one at which all windows were to open; `first_ns` is
-    its first operation's beginning, None of a host without one.
+    """One host's part of a slice. Instants are nanoseconds from the one at which all windows were to open; `first_ns`
+    is its first operation's beginning, None of a host without one.
 
-    `clock_offset_ns`: its clock less ours, known to within `clock_error_ns`. `machine_busy` and `steal` are shares of its
-    CPU time.
+    `clock_offset_ns`: its clock less ours, known to within `clock_error_ns`. `machine_busy` and `steal` are shares of
+    its CPU time.
     """
 
     host: str

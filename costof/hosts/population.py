@@ -84,9 +84,26 @@ class Population:
         shown = ("CPU", "cores", "kernel", "python", "open files", "ports")
         return {
             "cores": sum(int(host.facts["cores"]) for host in self.hosts),
-            "hosts": {host.name: {name: host.facts[name] for name in shown} for host in self.hosts},
+            "hosts": {
+                host.name: {"CPUs given": host.node.cpus, **{name: host.facts[name] for name in shown}}
+                for host in self.hosts
+            },
             "engine on hosts": f"SHA-256 {self.sha256}",
         }
+
+    def told(self) -> dict[str, str]:
+        """Of each host, for whoever looks at it before a run: it has run the engine."""
+        self.plan(Plan(arms=[], workloads=[]))
+        read_clocks(self._ray, self.hosts)
+        return {host.name: self._told(host) for host in self.hosts}
+
+    def _told(self, host: Host) -> str:
+        facts, clock = host.facts, host.clock.error_ns / 1e6
+        return (
+            f"runs the engine on {host.node.cpus} of {facts['cores']} cores ({facts['machine']}, Linux "
+            f"{facts['kernel']}, Python {facts['python']}); {facts['open files']:,} open files, {facts['ports']:,} "
+            f"ports; its clock is known to within {clock:.1f} ms"
+        )
 
     def cautions(self) -> list[str]:
         """What a reader must know of these hosts."""
@@ -127,11 +144,10 @@ class Population:
         )
         opens = dict.fromkeys(self.hosts) if number == 0 else self._opening(order)
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
-        started = time.monotonic()
         told = self._ask(
             {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in opens}, patience
         )
-        return self._merged(told, opens, time.monotonic() - started)
+        return self._merged(told, opens)
 
     def without(self, lost: Host) -> bool:
         """Whether the others go on, with the plan divided among them anew. Raises `HOST_LOST` for one more."""
@@ -146,7 +162,7 @@ class Population:
     def _opening(self, order: SliceOrder) -> dict[Host, int | None]:
         """Have every host get ready; the instant of its own clock at which its window opens."""
         prepare = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
-        for host, told in self._ask(dict.fromkeys(self.hosts, {"prepare": prepare}), READY_SECONDS).items():
+        for host, told in self._ask({host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS).items():
             self._read(Prepared, host, told, "prepared")
         slowest = read_clocks(self._ray, self.hosts)
         opens = time.monotonic_ns() + max(SOONEST_NS, CALLS_AHEAD * slowest)
@@ -160,11 +176,11 @@ class Population:
     def _of_all(self, call: Any, seconds: float) -> dict[Host, Any]:
         return answers(self._ray, {host: call(host) for host in self.hosts}, seconds)
 
-    def _merged(self, told: dict[Host, Any], opens: dict[Host, int | None], seconds: float) -> PopulationAnswer:
+    def _merged(self, told: dict[Host, Any], opens: dict[Host, int | None]) -> PopulationAnswer:
         parts = {host: self._read(SliceAnswer, host, each, "slice") for host, each in told.items()}
         hosts = []
         for host, answer in parts.items():
-            available = max(1e-9, seconds * int(host.facts["cores"]))
+            available = max(1, answer.elapsed_ns) / 1e9 * int(host.facts["cores"])
             shares = {name: min(1.0, told[host][name] / available) for name in ("busy", "steal")}
             opened = opens[host]
             if opened is not None:
