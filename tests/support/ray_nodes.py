@@ -1,8 +1,8 @@
 """Ray nodes for tests: real separate hosts on one machine, and a cluster of them.
 
-Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and a /tmp and a /dev/shm that
-no other sees. A hub in the middle passes packets on between them and the server's host. Commands run on the head, the
-driver's node. All of it ends with the lab, whatever ends that.
+Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and a /tmp and a /dev/shm
+that no other sees. A hub in the middle passes packets on between them and the server's host. Commands run on the head,
+the driver's node. All of it ends with the lab, whatever ends that.
 """
 
 from __future__ import annotations
@@ -99,6 +99,10 @@ class Cluster:
     @property
     def head(self) -> Node:
         return self.nodes["head"]
+
+    @property
+    def loads(self) -> list[Node]:
+        return [node for node in self.nodes.values() if node is not self.head]
 
     @property
     def address(self) -> str:
