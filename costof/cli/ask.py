@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from costof.hosts.asked import HostsAsked
     from costof.programs.access import Access
     from costof.report.result import Result
-    from costof.run.experiment import Before
+    from costof.run.rounds import Before
     from costof.services import Service
 
 

@@ -23,7 +23,7 @@ from costof.study.plan import Options
 if TYPE_CHECKING:
     from costof.hosts.asked import HostsAsked
     from costof.programs.access import Access
-    from costof.run.experiment import Before
+    from costof.run.rounds import Before
 
 
 @click.command()
@@ -118,7 +118,7 @@ def run(
 def _reopen(folder: Path, options: list[str], hosts: HostsAsked | None) -> tuple[Ledger, Before]:
     """An earlier run to go on with. Its plan stands: options that would change it are refused."""
     from costof.analysis import read_run
-    from costof.run.experiment import Before
+    from costof.run.rounds import Before
 
     if options:
         raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))

@@ -38,7 +38,6 @@ class Node:
 
     node_id: str
     name: str
-    address: str
     cpus: int
     labels: dict[str, str]
 
@@ -166,8 +165,8 @@ def _encrypted() -> bool:
 def _nodes(ray: Any, asked: HostsAsked) -> list[Node]:
     """In the order of their names, so that a host is the same share of the population in each run."""
     alive = [each for each in ray.nodes() if each["Alive"]]
-    names = Counter(each["NodeManagerHostname"] for each in alive)
-    nodes = [_node(each, names[each["NodeManagerHostname"]] > 1) for each in alive]
+    names = Counter(name for each in alive for name in _names(each))
+    nodes = [_node(each, next(name for name in _names(each) if names[name] == 1)) for each in alive]
     found = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in asked.where)]
     if not found:
         labels = ", ".join(f"{key}={value}" for key, value in asked.where)
@@ -178,12 +177,16 @@ def _nodes(ray: Any, asked: HostsAsked) -> list[Node]:
     return sorted(found, key=lambda node: (node.name, node.node_id))
 
 
-def _node(told: dict[str, Any], shared_name: bool) -> Node:
+def _names(told: dict[str, Any]) -> list[str]:
+    """What a node may be called, the shortest first; its port is its own on its machine."""
     name, address = told["NodeManagerHostname"], told["NodeManagerAddress"]
+    return [name, f"{name} ({address})", f"{name} ({address}:{told['NodeManagerPort']})"]
+
+
+def _node(told: dict[str, Any], name: str) -> Node:
     return Node(
         node_id=told["NodeID"],
-        name=f"{name} ({address})" if shared_name else name,
-        address=address,
+        name=name,
         cpus=int(told["Resources"].get("CPU", 0)),
         labels=told.get("Labels", {}),
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from costof.errors import CostofError
 from costof.hosts.population import Population
 from costof.ledger.ledger import Ledger
-from costof.run.experiment import Before, Progress, run
+from costof.run.experiment import run
+from costof.run.rounds import Before, Progress
 from costof.services import Service
 from costof.study.plan import Plan
 

@@ -104,7 +104,7 @@ class HostsSection(Section[None, Hosts]):
         return sentences("caution", texts + [_decides(index, each) for each in data.deciding])
 
     def blocks(self, index: Index, data: Hosts) -> Iterator[Block]:
-        yield Table.of(HEAD, map(_cells, data.rows), title=self.title, texts=(0,), media=FILES)
+        yield Table.of(HEAD, map(_cells, data.rows), texts=(0,), media=FILES)
         if data.slower:
             found = [[index.metric_label(each.metric), each.host, _effect(each.ratio)] for each in data.slower]
             yield Table.of(["metric", "host", "slower by"], found, title=TITLE, texts=(0, 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import math
 import subprocess
 import sys
@@ -15,8 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.analysis import core_of, read_run
-from costof.analysis.run import Run
 from costof.cli.hosts_options import check_hosts
 from costof.cli.main import COMMANDS
 from costof.errors import CostofError, Problem
@@ -25,22 +22,20 @@ from costof.hosts.actor import HostActor
 from costof.hosts.asked import HostsAsked, hosts_asked
 from costof.hosts.cluster import reached
 from costof.hosts.merging import merged_answer, merged_ready, unlike
-from costof.hosts.parts import HostPart, PhaseSum, apart, late
+from costof.hosts.parts import apart, late
 from costof.hosts.population import workers_of
 from costof.ipc.answers import Phase, PublicKey, Ready, ReadyArm, SliceAnswer
-from costof.ipc.plan import Arm, Plan, ServiceSettings, Share
+from costof.ipc.plan import Arm, Plan, Share
 from costof.ipc.process import engine_path
 from costof.ipc.sealing import sealed
-from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger, LostRecord, SliceRecord
 from costof.programs.access import Access
-from costof.sections.hosts import SECTION, Hosts
+from costof.programs.redis.settings import RedisSettings
 from costof.services.open import open_service
 from costof.statistics.histogram import merged, recorded
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from tests.fake_run import Slice, Truth, answer_of, error_of, fake_run
-
-NAMES = ("load-1", "load-2", "load-3")
+from tests.fake_hosts import part
+from tests.fake_run import Slice, answer_of, error_of
 
 
 def phase(nanoseconds: list[int]) -> Phase:
@@ -113,26 +108,6 @@ def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named() -> 
     assert everywhere.error is not None
     assert everywhere.error.detail == "no route"
     assert merged_ready({"load-1": ready(None), "load-2": ready(None)}).arms[0].server == "h:1"
-
-
-def part(host: str = "load-1", late_ms: float = 0, ended_ms: float = 1000, **changes: object) -> HostPart:
-    return HostPart(
-        **{
-            "host": host,
-            "operations": 100,
-            "errors": 0,
-            "phases": {},
-            "clock_offset_ns": 10**13,
-            "clock_error_ns": 400_000,
-            "late_ns": round(late_ms * 1e6),
-            "first_ns": round(late_ms * 1e6) + 1000,
-            "ended_ns": round(ended_ms * 1e6),
-            "engine_cpu_ns": 10**8,
-            "machine_busy": 0.3,
-            "steal": 0.0,
-            **changes,
-        }
-    )
 
 
 def test_a_late_host_and_windows_apart_are_no_population() -> None:
@@ -227,7 +202,7 @@ def test_an_actor_runs_the_engine_from_memory_and_opens_a_sealed_plan() -> None:
         assert len(begun["files"]) == 1
         plan = Plan(
             share=Share(host=0, hosts=2),
-            arms=[Arm(name="plain", service=ServiceSettings(protocol="http", addresses=["127.0.0.1:1"]))],
+            arms=[Arm(name="plain", service=RedisSettings(addresses=["127.0.0.1:1"]))],
             workloads=[],
         )
         key = PublicKey.model_validate_json(begun["line"])
@@ -245,89 +220,3 @@ def test_an_actor_does_not_run_what_has_changed_on_the_way() -> None:
     assert host.start(b"#!/bin/sh\n", "0" * 64) == {"failed": "the engine has arrived damaged"}
     engine = b"#!/no/such/program\n"
     assert "does not run from memory" in host.start(engine, hashlib.sha256(engine).hexdigest())["failed"]
-
-
-def test_a_ledger_of_the_version_before_is_still_read(tmp_path: Path) -> None:
-    plan = resolve(load_study("redis-tls"), Options())
-    ledger = fake_run(tmp_path / "run", plan, Truth(), rounds=2)
-    content = json.loads((ledger.folder / "plan.json").read_text())
-    lines = [json.loads(line) for line in (ledger.folder / "slices.jsonl").read_text().splitlines()]
-    for line in lines:
-        line.pop("hosts", None)
-        line.get("answer", {}).pop("window", None)
-    content.pop("hosts")
-    (ledger.folder / "plan.json").write_text(json.dumps({**content, "ledger_version": 5}))
-    (ledger.folder / "slices.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    assert core_of(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
-    (ledger.folder / "plan.json").write_text(json.dumps({**content, "ledger_version": 4}))
-    with pytest.raises(CostofError) as caught:
-        Ledger.open(ledger.folder).plan()
-    assert caught.value.problem is Problem.OTHER_LEDGER
-
-
-def run_of_hosts(folder: Path, slower: dict[str, float], busy: float = 0.3) -> Run:
-    """A fake run whose slices three hosts did in equal parts, some of them slower by a factor."""
-    plan = resolve(load_study("redis-tls"), Options(target="redis://h/", hosts="auto", seed=1))
-    whole, ledger = fake_run(folder / "whole", plan, Truth()), Ledger.create(plan, folder / "of-hosts")
-    for record in whole.records():
-        if isinstance(record, EnvironmentRecord):
-            facts = {name: {"cores": 4, "CPUs given": 4, "ports": 28_232} for name in NAMES}
-            record = record.model_copy(update={"facts": {**record.facts, "hosts": facts}})
-        if isinstance(record, SliceRecord):
-            record = record.model_copy(update={"hosts": _parts(record, slower, busy)})
-        ledger.append(record)
-    return read_run(ledger)
-
-
-def _parts(record: SliceRecord, slower: dict[str, float], busy: float) -> list[HostPart]:
-    weights = [slower.get(name, 1.0) for name in NAMES]
-    return [
-        part(
-            name,
-            ended_ms=record.answer.elapsed_ns / 1e6,
-            phases={
-                phase: PhaseSum(count=each.count // 3, sum_ns=round(each.sum_ns * weight / sum(weights)))
-                for phase, each in record.answer.phases.items()
-            },
-            operations=record.answer.operations // 3,
-            machine_busy=busy,
-        )
-        for name, weight in zip(NAMES, weights, strict=True)
-    ]
-
-
-def section_of(run: Run) -> Hosts:
-    found = SECTION.compute(run, core_of(run, "run"), None)
-    assert found is not None
-    return found
-
-
-def test_a_slow_host_is_named_with_its_interval(tmp_path: Path) -> None:
-    found = section_of(run_of_hosts(tmp_path, {"load-2": 1.12}))
-    assert {each.host for each in found.slower} == {"load-2"}
-    for each in found.slower:
-        assert each.ratio.low <= 1.12 * (1 + 1e-6)
-        assert each.ratio.high >= 1.12 * (1 - 1e-6)
-
-
-def test_hosts_that_are_alike_are_not_named(tmp_path: Path) -> None:
-    found = section_of(run_of_hosts(tmp_path, {}, busy=0.3))
-    assert found.slower == []
-    assert [row.host for row in found.rows] == list(NAMES)
-
-
-def test_a_round_in_which_a_host_was_lost_is_no_round(tmp_path: Path) -> None:
-    plan = resolve(load_study("redis-tls"), Options(target="redis://h/", hosts="auto", seed=1))
-    ledger = fake_run(tmp_path / "run", plan, Truth(), rounds=6)
-    ledger.append(LostRecord(host="load-2", round=5, rest=None, detail="its process was ended"))
-    ledger.append(EndRecord(partial="load-2 was lost: its process was ended", steal_share=0.0))
-    run = read_run(ledger)
-    assert (run.rounds, run.partial) == (5, "load-2 was lost: its process was ended")
-
-
-def test_others_that_went_on_are_told(tmp_path: Path) -> None:
-    plan = resolve(load_study("redis-tls"), Options(target="redis://h/", hosts="auto", seed=1))
-    ledger = fake_run(tmp_path / "run", plan, Truth(), rounds=6)
-    ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it is silent"))
-    warned = core_of(read_run(ledger), "run").warnings
-    assert "load-2 was lost in the middle of the run (it is silent), which went on with the 2 others" in warned
