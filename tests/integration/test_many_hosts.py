@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from costof.lab.lab import Lab, is_root
 from costof.ledger.ledger import Ledger, LostRecord, SliceRecord
 from costof.programs.redis.server import PORT, TLS_PORT, USER
 from costof.programs.server import Place
-from tests.integration.conftest import COSTOF, wait_for_slices
+from tests.integration.conftest import COSTOF
 from tests.support.programs import eventually
 from tests.support.ray_nodes import Cluster, Node, a_cluster
 from tests.support.redis import Standing
@@ -120,7 +121,7 @@ class Outcome:
     err: str
     folder: Path
 
-    @property
+    @cached_property
     def records(self) -> list[Any]:
         return list(Ledger.open(self.folder).records())
 
@@ -166,8 +167,9 @@ def told(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: str) -> Iterator[Running]:
-    process = costof(cluster, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words,
-                     "--out", f"/tmp/{name}")
+    process = costof(
+        cluster, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words, "--out", f"/tmp/{name}"
+    )
     try:
         yield Running(process, cluster.head.folder / name)
     finally:
@@ -182,18 +184,213 @@ def target(server: Standing) -> list[str]:
     return ["--target", url, "--tls-ca", "/tmp/ca.pem", "--allow-plain", "--password-file", "/tmp/password", *where]
 
 
-def engine_of(node: Node) -> int:
-    (pid,) = node.pids_of("costof-engine")
-    return pid
+ENGINE = "costof-engine"
+#: First operations of all hosts: apart by no more than this, and by what the schedule has them apart.
+TOGETHER_NS, SCHEDULED_NS = 5_000_000, 666_667
 
 
-def test_try(cluster: Cluster, server: Standing, study: Path) -> None:
-    with running(cluster, server, "near", study, "--rounds", "8") as run:
+def engines(node: Node) -> list[int]:
+    return node.pids_of(ENGINE)
+
+
+def left(node: Node) -> list[str]:
+    """What a run may not leave on a host: its engine, its actor, files in memory and others."""
+    processes = [
+        " ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in engines(node)
+    ]
+    found = [each for each in processes if "Agent" not in each]
+    for pid in node.processes():
+        with contextlib.suppress(OSError):
+            found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := os.readlink(each))]
+    logs = node.folder / "ray"
+    shared = Path(f"/proc/{node.init}/root/dev/shm")
+    return found + [
+        str(path) for folder in (node.folder, shared) for path in folder.rglob("*costof*") if logs not in path.parents
+    ]
+
+
+def memory_holds(pid: int, secret: bytes) -> bool:
+    """Whether it stands in what a process may write to, its part of the object store included."""
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            span, rights, *_ = line.split()
+            low, high = (int(each, 16) for each in span.split("-"))
+            while rights.startswith("rw") and low < high:
+                memory.seek(low)
+                try:
+                    chunk = memory.read(min(high - low, 1 << 24))
+                except OSError:
+                    break
+                if secret in chunk:
+                    return True
+                # A secret across two chunks is in the next one whole.
+                low += len(chunk) if low + len(chunk) >= high else len(chunk) - len(secret)
+    return False
+
+
+@dataclass
+class Near:
+    """A run of all hosts side by side, what was seen of it meanwhile, and what the server had counted."""
+
+    outcome: Outcome
+    holders: set[str]
+    gets: int
+
+
+@pytest.fixture(scope="module")
+def near(cluster: Cluster, server: Standing, study: Path) -> Near:
+    secret = server.password.get_secret_value().encode()
+    server.ask("CONFIG", "RESETSTAT")
+    with running(cluster, server, "near", study, "--rounds", "25") as run:
         run.wait_for_rounds(2)
-        for node in cluster.loads:
-            print(node.name, node.processes())
+        holders = set()
+        for node in cluster.nodes.values():
+            own = {run.process.pid, *engines(node)}
+            for pid, words in node.processes().items():
+                shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+                if secret in shown or (
+                    not words[0].endswith("costof") and pid not in own and memory_holds(pid, secret)
+                ):
+                    holders.add(f"{node.name}: {words[:3]}")
         outcome = run.ends()
-    print(outcome.out, outcome.err, outcome.status)
-    import shutil
-    shutil.copytree(outcome.folder, "/tmp/hosts-tests/near", dirs_exist_ok=True)
-    assert 0
+    return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
+
+
+def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: Standing, study: Path) -> None:
+    status, said = told(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
+    assert status == 0
+    assert [line.split()[1] for line in said.splitlines() if line.startswith("host ")] == [f"{name}," for name in LOADS]
+    assert said.count("query 4 workers") == 3
+    assert not any(left(node) for node in cluster.loads)
+
+
+def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
+    outcome = near.outcome
+    assert outcome.status == 0, outcome.err
+    assert "Traceback" not in outcome.err
+    for piece in outcome.slices:
+        assert [part.host for part in piece.hosts] == LOADS
+        assert (
+            sum(part.operations for part in piece.hosts)
+            == piece.answer.operations
+            == piece.answer.phases["operation"].count
+        )
+
+
+def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) -> None:
+    # Before each slice, unmeasured, each of 12 workers does one on the connection that it opens.
+    measured = sum(piece.answer.operations for piece in near.outcome.slices)
+    print("GETs", near.gets, measured, len(near.outcome.slices))
+    assert near.gets == measured + 12 * len(near.outcome.slices)
+
+
+def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
+    for piece in near.outcome.slices:
+        offsets = [part.clock_offset_ns / 1e9 for part in piece.hosts]
+        assert [round(offset) for offset in offsets] == [0, 10, 0]
+    assert near.outcome.slower == []
+
+
+def test_hosts_begin_together(near: Near) -> None:
+    apart = [max(firsts) - min(firsts) for each in near.outcome.slices if (firsts := [p.first_ns for p in each.hosts])]
+    print(sorted(round(each / 1e6, 2) for each in apart))
+    assert len(apart) >= 100 * 0.7
+    # A busy machine wakes one late now and then.
+    assert median(apart) < TOGETHER_NS
+
+
+def test_no_password_stands_where_ray_keeps_things(near: Near, cluster: Cluster, server: Standing) -> None:
+    assert not near.holders
+    secret = server.password.get_secret_value().encode()
+    for node in cluster.nodes.values():
+        logs = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
+        assert logs
+        assert not [path for path in logs if secret in path.read_bytes()]
+
+
+def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Standing) -> None:
+    eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
+    assert not server.all_keys()
+
+
+def test_a_wrong_token_is_refused(cluster: Cluster, server: Standing, study: Path) -> None:
+    (cluster.head.folder / "wrong").write_text("0" * 64)
+    status, said = told(cluster, "doctor", "--hosts", "auto", RAY_AUTH_TOKEN_PATH="/tmp/wrong")
+    assert status == 1
+    assert "token" in said
+
+
+def test_another_python_is_refused(cluster: Cluster) -> None:
+    """Ray itself refuses a node whose Python is not the cluster's; a command meets what the cluster says of itself."""
+    say = """
+import json, ray
+from ray.experimental import internal_kv as kv
+ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
+key, space = b"CLUSTER_METADATA", b"cluster"
+usual = kv._internal_kv_get(key, namespace=space)
+kv._internal_kv_put(key, json.dumps(json.loads(usual) | {"python_version": "3.13.0"}).encode(), namespace=space)
+print("changed", flush=True)
+input()
+kv._internal_kv_put(key, usual, namespace=space)
+"""
+    other = cluster.command(sys.executable, "-c", say, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "changed\n"
+    try:
+        status, said = told(cluster, "doctor", "--hosts", "auto")
+    finally:
+        other.communicate("\n")
+    assert status == 1
+    assert "3.13.0" in said
+
+
+def test_what_each_host_has_is_told_to_a_client_from_elsewhere(cluster: Cluster) -> None:
+    status, said = told(cluster, "doctor", "--hosts", cluster.client_address)
+    assert status == 0, said
+    assert [name for name in LOADS if f"{name}: " in said] == LOADS
+
+
+def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing, study: Path) -> None:
+    with cluster.far("load-3"):
+        with running(cluster, server, "far", study, "--rounds", "8") as run:
+            run.wait_for_rounds(6)
+            os.kill(engines(cluster.nodes["load-1"])[0], signal.SIGKILL)
+            outcome = run.ends()
+        assert outcome.status == 3
+        assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-1", None)]
+        assert "load-1" in outcome.out
+        assert outcome.slower == ["load-3"]
+        eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
+        resumed = costof(cluster, "run", "--resume", "/tmp/far", *target(server))
+        again = Running(resumed, outcome.folder).ends()
+    assert again.status == 0, again.err
+    assert again.slower == ["load-3"]
+
+
+def test_a_host_with_a_third_of_the_cpu_is_named_and_one_that_dies_is_done_without(
+    cluster: Cluster, server: Standing
+) -> None:
+    closed = cluster.head.folder / "closed.toml"
+    closed.write_text(STUDY.replace("PACE", "").replace("SECONDS", "0.5"))
+    for node in cluster.loads:
+        node.host.resize(0.15 if node.name == "load-2" else 0.45)
+    with running(cluster, server, "slow", closed, "--rounds", "6", "--hosts-least", "2") as run:
+        run.wait_for_rounds(4)
+        cluster.kill("load-3")
+        outcome = run.ends()
+    assert outcome.status == 0, outcome.err
+    assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
+    assert "load-3 was lost" in outcome.out
+    assert "load-2" in outcome.slower
+    assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]
+
+
+def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
+    with running(cluster, server, "silent", study, "--rounds", "50") as run:
+        run.wait_for_rounds(2)
+        with cluster.cut("load-2"):
+            outcome = run.ends()
+    assert outcome.status == 3
+    assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-2", None)]
+    # Reached again, what the run had there ends.
+    eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads[:2]))
