@@ -1,4 +1,4 @@
-"""Many load machines: real Ray nodes in namespaces of their own ask a real server as one population, and fail as hosts do.
+"""Many load machines: real Ray nodes in namespaces of their own ask a real server as one population, and fail as such.
 
 Runs are shared: each is looked at for all that it shows. The last ones end hosts, in this order.
 """
@@ -137,7 +137,7 @@ class Outcome:
     def slower(self) -> list[str]:
         """Hosts that the report calls slower than the others."""
         result = json.loads((self.folder / "result.json").read_text())
-        return [each["host"] for each in result["sections"]["hosts"]["data"]["slower"]]
+        return [each["host"] for each in result["sections"]["hosts"]["slower"]]
 
 
 def _slices(folder: Path) -> int:
@@ -201,7 +201,7 @@ def left(node: Node) -> list[str]:
     found = [each for each in processes if "Agent" not in each]
     for pid in node.processes():
         with contextlib.suppress(OSError):
-            found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := os.readlink(each))]
+            found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
     logs = node.folder / "ray"
     shared = Path(f"/proc/{node.init}/root/dev/shm")
     return found + [
@@ -278,10 +278,9 @@ def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
 
 
 def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) -> None:
-    # Before each slice, unmeasured, each of 12 workers does one on the connection that it opens.
     measured = sum(piece.answer.operations for piece in near.outcome.slices)
-    print("GETs", near.gets, measured, len(near.outcome.slices))
-    assert near.gets == measured + 12 * len(near.outcome.slices)
+    # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
+    assert near.gets == 1 + 12 * len(near.outcome.slices) + measured
 
 
 def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
@@ -387,10 +386,10 @@ def test_a_host_with_a_third_of_the_cpu_is_named_and_one_that_dies_is_done_witho
 
 def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
-        run.wait_for_rounds(2)
+        run.wait_for_rounds(4)
         with cluster.cut("load-2"):
             outcome = run.ends()
-    assert outcome.status == 3
+    assert outcome.status == 3, outcome.out + outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-2", None)]
     # Reached again, what the run had there ends.
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads[:2]))
