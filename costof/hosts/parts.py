@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from costof.errors import Caution
 from costof.ipc.answers import SliceAnswer
@@ -59,24 +60,28 @@ def late(parts: Sequence[HostPart]) -> str | None:
     """Which host began too late, in words; None where all began together."""
     at_work = [part for part in parts if part.took_part]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
-    if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * _whole_ns(at_work)):
+    if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
         return None
     return Caution.HOST_LATE.text(host=last.host, milliseconds=round(last.late_ns / 1e6))
 
 
-def apart(parts: Sequence[HostPart]) -> str | None:
-    """Why a slice was not of one population, in words; None where it was."""
+def apart(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
+    """Why a slice that was to end after so many was not of one population, in words; None where it was.
+
+    A window closes by time, or when its host has done its share of the operations. What is under way then ends when it
+    does, as it does on one machine: that one host's last operation was slow is no reason to leave it out.
+    """
     at_work = [part for part in parts if part.took_part]
-    if len(at_work) < 2:
-        return late(parts)
-    together = min(part.ended_ns for part in at_work) - max(part.late_ns for part in at_work)
-    share = max(0, together) / max(1, _whole_ns(at_work))
+    if not at_work:
+        return None
+    ends = [min(seconds * 1e9, part.ended_ns if _did(part, operations // len(at_work)) else inf) for part in at_work]
+    begins = [part.late_ns for part in at_work]
+    share = max(0.0, min(ends) - max(begins)) / max(1.0, max(ends) - min(begins))
     return late(parts) or (None if share >= LEAST_TOGETHER else Caution.HOSTS_APART.text(share=f"{share:.0%}"))
 
 
-def _whole_ns(parts: Sequence[HostPart]) -> int:
-    """From the first opening to the last end."""
-    return max(part.ended_ns for part in parts) - min(part.late_ns for part in parts)
+def _did(part: HostPart, operations: int) -> bool:
+    return part.operations + part.errors >= operations
 
 
 def part_of(

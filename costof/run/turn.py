@@ -35,8 +35,8 @@ def take_turn(
     before, cpu_before = _read_counters(service, servers), service.cpu_seconds()
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
     own_before = time.process_time()
-    started = time.monotonic()
-    answer = instruments.slice(slice_number, arm, turn.workload, plan.size(turn.workload, arm))
+    started, size = time.monotonic(), plan.size(turn.workload, arm)
+    answer = instruments.slice(slice_number, arm, turn.workload, size)
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
@@ -50,7 +50,9 @@ def take_turn(
     if isinstance(answer, PopulationAnswer):
         # The machines that loaded are others than this one.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
-        unproved = unproved or answer.unlike or (apart(hosts) if round_number >= 0 else None)
+        unproved = (
+            unproved or answer.unlike or (apart(hosts, size.operations, size.seconds) if round_number >= 0 else None)
+        )
     record = SliceRecord(
         round=round_number,
         warm_up=round_number < 0,

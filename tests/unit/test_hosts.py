@@ -114,12 +114,15 @@ def test_a_late_host_and_windows_apart_are_no_population() -> None:
     assert late([part(), part("load-2", 19)]) is None
     assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
-    assert apart([part(), part("load-2", ended_ms=951)]) is None
-    assert apart([part(), part("load-2", ended_ms=940)]) == "the hosts measured together for 94% of the slice"
+    # One that has done its share of the operations measures no more; one whose last operation was slow is no other.
+    assert apart([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
+    assert apart([part(), part("load-2", ended_ms=940)], 200, 1.0) == "the hosts measured together for 94% of the slice"
+    assert apart([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
+    assert apart([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
     # A host that has no worker of a workload ends at once.
     idle = part("load-3", 0, 0, operations=0, first_ns=None)
-    assert apart([part(), part("load-2"), idle]) is None
-    assert apart([]) is late([]) is None
+    assert apart([part(), part("load-2"), idle], 200, 1.0) is None
+    assert apart([], 200, 1.0) is late([]) is None
 
 
 @given(st.integers(1, 200), st.integers(1, 12))
