@@ -185,8 +185,8 @@ def target(server: Standing) -> list[str]:
 
 
 ENGINE = "costof-engine"
-#: First operations of all hosts: apart by no more than this, and by what the schedule has them apart.
-TOGETHER_NS, SCHEDULED_NS = 5_000_000, 666_667
+#: First operations of all hosts are apart by no more; the schedule alone has them 0.7 ms apart.
+TOGETHER_NS = 5_000_000
 
 
 def engines(node: Node) -> list[int]:
@@ -241,7 +241,7 @@ class Near:
 def near(cluster: Cluster, server: Standing, study: Path) -> Near:
     secret = server.password.get_secret_value().encode()
     server.ask("CONFIG", "RESETSTAT")
-    with running(cluster, server, "near", study, "--rounds", "25") as run:
+    with running(cluster, server, "near", study, "--rounds", "33") as run:
         run.wait_for_rounds(2)
         holders = set()
         for node in cluster.nodes.values():
@@ -293,7 +293,7 @@ def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
 def test_hosts_begin_together(near: Near) -> None:
     apart = [max(firsts) - min(firsts) for each in near.outcome.slices if (firsts := [p.first_ns for p in each.hosts])]
     print(sorted(round(each / 1e6, 2) for each in apart))
-    assert len(apart) >= 100 * 0.7
+    assert len(apart) >= 100
     # A busy machine wakes one late now and then.
     assert median(apart) < TOGETHER_NS
 
@@ -380,6 +380,8 @@ def test_a_host_with_a_third_of_the_cpu_is_named_and_one_that_dies_is_done_witho
     assert outcome.status == 0, outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
     assert "load-3 was lost" in outcome.out
+    # Ray has news of it, too.
+    assert "raylet" not in outcome.out + outcome.err
     assert "load-2" in outcome.slower
     assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]
 
