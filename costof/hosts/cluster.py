@@ -93,6 +93,8 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
     try:
         with warnings.catch_warnings(), _nothing_on_standard_error():
             warnings.simplefilter("ignore")
+            # It prints the cluster's news, such as a node's end, to standard output whatever its log level is.
+            ray._private.worker.print_to_stdstream = _no_news
             ray.init(address=asked.address, log_to_driver=False, logging_level="CRITICAL")
     except ray.exceptions.AuthenticationError as error:
         raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=_first_line(error)) from None
@@ -108,6 +110,10 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
             detail = "it does not take the token that this machine has"
             raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=detail) from None
         raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail=_first_line(error)) from None
+
+
+def _no_news(*_: Any, **__: Any) -> None:
+    """In place of Ray's."""
 
 
 @contextmanager
