@@ -1,6 +1,6 @@
 """Ray nodes for tests: real separate hosts on one machine, and a cluster of them.
 
-Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and a /tmp and a /dev/shm
+Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and a /tmp and /dev/shm
 that no other sees. A hub in the middle passes packets on between them and the server's host. Commands run on the head,
 the driver's node. All of it ends with the lab, whatever ends that.
 """
@@ -31,7 +31,9 @@ OBJECT_STORE_BYTES = 78_643_200
 #: Until it stands a node may have all that there is.
 STARTING_CORES = 2.0
 FAR_MS = 20.0
-TOKEN = Path("/tmp/token")
+#: Each node's own.
+TMP = Path("/tmp")
+TOKEN = TMP / "token"
 # Ray waits 30 s for a raylet, and a busy machine may take longer. Images of containers often set
 # PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew.
 ENVIRONMENT = {"RAY_raylet_start_wait_time_s": str(HANGS_SECONDS), "PYTHONDONTWRITEBYTECODE": "", "HOME": "/tmp"}
@@ -127,7 +129,7 @@ class Cluster:
         node = self.nodes[name]
         joins = ["--head", f"--port={PORT}", "--num-cpus=0", "--include-dashboard=false"]
         if node is not self.head:
-            joins = [f"--address={self.address}", "--num-cpus=1", *(f"--labels={label}" for label in labels)]
+            joins = [f"--address={self.address}", "--num-cpus=1", f"--labels={','.join(labels)}"]
         ray = [RAY, "start", "--block", *joins, f"--node-ip-address={node.address}", "--include-log-monitor=false"]
         ray += [f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats"]
         apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--time"]
@@ -146,10 +148,12 @@ class Cluster:
         told = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
         return {**ENVIRONMENT, **told}
 
-    def command(self, *words: str, env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[str]:
-        """A program on the head, with the cluster's token unless `env` has it otherwise."""
+    def command(
+        self, *words: str, node: Node | None = None, env: Mapping[str, str] | None = None, **how: Any
+    ) -> subprocess.Popen[str]:
+        """A program on the head or another node, with the cluster's token unless `env` has it otherwise."""
         told = {**os.environ, **self.environment(), **(env or {})}
-        return subprocess.Popen(self.head.inside(*words), env=told, text=True, **how)
+        return subprocess.Popen((node or self.head).inside(*words), env=told, text=True, **how)
 
     def kill(self, name: str) -> None:
         """A host, as if its power were cut."""
@@ -186,13 +190,20 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def a_cluster(lab: Lab, *, far: str | None = None, ahead: str | None = None, loads: int = 3) -> Iterator[Cluster]:
-    """A head and so many others. `far` can be moved away; the monotonic clock of `ahead` differs from the others'."""
+def a_cluster(
+    lab: Lab, *, far: str | None = None, ahead: str | None = None, loads: int = 3, server_ms: float = 0.0
+) -> Iterator[Cluster]:
+    """A head and so many others, with the server's host at a round trip of `server_ms` from all of them.
+
+    `far` can be moved away; the monotonic clock of `ahead` is 10 s before the others'. Each has the label `pool=load`,
+    and `host` with its name.
+    """
     with Network(lab) as network:
         hub = network.host("hub")
         network.forward(hub)
         server = network.host("server")
-        link = network.link(server, hub, "server")
+        link = network.link(server, hub, "server", round_trip_ms=server_ms)
+        network.start()
         network.configure("route server", [(server, f"route add default via {link.address_of(hub)}")])
         cluster = Cluster(lab, network, hub, link)
         names = ["head", *(f"load-{number}" for number in range(1, loads + 1))]
@@ -204,7 +215,7 @@ def a_cluster(lab: Lab, *, far: str | None = None, ahead: str | None = None, loa
         cluster.start("head")
         cluster.wait_for("head")
         for name in names[1:]:
-            cluster.start(name, "pool=load")
+            cluster.start(name, "pool=load", f"host={name}")
         for name in names[1:]:
             cluster.wait_for(name)
         yield cluster
