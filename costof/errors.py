@@ -260,14 +260,17 @@ class Problem(Enum):
         "whoever reaches the Ray cluster at {address} may run code on it; start it with RAY_AUTH_MODE=token on every "
         "host, or say --hosts-unauthenticated",
     )
-    HOSTS_NONE = (EXIT_FAILED, "the Ray cluster at {address} has {nodes}, and no host{detail}; see ray status")
-    HOSTS_FEW = (EXIT_FAILED, "the Ray cluster at {address} has {found}, fewer than --hosts-least {least}; start more")
+    HOSTS_NONE = (EXIT_FAILED, "the Ray cluster at {address} has no host{detail} among its {nodes}; see ray status")
+    HOSTS_FEW = (
+        EXIT_FAILED,
+        "the Ray cluster at {address} has {found} that can measure, and --hosts-least says {least}; start more",
+    )
     HOST_REFUSED = (EXIT_FAILED, "{host} cannot measure: {detail}")
     HOST_LOST = (EXIT_FAILED, "{host} was lost: {detail}")
-    HOSTS_MISSING = (
+    OTHER_HOSTS = (
         EXIT_USAGE,
-        "{path} was measured from {hosts}, and there are {found} now; --resume goes on with as many: say --hosts, and "
-        "start what is missing",
+        "{path} was measured from {before}, and now it would be from {now}; --resume goes on as it was begun: say "
+        "--hosts where it had them, and start what is missing",
     )
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 

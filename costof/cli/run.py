@@ -125,7 +125,8 @@ def _reopen(folder: Path, options: list[str], hosts: HostsAsked | None) -> tuple
     ledger = Ledger.open(folder)
     done = read_run(ledger)
     if (hosts is None) != (done.plan.hosts is None):
-        raise CostofError(Problem.HOSTS_MISSING, path=folder, hosts=done.hosts or "this machine", found="other ones")
+        begun, now = ("hosts", "this machine") if hosts is None else ("this machine", "hosts")
+        raise CostofError(Problem.OTHER_HOSTS, path=folder, before=begun, now=now)
     if done.plan.starts > 1:
         # One that was cut off cannot go on where it was, on servers that have been started anew.
         return ledger, Before(

@@ -5,12 +5,14 @@ Of the standard library alone: it is shipped by value, and a host needs nothing 
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import os
 import platform
 import resource
 import selectors
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -18,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 ENGINE_NAME = "costof-engine"
-ENDING_SECONDS = 2.0
+ENDING_SECONDS, STARTING_SECONDS = 2.0, 20.0
 LATENCY_REQUEST = "/dev/cpu_dma_latency"
+PR_SET_PDEATHSIG = 1
 #: Of proc(5)'s stat: user, nice, system, idle, iowait, irq, softirq, steal.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
 
@@ -28,6 +31,9 @@ class HostActor:
     """What it cannot do it says as `{"failed": …}`: an exception's text would stand in Ray's logs."""
 
     def __init__(self) -> None:
+        if "RAY_RAYLET_PID" in os.environ:
+            # An actor may outlive the raylet that started it, and would load its host for nobody.
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._received = b""
         self._held: list[int] = []
@@ -77,7 +83,7 @@ class HostActor:
             return {"failed": f"the engine does not run from memory: {error.strerror}"}
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
-        return self._line(ENDING_SECONDS * 10) | {"files": [f"/proc/self/fd/{file}" for file in files]}
+        return self._line(STARTING_SECONDS) | {"files": [f"/proc/self/fd/{file}" for file in files]}
 
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
         """The engine's answer to a line, and what the machine did meanwhile, in seconds of CPU time."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from costof.document.format import plural
 from costof.errors import CostofError, Problem
 from costof.hosts.asked import CLIENT_SCHEME, HostsAsked
 
@@ -177,9 +178,9 @@ def _nodes(ray: Any, asked: HostsAsked) -> list[Node]:
     if not found:
         labels = ", ".join(f"{key}={value}" for key, value in asked.where)
         detail = f" with {labels}" if labels else " that has CPUs"
-        raise CostofError(Problem.HOSTS_NONE, address=asked.address, nodes=len(nodes), detail=detail)
+        raise CostofError(Problem.HOSTS_NONE, address=asked.address, nodes=plural(len(nodes), "node"), detail=detail)
     if asked.least is not None and len(found) < asked.least:
-        raise CostofError(Problem.HOSTS_FEW, address=asked.address, found=len(found), least=asked.least)
+        raise CostofError(Problem.HOSTS_FEW, address=asked.address, found=plural(len(found), "host"), least=asked.least)
     return sorted(found, key=lambda node: (node.name, node.node_id))
 
 

@@ -112,6 +112,6 @@ def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
 def _why(error: Exception) -> str:
     """Ray's reasons are paragraphs."""
     text = str(error)
-    if "node" in text and ("died" in text or "dead" in text):
+    if "its node has died" in text or "unschedulable" in text:
         return "its machine, or Ray on it, is gone"
     return "its process was ended" if "died" in text or "dead" in text else "Ray does not reach it"

@@ -7,6 +7,7 @@ import time
 from contextlib import ExitStack, nullcontext
 from math import ceil
 
+from costof.document.format import plural
 from costof.errors import Caution, CostofError, Problem
 from costof.hosts.population import Population
 from costof.ledger.changes import all_stand, every_change, judged
@@ -172,10 +173,12 @@ def _warm_up(state: State) -> None:
 
 
 def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None:
-    """A resumed run has as many hosts as it was begun with. Raises `HOSTS_MISSING`."""
+    """A resumed run has as many hosts as it was begun with. Raises `OTHER_HOSTS`."""
     found = len(population.hosts)
-    if before.hosts not in (None, found):
-        raise CostofError(Problem.HOSTS_MISSING, path=ledger.folder, hosts=before.hosts, found=found)
+    if before.hosts is not None and before.hosts != found:
+        raise CostofError(
+            Problem.OTHER_HOSTS, path=ledger.folder, before=plural(before.hosts, "host"), now=plural(found, "host")
+        )
 
 
 def _caution_if_busy(ledger: Ledger) -> None:

@@ -33,7 +33,8 @@ def test_an_engine_reads_the_plan_and_no_other_does() -> None:
     plan = Plan(arms=[Arm(name="arm", service=service)], workloads=[Workload(name="connect", kind="connect")])
     key = X25519PrivateKey.generate()
     written = sealed(plan, told(key))
-    assert written.count(b"\n") == 1 and SECRET.encode() not in written
+    assert written.count(b"\n") == 1
+    assert SECRET.encode() not in written
     assert opened(written, key) == line({"plan": plan})
     assert sealed(plan, told(key)) != written
     with pytest.raises(InvalidTag):
@@ -46,8 +47,8 @@ def test_the_vector_is_of_the_same_form() -> None:
     assert json.loads(opened(json.dumps(VECTOR["line"]).encode(), key)) == VECTOR["plan"]
 
 
-@pytest.mark.parametrize("key", ["", "AAAA", "no base64"])
+@pytest.mark.parametrize("key", ["", "AAAA"])
 def test_a_key_that_is_none_is_refused(key: str) -> None:
     plan = Plan(arms=[], workloads=[])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="32 bytes"):
         sealed(plan, PublicKey(public_key=key))
