@@ -97,7 +97,9 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
             ray._private.worker.print_to_stdstream = _no_news
             ray.init(address=asked.address, log_to_driver=False, logging_level="CRITICAL")
     except ray.exceptions.AuthenticationError as error:
-        raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=_first_line(error)) from None
+        has_none = "no authentication token" in str(error)
+        detail = "this machine has no token" if has_none else _first_line(error)
+        raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=detail) from None
     except RuntimeError as error:
         if "ersion mismatch" in str(error):
             raise CostofError(Problem.HOSTS_VERSION, address=asked.address, detail=_versions(str(error))) from None
