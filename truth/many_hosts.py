@@ -36,7 +36,7 @@ from tests.support.ray_nodes import TMP, Cluster, Node, a_cluster
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "runs" / "truth-many-hosts"
-STUDY = Path(__file__).with_name("many_hosts.toml")
+STUDY = Path(__file__).with_name("many-hosts.toml")
 TRIALS = 30
 SERVER_MS = 4.0
 CORES = 1.0
