@@ -40,7 +40,8 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "cpu_ns": _added([part.cpu_ns for part in parts]),
         "peak_memory_bytes": max(part.peak_memory_bytes for part in parts),
         "counts": _added([part.counts for part in parts]),
-        "evidence": _evidence([part.evidence for part in parts]),
+        # A host without a worker has seen nothing.
+        "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
 

@@ -33,8 +33,8 @@ FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: Of a slice of a load, where connections last so long.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: Times as many operations as are expected in the seconds of a slice that is to end by them.
-CEILING = 10
+#: Of a slice that ends by its seconds: of the fastest arm's operations, as many times those that were planned.
+ENDLESS, MOST_TIMES = 2**31, 10
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,19 @@ def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSiz
 
 
 def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
-    """So long as the slowest arm took for as many operations."""
-    ended = dict(sizes)
+    """So long as the slowest arm takes for as many operations, and the fastest for so many times more: hosts would run
+    out of ports for its connections."""
+    seconds: dict[str, list[float]] = {}
     for taken in round_taken:
-        name = plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm))
-        size = sizes[name]
-        seconds = size.operations / max(1, taken.answer.operations) * taken.seconds
-        longest = max(seconds, ended[name].seconds if ended[name] is not size else 0.0)
-        ended[name] = size.model_copy(
-            update={"operations": CEILING * size.operations, "seconds": min(size.seconds, longest)}
-        )
-    return ended
+        if taken.answer.operations:
+            name = plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm))
+            asked = min(sizes[name].seconds, sizes[name].operations / taken.answer.operations * taken.seconds)
+            seconds.setdefault(name, []).append(asked)
+    ended = {name: min(max(found), MOST_TIMES * min(found)) for name, found in seconds.items()}
+    return {
+        name: size.model_copy(update={"operations": ENDLESS, "seconds": ended.get(name, size.seconds)})
+        for name, size in sizes.items()
+    }
 
 
 def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:

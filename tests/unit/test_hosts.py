@@ -92,6 +92,13 @@ def test_hosts_that_saw_another_cipher_are_told() -> None:
     assert unlike([parts[0], parts[2]]) is None
 
 
+def test_a_host_without_a_worker_takes_no_evidence_away() -> None:
+    idle = answer([], {"verified": False, "protocol": None, "server": None})
+    found = merged_answer([answer([1], {"protocol": "TLSv1.3"}), idle])["evidence"]
+    assert (found["verified"], found["protocol"], found["connections"]) == (True, "TLSv1.3", 1)
+    assert not merged_answer([answer([1]), answer([1], {"verified": False})])["evidence"]["verified"]
+
+
 def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named() -> None:
     def ready(detail: str | None) -> Ready:
         error = None if detail is None else error_of("refused", detail)

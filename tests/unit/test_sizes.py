@@ -124,3 +124,15 @@ def test_a_size_that_is_shortened_keeps_an_operation() -> None:
     assert SliceSize(operations=3, seconds=3.0, workers=5).times(0.01) == SliceSize(
         operations=1, seconds=0.03, workers=5
     )
+
+
+def test_slices_of_several_hosts_end_by_time(plan: Plan) -> None:
+    """As long as the slowest arm takes, unless the fastest would do more than ten times as much by then."""
+    of_hosts = plan.model_copy(update={"hosts": "auto"})
+    size = chosen_sizes(of_hosts, warm_up(plan, 1.0))["wire_query"]
+    alone = chosen_sizes(plan, warm_up(plan, 1.0))["wire_query"]
+    assert size.seconds == pytest.approx(alone.operations * 0.001)
+    assert size.operations > 1000 * alone.operations
+    slow = [each for each in warm_up(plan, 50.0) if each.turn.arm == "tls"]
+    fast = [each for each in warm_up(plan, 1.0) if each.turn.arm != "tls"]
+    assert chosen_sizes(of_hosts, slow + fast)["wire_query"].seconds == pytest.approx(10 * alone.operations * 0.001)
