@@ -227,6 +227,51 @@ class Problem(Enum):
         "the data loaded into {where} is not TPC-C's ({detail}); start again, and if it stays so, look for what else "
         "writes there",
     )
+    HOSTS_OPTION_UNUSED = (
+        EXIT_USAGE,
+        "{option} goes with --hosts auto or ray://host:10001; give that too, or leave it out",
+    )
+    HOSTS_ADDRESS = (
+        EXIT_USAGE,
+        "'{text}' is no Ray cluster; say auto on one of its machines, or ray://host:10001 from elsewhere",
+    )
+    HOSTS_LABEL = (EXIT_USAGE, "'{text}' is no label of a host; write it as pool=load, as ray start --labels has it")
+    HOSTS_NEED_TARGET = (
+        EXIT_USAGE,
+        "--hosts loads servers of your own, and a lab is of this machine alone; say --target URL, or leave out --hosts",
+    )
+    HOSTS_CANNOT = (EXIT_USAGE, "{what} cannot be had on other hosts: {detail}; leave out --hosts, or ask without")
+    NEEDS_RAY = (EXIT_FAILED, "--hosts needs Ray: pip install 'costof[ray]'")
+    HOSTS_UNREACHABLE = (
+        EXIT_FAILED,
+        "no Ray cluster answers at {address}: {detail}; start one (ray start --head), or name another",
+    )
+    HOSTS_TOKEN = (
+        EXIT_FAILED,
+        "the Ray cluster at {address} is closed to this command: {detail}; copy ~/.ray/auth_token from one of its "
+        "hosts",
+    )
+    HOSTS_VERSION = (
+        EXIT_FAILED,
+        "the Ray cluster at {address} runs other versions: {detail}; install the same on both",
+    )
+    HOSTS_OPEN = (
+        EXIT_FAILED,
+        "whoever reaches the Ray cluster at {address} may run code on it; start it with RAY_AUTH_MODE=token on every "
+        "host, or say --hosts-unauthenticated",
+    )
+    HOSTS_NONE = (EXIT_FAILED, "the Ray cluster at {address} has no host{detail} among its {nodes}; see ray status")
+    HOSTS_FEW = (
+        EXIT_FAILED,
+        "the Ray cluster at {address} has {found} that can measure, and --hosts-least says {least}; start more",
+    )
+    HOST_REFUSED = (EXIT_FAILED, "{host} cannot measure: {detail}")
+    HOST_LOST = (EXIT_FAILED, "{host} was lost: {detail}")
+    OTHER_HOSTS = (
+        EXIT_USAGE,
+        "{path} was measured from {before}, and now it would be from {now}; --resume goes on as it was begun: say "
+        "--hosts where it had them, and start what is missing",
+    )
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
 
     @property
@@ -289,6 +334,24 @@ class Caution(Enum):
     TPCC_UNSOUND = (
         "after the run TPC-C's data was not sound, so its transactions were not kept apart as their isolation "
         "promises: {detail}"
+    )
+    HOST_CANNOT = "from {hosts}: {detail}"
+    HOST_LATE = "{host} began {milliseconds} ms after the others"
+    HOSTS_APART = "the hosts measured together for {share} of the slice"
+    HOSTS_DIFFER = "hosts saw different things: {what} was {found}"
+    HOST_GONE = "{host} was lost in the middle of the run ({detail}), which went on with the {rest} others"
+    HOSTS_IN_THE_CLEAR = (
+        "what the cluster's machines say to each other can be read on the way, but for passwords: set RAY_USE_TLS"
+    )
+    HOSTS_OPEN = "whoever reaches the Ray cluster may run code on its hosts"
+    HOSTS_ONE_MACHINE = "{hosts} are one machine (the same boot id): they take CPU from each other"
+    HOSTS_WITHOUT_APPLICATIONS = "left out, since hosts have the engine alone: {views}"
+    HOST_BUSY = "{host} had {share} of its CPU time in use during slices: what it measured may be its own limit"
+    HOST_SLOW = "{host} answers {effect} slower than the other hosts: '{metric}'"
+    HOST_DECIDES = "without {host} the verdict on {what} would be another: it is {verdict} with all hosts"
+    HOST_PORTS = (
+        "{host} opened up to {connections} connections a minute and has {ports} ports for them, each of which rests "
+        "for a minute after its use: more hosts, or a wider net.ipv4.ip_local_port_range, keep them from running out"
     )
     NO_CONTROL = "the control cannot run, so there are figures but no effects"
 

@@ -7,6 +7,7 @@ from costof.analysis.cautions import errors_of, warnings_of
 from costof.analysis.figures import between_starts, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
+from costof.analysis.together import starting_together
 from costof.errors import CostofError, Problem
 from costof.study.metric import OF_COMMAND
 
@@ -49,6 +50,7 @@ def core_of(run: Run, name: str) -> Core:
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
         errors=errors_of(run),
         warnings=warnings_of(run, len(effects)),
+        starting_together=starting_together(run),
         environment=_environment(run),
     )
 

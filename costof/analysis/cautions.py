@@ -50,6 +50,11 @@ def warnings_of(run: Run, effects: int) -> list[str]:
                 texts.append(caution.text(arm=ready.name, detail=ready.error.detail, client=plan.client))
     if any(run.refused(control) for control in plan.controls):
         texts.append(Caution.NO_CONTROL.text())
+    texts += [
+        Caution.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
+        for lost in run.lost_hosts
+        if lost.rest is not None
+    ]
     texts += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
     for arm in plan.arms:
         wrong = [piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch]

@@ -196,6 +196,16 @@ class Sentence(Model):
     text: str
 
 
+class StartingTogether(Model):
+    """How far apart the first operations of several hosts began, by slices, in milliseconds."""
+
+    slices: int
+    median_ms: Finite
+    p99_ms: Finite
+    most_ms: Finite
+    clocks_ms: Finite = Field(description="What the hosts' clocks were known to within, in the worst slice.")
+
+
 class Core(Model):
     """What is known of a run, whatever sections its study asks for."""
 
@@ -235,6 +245,7 @@ class Core(Model):
     cpu: list[Cpu]
     errors: list[ErrorCount]
     warnings: list[str]
+    starting_together: StartingTogether | None = Field(default=None, description="Of a run from several hosts.")
     environment: dict[str, Any]
 
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:

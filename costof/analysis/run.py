@@ -52,6 +52,7 @@ class Run:
     links_by_start: dict[int, list[LinkEvidence]] = field(default_factory=dict)
     lost: str | None = None
     lost_arms: dict[str, str] = field(default_factory=dict)
+    lost_hosts: list[LostRecord] = field(default_factory=list)
     end: EndRecord | None = None
     ends: list[EndRecord] = field(default_factory=list)
     error_rate_spent: float = 0.0
@@ -188,6 +189,11 @@ class Run:
         return int(self.environment.facts.get("cores", 1)) if self.environment else 1
 
     @property
+    def hosts(self) -> int | None:
+        """As many as the run was begun with; None where this machine measured."""
+        return len(self.environment.facts["hosts"]) if self.plan.hosts and self.environment else None
+
+    @property
     def partial(self) -> str | None:
         if self.end is None:
             return ENDED_FROM_OUTSIDE
@@ -226,6 +232,10 @@ def read_run(ledger: Ledger) -> Run:
                 run.proofs[record.arm] = {**run.proofs.get(record.arm, {}), **record.facts}
             case LinksRecord():
                 run.links_by_start[start] = record.links
+            case LostRecord(host=str() as host):
+                run.lost_hosts.append(record)
+                run.slices = [piece for piece in run.slices if piece.round != record.round]
+                run.lost = f"{host} was lost: {record.detail}" if record.rest is None else run.lost
             case LostRecord(arm=None):
                 run.lost = record.detail
             case LostRecord(arm=str() as arm):

@@ -9,8 +9,10 @@ import click
 from rich.console import Console
 
 from costof.cli.gate import status, tell
+from costof.cli.hosts_options import check_hosts
 from costof.cli.progress import Bar
 from costof.cli.show import print_answer, write_answer
+from costof.document.format import plural
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
 from costof.ledger.ledger import Ledger
 from costof.services.open import open_service
@@ -18,38 +20,61 @@ from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 
 if TYPE_CHECKING:
+    from costof.hosts.asked import HostsAsked
     from costof.programs.access import Access
     from costof.report.result import Result
-    from costof.run.experiment import Before
+    from costof.run.rounds import Before
     from costof.services import Service
 
 
-def ask(study: Study, options: Options, access: Access | None, out: Path | None, as_json: bool, dry_run: bool) -> int:
+def ask(
+    study: Study,
+    options: Options,
+    access: Access | None,
+    out: Path | None,
+    as_json: bool,
+    dry_run: bool,
+    hosts: HostsAsked | None = None,
+) -> int:
     """An exit status. Raises whatever the user got wrong before anything is started."""
     plan = resolve(study, options)
     # Imported here: a mistyped option should not wait for what the sections compute with.
     from costof.sections import check
 
     check(study)
+    if hosts is not None:
+        check_hosts(plan, open_service(plan, access, ""))
     if dry_run:
         _print_plan(plan, access)
+        if hosts is not None:
+            _print_hosts(plan, hosts)
         return EXIT_ANSWERED
     if access is None:
         # What a study asks of its commands cannot be filled in: nothing is made then.
         open_service(plan, None, "")
     # Made before anything is started, so that a folder that cannot be written costs nobody a run.
-    return answer(plan, Ledger.create(plan, out), None, access, as_json)
+    return answer(plan, Ledger.create(plan, out), None, access, as_json, hosts)
 
 
-def answer(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None, as_json: bool) -> int:
+def answer(
+    plan: Plan,
+    ledger: Ledger,
+    before: Before | None,
+    access: Access | None,
+    as_json: bool,
+    hosts: HostsAsked | None = None,
+) -> int:
     """Measure, write the answer and print it; an exit status."""
-    _measure(plan, ledger, before, access)
+    _measure(plan, ledger, before, access, hosts)
     result = write_answer(ledger)
     print_answer(result, ledger, as_json)
     return _status(result, _judged(result, plan, as_json))
 
 
-def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access | None) -> None:
+def _measure(
+    plan: Plan, ledger: Ledger, before: Before | None, access: Access | None, hosts: HostsAsked | None
+) -> None:
+    from costof.hosts.population import Population
     from costof.run.starts import run_starts
 
     def service() -> Service:
@@ -57,7 +82,7 @@ def _measure(plan: Plan, ledger: Ledger, before: Before | None, access: Access |
 
     try:
         with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
-            run_starts(plan, service, ledger, bar, before)
+            run_starts(plan, service, ledger, bar, before, Population(hosts) if hosts else None)
     except CostofError:
         if before is None or before.rounds == 0:
             ledger.discard()
@@ -96,6 +121,22 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         click.echo(f"write     {write}")
     for needed in service.needs():
         click.echo(f"grant     {needed}")
+
+
+def _print_hosts(plan: Plan, hosts: HostsAsked) -> None:
+    """The hosts that would measure, and how many of each workload's workers each would have."""
+    from costof.hosts.cluster import reached
+    from costof.hosts.population import workers_of
+
+    with reached(hosts) as cluster:
+        nodes = cluster.nodes
+    found: dict[str, list[int]] = {}
+    for name, workload in plan.study.workloads.items():
+        if workload.view == "wire":
+            found[name] = [*workers_of(max(plan.workers(name, arm) for arm in plan.arms), len(nodes))]
+    for place, node in enumerate(nodes):
+        workers = ", ".join(f"{name} {plural(each[place], 'worker')}" for name, each in found.items())
+        click.echo(f"host      {node.name}, {node.cpus} CPUs: {workers}")
 
 
 def _judged(result: Result, plan: Plan, as_json: bool) -> int:

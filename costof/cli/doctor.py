@@ -10,7 +10,9 @@ from pathlib import Path
 
 import click
 
+from costof.cli.hosts_options import hosts_options
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
+from costof.hosts.asked import HostsAsked
 from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
 from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
@@ -112,10 +114,26 @@ def _load() -> Finding:
     return Finding("quiet machine", True, detail)
 
 
+def examine_hosts(asked: HostsAsked) -> list[Finding]:
+    """What each host of a cluster is to a run; it is taken for that long and given back."""
+    from costof.hosts.population import Population
+
+    try:
+        with Population(asked) as population:
+            cautions = [Finding("cluster", True, text) for text in population.cautions()]
+            return [*cautions, *(Finding(name, True, detail) for name, detail in population.told().items())]
+    except CostofError as error:
+        return [Finding("hosts", False, str(error))]
+
+
 @click.command()
-def doctor() -> None:
-    """What this machine has and lacks for the lab, and how to get it. Installs nothing."""
-    findings = examine()
+@hosts_options
+def doctor(hosts: HostsAsked | None) -> None:
+    """What this machine has and lacks for the lab, and how to get it. Installs nothing.
+
+    With --hosts: what the hosts of a Ray cluster have and lack for measuring.
+    """
+    findings = examine() if hosts is None else examine_hosts(hosts)
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
     sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 
 from costof.cli.ask import answer, ask
 from costof.cli.gate import limit_option
+from costof.cli.hosts_options import hosts_options
 from costof.cli.server_options import target_options
 from costof.errors import Caution, CostofError, Problem
 from costof.ledger.ledger import Ledger
@@ -19,8 +21,9 @@ from costof.study.load import LoadAsked
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
+    from costof.hosts.asked import HostsAsked
     from costof.programs.access import Access
-    from costof.run.experiment import Before
+    from costof.run.rounds import Before
 
 
 @click.command()
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, or wrk.")
 @limit_option
 @target_options
+@hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
 @click.option("--seed", type=int, help="Seed of the order of the slices.")
@@ -68,6 +72,7 @@ def run(
     client: str | None,
     limits: tuple[tuple[str, str], ...],
     access: Access | None,
+    hosts: HostsAsked | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,
@@ -83,8 +88,8 @@ def run(
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
         given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
         given |= asked_load.options
-        ledger, before = _reopen(resume, [name for name, value in given.items() if value])
-        sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json))
+        ledger, before = _reopen(resume, [name for name, value in given.items() if value], hosts)
+        sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json, hosts))
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
     asked, left_out = of_target(load_study(study), access)
@@ -105,22 +110,27 @@ def run(
         limits=limits,
         load=asked_load,
         client=client,
+        hosts=hosts.address if hosts else None,
     )
-    sys.exit(ask(asked, options, access, out, as_json, dry_run))
+    sys.exit(ask(asked, options, access, out, as_json, dry_run, hosts))
 
 
-def _reopen(folder: Path, options: list[str]) -> tuple[Ledger, Before]:
+def _reopen(folder: Path, options: list[str], hosts: HostsAsked | None) -> tuple[Ledger, Before]:
     """An earlier run to go on with. Its plan stands: options that would change it are refused."""
     from costof.analysis import read_run
-    from costof.run.experiment import Before
+    from costof.run.rounds import Before
 
     if options:
         raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
+    if (hosts is None) != (done.plan.hosts is None):
+        begun, now = ("hosts", "this machine") if hosts is None else ("this machine", "hosts")
+        raise CostofError(Problem.OTHER_HOSTS, path=folder, before=begun, now=now)
     if done.plan.starts > 1:
         # One that was cut off cannot go on where it was, on servers that have been started anew.
         return ledger, Before(
             sizes=done.sizes, start=len(done.starts), whole_starts=done.whole_starts, rounds_of_others=done.rounds
         )
-    return ledger, Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
+    before = Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
+    return ledger, replace(before, hosts=done.hosts)

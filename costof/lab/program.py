@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +108,15 @@ class Counters:
     connections: int | None = None
     tls_connections: dict[str, int] | None = None
     shared: bool = False
+
+    def plus(self, other: Counters) -> Counters:
+        """Those of two members together."""
+        if self.connections is None or other.connections is None:
+            return Counters()
+        tls = None
+        if self.tls_connections is not None and other.tls_connections is not None:
+            tls = dict(Counter(self.tls_connections) + Counter(other.tls_connections))
+        return Counters(self.connections + other.connections, tls, self.shared or other.shared)
 
     def since(self, earlier: Counters) -> Counters:
         """The difference: what moved between two readings."""

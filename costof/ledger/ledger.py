@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
+from costof.hosts.parts import HostPart
 from costof.ipc.answers import Ready, SliceAnswer
 from costof.lab.round_trips import LinkEvidence
 from costof.model import Model
@@ -27,8 +28,8 @@ from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
-#: Of the form of a plan and its records: changed when ledgers written before can no longer be read.
-LEDGER_VERSION = 5
+#: Of the form of a plan and its records, and the earliest that is still read: 6 has hosts beside what 5 has.
+LEDGER_VERSION, EARLIEST_VERSION = 6, 5
 
 
 class EnvironmentRecord(Model):
@@ -71,6 +72,7 @@ class SliceRecord(Model):
     foreign_cpu_seconds: float = Field(default=0.0, description="Of programs that have no part in the run.")
     clock_jump_seconds: float = Field(default=0.0, description="What the time of day moved by beyond what passed.")
     mismatch: str | None = None
+    hosts: list[HostPart] = Field(default=[], description="Each one's part, where several hosts measured together.")
 
 
 class ProofRecord(Model):
@@ -89,10 +91,14 @@ class LinksRecord(Model):
 
 
 class LostRecord(Model):
-    """The service went away, or with `arm` that arm's own part of it."""
+    """The service went away, or with `arm` that arm's own part of it, or with `host` one of several that measured: then
+    `round` is no round, and is repeated with the `rest` of them where that is enough."""
 
     record: Literal["lost"] = "lost"
     arm: str | None = None
+    host: str | None = None
+    round: int | None = None
+    rest: int | None = None
     detail: str
 
 
@@ -182,7 +188,7 @@ class Ledger:
             if not isinstance(content, dict):
                 raise ValueError("it is no JSON object")
             version = content.pop("ledger_version", 1)
-            if version != LEDGER_VERSION:
+            if not EARLIEST_VERSION <= version <= LEDGER_VERSION:
                 raise CostofError(Problem.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
             return Plan.model_validate(content)
         except (OSError, ValueError) as error:

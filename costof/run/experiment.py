@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, nullcontext
 from math import ceil
-from typing import Protocol
 
+from costof.document.format import plural
 from costof.errors import Caution, CostofError, Problem
+from costof.hosts.population import Population
 from costof.ledger.changes import all_stand, every_change, judged
 from costof.ledger.ledger import (
     CautionRecord,
@@ -23,85 +23,27 @@ from costof.ledger.ledger import (
     SizesRecord,
     now,
 )
-from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
-from costof.run.schedule import Looks, enough, precision, turns_of_round
+from costof.run.rounds import Before, Progress, State, take_round
+from costof.run.schedule import Looks, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
-from costof.run.turn import take_turn
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.plan import Plan
-from costof.study.schema import SliceSize
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
 FRUITLESS_ROUNDS = 2
 
 
-class Progress(Protocol):
-    """Whoever watches a run: the terminal, or nobody."""
-
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
-
-
-@dataclass
-class Before:
-    """What a run that is resumed has already: its samples, whole rounds, measuring time in seconds, what of the error
-    rate its looks have spent, and the sizes of its slices.
-
-    A start of the servers among several has rounds of its own: it knows the sizes, its number among all that were
-    begun, how many are whole, and how many rounds the others have, after which its own are numbered.
-    """
-
-    samples: Samples = field(default_factory=Samples)
-    rounds: int = 0
-    seconds: float = 0.0
-    error_rate_spent: float = 0.0
-    sizes: dict[str, SliceSize] | None = None
-    start: int = 0
-    whole_starts: int = 0
-    rounds_of_others: int = 0
-
-
-@dataclass
-class _Run:
-    """What a run holds while it lasts; the plan's sizes of slices are those of its warm-up until others are chosen."""
-
-    plan: Plan
-    service: Service
-    ledger: Ledger
-    progress: Progress
-    instruments: Instruments
-    before: Before
-    looks: Looks
-    lost_arms: set[str] = field(default_factory=set)
-    slices: int = 0
-    rounds: int = 0
-
-    @property
-    def comparable(self) -> bool:
-        """Whether any protected arm that can run has a control that can: else more rounds tell no cost."""
-        able = {arm.name for arm in self.instruments.able}
-        return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
-
-    @property
-    def runnable(self) -> dict[str, list[str]]:
-        """The arms of each workload that can be measured."""
-        return {
-            name: [
-                arm.name
-                for arm in self.plan.arms
-                if workload.is_done_on(arm.levels) and self.instruments.measures(workload.instrument, arm.name)
-            ]
-            for name, workload in self.plan.study.workloads.items()
-        }
-
-
 def run(
-    plan: Plan, service: Service, ledger: Ledger, progress: Progress, before: Before | None = None
+    plan: Plan,
+    service: Service,
+    ledger: Ledger,
+    progress: Progress,
+    before: Before | None = None,
+    population: Population | None = None,
 ) -> Before | None:
     """Carry the plan out; everything worth knowing is in the ledger afterwards.
 
@@ -114,14 +56,18 @@ def run(
     steal, started = read_machine().steal, time.monotonic()
     before = before or Before()
     looks = Looks(plan, before.error_rate_spent)
-    state = _Run(plan, service, ledger, progress, Instruments(plan, service, ledger, before.start), before, looks)
+    instruments = Instruments(plan, service, ledger, before.start, population)
+    state = State(plan, service, ledger, progress, instruments, before, looks)
     partial: str | None = None
     if before.start == 0:
         _caution_if_busy(ledger)
     try:
-        progress.stage("starting the servers")
-        with cores_awake() as cores, service, ExitStack() as stack:
+        progress.stage("reaching the hosts" if population else "starting the servers")
+        with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             facts = {**describe_machine(service.describe()), "idle cores": cores}
+            if population is not None:
+                _check_hosts(ledger, before, population)
+                facts |= population.describe()
             ledger.append(EnvironmentRecord(started=now(), start=before.start, facts=facts))
             # What cannot be read is said before anything is loaded.
             service.cpu_seconds()
@@ -133,7 +79,7 @@ def run(
             _prove(state, "start")
             partial = _measure(state)
             _prove(state, "end")
-            for text in service.cautions():
+            for text in [*service.cautions(), *(population.cautions() if population else [])]:
                 ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
@@ -147,7 +93,7 @@ def run(
     return None if partial else _before_another(state)
 
 
-def _before_another(state: _Run) -> Before:
+def _before_another(state: State) -> Before:
     """What another start of the servers begins with."""
     before = state.before
     return Before(
@@ -158,7 +104,7 @@ def _before_another(state: _Run) -> Before:
     )
 
 
-def _prove(state: _Run, stage: Stage) -> None:
+def _prove(state: State, stage: Stage) -> None:
     """What the service itself knows of its arms and links."""
     for arm in state.plan.arms:
         facts = state.service.prove(arm, stage)
@@ -169,7 +115,7 @@ def _prove(state: _Run, stage: Stage) -> None:
         state.ledger.append(LinksRecord(links=links))
 
 
-def _measure(state: _Run) -> str | None:
+def _measure(state: State) -> str | None:
     """Rounds until it is enough. Returns why the run is only partial, or None."""
     before = state.before
     state.progress.stage("warming up")
@@ -180,7 +126,7 @@ def _measure(state: _Run) -> str | None:
     reached: list[float | None] = []
     for done in range(before.rounds + 1, plan.most_rounds + 1):
         round_started, number = time.monotonic(), before.rounds_of_others + done - 1
-        succeeded = sum(each.answer.operations for each in _round(state, number))
+        succeeded = sum(each.answer.operations for each in take_round(state, number))
         state.rounds = done
         if lost := state.service.lost():
             state.ledger.append(LostRecord(detail=lost))
@@ -205,7 +151,7 @@ def _measure(state: _Run) -> str | None:
     return None
 
 
-def _warn_of_few_rounds(state: _Run, round_seconds: float) -> None:
+def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
     """Nobody should wait for the end of a budget that cannot hold an answer."""
     budget = state.plan.budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
@@ -214,11 +160,11 @@ def _warn_of_few_rounds(state: _Run, round_seconds: float) -> None:
         state.progress.stage(text)
 
 
-def _warm_up(state: _Run) -> None:
+def _warm_up(state: State) -> None:
     """Rounds that are in no figure. The last one tells how long slices have to be; a resumed run keeps to its own."""
     taken: list[Taken] = []
     for number in range(-state.plan.warm_up_rounds, 0):
-        taken = _round(state, number)
+        taken = take_round(state, number)
     sizes = state.before.sizes
     if sizes is None:
         sizes = chosen_sizes(state.plan, taken)
@@ -226,38 +172,13 @@ def _warm_up(state: _Run) -> None:
     state.plan = state.plan.model_copy(update={"slices": sizes})
 
 
-def _round(state: _Run, number: int) -> list[Taken]:
-    """All turns of a round, or those until the service is lost."""
-    taken = []
-    for turn in turns_of_round(state.plan, number, state.runnable):
-        if not _arm_is_lost(state, turn.arm):
-            taken.append(_take_turn(state, turn, number))
-        if state.service.lost():
-            break
-    return taken
-
-
-def _arm_is_lost(state: _Run, name: str) -> bool:
-    """Whether the arm's own part of the service is gone; said once in the ledger. The others go on."""
-    if name in state.lost_arms:
-        return True
-    reason = state.service.lost(state.plan.arm(name))
-    if reason is None:
-        return False
-    state.lost_arms.add(name)
-    state.ledger.append(LostRecord(arm=name, detail=reason))
-    return True
-
-
-def _take_turn(state: _Run, turn: Turn, number: int) -> Taken:
-    """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up."""
-    state.slices += 1
-    record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
-    state.ledger.append(record)
-    if record.mismatch is None and not record.warm_up:
-        servers = ServersSide(record.server_figures, record.server_cpu_seconds)
-        add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
-    return Taken(turn, record.answer, start_up_seconds)
+def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None:
+    """A resumed run has as many hosts as it was begun with. Raises `OTHER_HOSTS`."""
+    found = len(population.hosts)
+    if before.hosts is not None and before.hosts != found:
+        raise CostofError(
+            Problem.OTHER_HOSTS, path=ledger.folder, before=plural(before.hosts, "host"), now=plural(found, "host")
+        )
 
 
 def _caution_if_busy(ledger: Ledger) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from costof.commands.settings import new_output
 from costof.datasets import tpcc
 from costof.drivers.driver import environment
 from costof.errors import CostofError, Problem
+from costof.hosts.population import Population
 from costof.ipc import plan as ipc
 from costof.ipc.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
 from costof.ipc.process import Instrument, application, command_runner, engine, engine_path
@@ -63,15 +64,17 @@ class Instruments:
     others are drivers. `able` are the arms that can be measured at all.
 
     `start_number`: of the servers, among several. Which data and keys are drawn is luck too: each start has its own.
-    `members` says who answers an arm, as `address:port`, by instrument and arm.
+    `members` says who answers an arm, as `address:port`, by instrument and arm; several of several hosts.
+    `population`: the hosts that the engine runs on, instead of this machine. They have no other instrument.
     """
 
     plan: Plan
     service: Service
     ledger: Ledger
     start_number: int = 0
-    _instruments: dict[tuple[str, str], Instrument] = field(default_factory=dict)
-    members: dict[tuple[str, str], str] = field(default_factory=dict)
+    population: Population | None = None
+    _instruments: dict[tuple[str, str], Instrument | Population] = field(default_factory=dict)
+    members: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     able: list[PlannedArm] = field(default_factory=list)
     _output: Path = field(default_factory=new_output)
 
@@ -87,7 +90,8 @@ class Instruments:
         One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
         that would look like an effect. Raises `ARMS_CANNOT_RUN`, `OTHER_TLS_LIBRARY`.
         """
-        asked = {each.instrument: each for each in self.plan.study.workloads.values()}
+        workloads = self.plan.study.workloads.values()
+        asked = {each.instrument: each for each in workloads if each.view == WIRE or self.population is None}
         self.able = self.plan.arms
         for name in sorted(asked, key=lambda name: name != WIRE):
             ready = []
@@ -131,7 +135,11 @@ class Instruments:
                 variables = environment(arm.asked.transport or ipc.PLAIN)
                 return Surroundings(prefix, variables=tuple(sorted(variables.items())))
 
-    def _instrument(self, asked: Workload, surroundings: Surroundings, arm: PlannedArm) -> Instrument:
+    def _instrument(
+        self, asked: Workload, surroundings: Surroundings, arm: PlannedArm
+    ) -> AbstractContextManager[Instrument | Population]:
+        if self.population is not None:
+            return nullcontext(self.population)
         match asked.view:
             case "wire":
                 return engine(surroundings.prefix, library=surroundings.library)
@@ -141,7 +149,7 @@ class Instruments:
                 driver = asked.driver or self.service.endpoint(arm).service.protocol
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
-    def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
+    def _introduce(self, name: str, instrument: Instrument | Population, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
         barred = {arm.name: why for arm in arms if (why := self._barred(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
@@ -155,7 +163,7 @@ class Instruments:
         for told in ready.arms:
             if told.error is None and told.server is not None:
                 self._instruments[name, told.name] = instrument
-                self.members[name, told.name] = told.server
+                self.members[name, told.name] = told.server.split(",")
         return ready
 
     def _barred(self, instrument: str, arm: PlannedArm) -> str | None:

@@ -9,7 +9,7 @@ longer one is worse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -33,6 +33,8 @@ FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: Of a slice of a load, where connections last so long.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
+#: Of a slice that ends by its seconds: of the fastest arm's operations, as many times those that were planned.
+ENDLESS, MOST_TIMES = 2**31, 10
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,30 @@ class Taken:
 
 
 def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+    """The sizes of slices, by the plan and by what its warm-up took. Where several hosts measure their windows end by
+    time, and all at once; operations are a ceiling.
+    """
+    sizes = _chosen(plan, round_taken)
+    return sizes if plan.hosts is None else _ended_by_time(plan, sizes, round_taken)
+
+
+def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+    """So long as the slowest arm takes for as many operations, and the fastest for so many times more: hosts would run
+    out of ports for its connections."""
+    seconds: dict[str, list[float]] = {}
+    for taken in round_taken:
+        if taken.answer.operations:
+            name = plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm))
+            asked = min(sizes[name].seconds, sizes[name].operations / taken.answer.operations * taken.seconds)
+            seconds.setdefault(name, []).append(asked)
+    ended = {name: min(max(found), MOST_TIMES * min(found)) for name, found in seconds.items()}
+    return {
+        name: size.model_copy(update={"operations": ENDLESS, "seconds": ended.get(name, size.seconds)})
+        for name, size in sizes.items()
+    }
+
+
+def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """The plan's sizes of slices, each shortened for all its arms alike as far as this round of warm-up allows.
 
     Slices of a load are made longer where its connections last so long that few would be open at once.

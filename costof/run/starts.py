@@ -6,14 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from costof.errors import CostofError
+from costof.hosts.population import Population
 from costof.ledger.ledger import Ledger
-from costof.run.experiment import Before, Progress, run
+from costof.run.experiment import run
+from costof.run.rounds import Before, Progress
 from costof.services import Service
 from costof.study.plan import Plan
 
 
 def run_starts(
-    plan: Plan, open_service: Callable[[], Service], ledger: Ledger, progress: Progress, before: Before | None = None
+    plan: Plan,
+    open_service: Callable[[], Service],
+    ledger: Ledger,
+    progress: Progress,
+    before: Before | None = None,
+    population: Population | None = None,
 ) -> None:
     """Each start that is not whole yet, on servers of its own; most plans have one. A partial start ends the run.
 
@@ -23,7 +30,7 @@ def run_starts(
     while before.whole_starts < plan.starts:
         watched = _OfStart(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
         try:
-            after = run(plan.of_a_start(), open_service(), ledger, watched, before)
+            after = run(plan.of_a_start(), open_service(), ledger, watched, before, population)
         except CostofError:
             if before is first:
                 raise

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 
 from costof.errors import CostofError, Problem
+from costof.hosts.parts import PopulationAnswer, apart
 from costof.lab.program import Counters
 from costof.ledger.ledger import SliceRecord
 from costof.ledger.samples import Turn
@@ -25,24 +27,32 @@ def take_turn(
     service cannot be asked although it is there."""
     began = time.monotonic()
     arm, workload = plan.arm(turn.arm), plan.study.workloads[turn.workload]
-    server = instruments.members[workload.instrument, turn.arm]
+    servers = instruments.members[workload.instrument, turn.arm]
     with _reading_fails_softly(service):
         service.arrange(arm)
     _make_ready(plan, service, instruments, arm, turn.workload)
     observed = _observe(service, arm)
-    before, cpu_before = _read_counters(service, server), service.cpu_seconds()
+    before, cpu_before = _read_counters(service, servers), service.cpu_seconds()
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
     own_before = time.process_time()
-    started = time.monotonic()
-    answer = instruments.slice(slice_number, arm, turn.workload, plan.size(turn.workload, arm))
+    started, size = time.monotonic(), plan.size(turn.workload, arm)
+    answer = instruments.slice(slice_number, arm, turn.workload, size)
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
     known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
     throttled = _since(throttled_before, service.throttled_seconds())
-    moved = _read_counters(service, server).since(before)
+    moved = _read_counters(service, servers).since(before)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
     workers = plan.workers(turn.workload, arm)
+    steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
+    unproved = mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch
+    if isinstance(answer, PopulationAnswer):
+        # The machines that loaded are others than this one.
+        steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
+        unproved = (
+            unproved or answer.unlike or (apart(hosts, size.operations, size.seconds) if round_number >= 0 else None)
+        )
     record = SliceRecord(
         round=round_number,
         warm_up=round_number < 0,
@@ -57,10 +67,11 @@ def take_turn(
         server_facts=judgement.facts,
         server_counts=judgement.counts,
         observed_seconds=machine.seconds,
-        steal_seconds=machine.steal,
-        foreign_cpu_seconds=max(0.0, machine.busy - known),
+        steal_seconds=steal,
+        foreign_cpu_seconds=foreign,
         clock_jump_seconds=machine.clock,
-        mismatch=mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch,
+        mismatch=unproved,
+        hosts=hosts,
     )
     return record, time.monotonic() - began - measuring
 
@@ -91,9 +102,9 @@ def _observe(service: Service, arm: PlannedArm) -> Observation:
     return None
 
 
-def _read_counters(service: Service, server: str) -> Counters:
+def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
     with _reading_fails_softly(service):
-        return service.counters(server)
+        return reduce(Counters.plus, map(service.counters, servers))
     return Counters()
 
 

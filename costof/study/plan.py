@@ -70,6 +70,7 @@ class Plan(Model):
     limits: list[Limit] = Field(default=[], description="The user's, or else the study's.")
     load: Load | None = Field(default=None, description="At which the study is asked; None: as fast as it goes.")
     client: str | None = Field(default=None, description="A load generator that asks beside the study's own views.")
+    hosts: str | None = Field(default=None, description="The Ray cluster whose hosts measure, instead of this machine.")
 
     @property
     def controls(self) -> list[PlannedArm]:
@@ -154,6 +155,7 @@ class Options:
     limits: Sequence[tuple[str, str]] = ()
     load: LoadAsked = field(default_factory=LoadAsked)
     client: str | None = None
+    hosts: str | None = None
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -201,6 +203,7 @@ def resolve(study: Study, options: Options) -> Plan:
         plain_target=options.plain_target,
         load=load,
         client=options.client,
+        hosts=options.hosts,
         limits=limits_of(study, options.limits or study.limits.items()),
         protection_asked=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),

@@ -17,6 +17,7 @@ from costof.report.result import Result
 from costof.sections import check, every_section
 from costof.studies import study_names
 from costof.study.library import load_study
+from tests.fake_hosts import fake_run_of_hosts
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise
 from tests.report.results import at_load, result_of
@@ -41,12 +42,13 @@ def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) ->
 
 @pytest.fixture(scope="module")
 def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Of runs with costs that come and go, with more noise than rounds, at a load, and with limits."""
+    """Of runs with costs that come and go, with more noise than rounds, at a load, with limits, and of hosts."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
     limited = fake_run(folder / "limited", plan_of("mongodb-tls", limits=[("reused query", "+10%")]), Truth(), rounds=6)
-    return [analyse(intermittent), analyse(noisy), at_load(), analyse(limited)]
+    of_hosts = fake_run_of_hosts(folder, plan_of("redis-tls"), {"load-2": 1.2})
+    return [analyse(intermittent), analyse(noisy), at_load(), analyse(limited), analyse(of_hosts)]
 
 
 def shown(section: Section[Any, Any], result: Result) -> list[Block]:

@@ -124,3 +124,16 @@ def test_a_size_that_is_shortened_keeps_an_operation() -> None:
     assert SliceSize(operations=3, seconds=3.0, workers=5).times(0.01) == SliceSize(
         operations=1, seconds=0.03, workers=5
     )
+
+
+def test_slices_of_several_hosts_end_by_time(plan: Plan) -> None:
+    """As long as the slowest arm takes, unless the fastest would do more than ten times as much by then."""
+    slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in plan.slices}}
+    exact = plan.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
+    size = chosen_sizes(exact, warm_up(exact, 1.0))["wire_query"]
+    assert size.seconds == pytest.approx(0.1)
+    assert size.operations > 10**9
+    others = [each for each in warm_up(exact, 1.0) if each.turn.arm != "tls"]
+    for milliseconds, seconds in ((5.0, 0.5), (50.0, 1.0)):
+        slow = [each for each in warm_up(exact, milliseconds) if each.turn.arm == "tls"]
+        assert chosen_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)

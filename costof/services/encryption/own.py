@@ -72,6 +72,7 @@ class EncryptionTarget(OwnService[OwnTpcc]):
     """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
 
     measures_cpu = True
+    of_this_machine = "the gateway stands on this machine and listens there alone"
 
     def __init__(self, plan: Plan, access: Access, server: OwnTpcc) -> None:
         super().__init__(access, server)

@@ -1,0 +1,61 @@
+"""The options that say which load machines measure, and what cannot be measured from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from costof.errors import Caution, CostofError, Problem
+from costof.hosts.asked import hosts_asked
+from costof.services import Service
+from costof.study.plan import Plan
+
+HOSTS = click.option(
+    "--hosts", "address", metavar="auto|ray://…", help="Load the target from the hosts of a Ray cluster, as one."
+)
+WHERE = click.option("--hosts-where", "where", multiple=True, metavar="KEY=VALUE", help="Hosts with this label alone.")
+LEAST = click.option(
+    "--hosts-least", "least", type=click.IntRange(min=1), metavar="N", help="Go on with so many when others are lost."
+)
+UNAUTHENTICATED = click.option(
+    "--hosts-unauthenticated", "unauthenticated", is_flag=True, help="Take a cluster that anybody may run code on."
+)
+
+Command = Callable[..., Any]
+
+
+def hosts_options(command: Command) -> Command:
+    """All of them; the command gets one `hosts`, None where this machine is to measure. Where a command has a target
+    it stands behind `target_options`, and needs one."""
+
+    @wraps(command)
+    def with_hosts(
+        address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **others: Any
+    ) -> Any:
+        hosts = hosts_asked(address, where, least, unauthenticated)
+        if hosts is not None and others.get("access", hosts) is None:
+            raise CostofError(Problem.HOSTS_NEED_TARGET)
+        return command(hosts=hosts, **others)
+
+    for option in reversed((HOSTS, WHERE, LEAST, UNAUTHENTICATED)):
+        with_hosts = option(with_hosts)
+    return with_hosts
+
+
+def check_hosts(plan: Plan, service: Service) -> None:
+    """Raises `HOSTS_CANNOT` for what only this machine has, and says what is left out."""
+    libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
+    if libraries:
+        detail = "hosts are sent the engine of the installed TLS library alone"
+        raise CostofError(Problem.HOSTS_CANNOT, what=f"TLS by {', '.join(libraries)}", detail=detail)
+    if plan.client is not None:
+        detail = "hosts are sent costof's engine alone"
+        raise CostofError(Problem.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
+    if service.of_this_machine is not None:
+        raise CostofError(Problem.HOSTS_CANNOT, what=plan.study.name, detail=service.of_this_machine)
+    views = [workload.label for workload in plan.study.workloads.values() if workload.view != "wire"]
+    if views:
+        click.echo(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(views)), err=True)

@@ -1,0 +1,247 @@
+"""Many load machines: real Ray nodes in namespaces of their own ask a real server as one population, and fail as such.
+
+Runs are shared: each is looked at for all that it shows. The last ones end hosts, in this order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab, is_root
+from costof.programs.server import Place
+from tests.support.hosts_runs import (
+    PACED,
+    STUDY,
+    Outcome,
+    Running,
+    costof,
+    engines,
+    holders_on,
+    left,
+    memory_holds,
+    running,
+    target,
+    told,
+)
+from tests.support.programs import eventually
+from tests.support.ray_nodes import STARTING_CORES, Cluster, a_cluster
+from tests.support.redis import Standing
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not is_root(), reason="hosts of their own are namespaces, which only root can make"),
+]
+
+LOADS = ["load-1", "load-2", "load-3"]
+#: First operations of all hosts are apart by no more; the schedule alone has them 0.7 ms apart.
+TOGETHER_NS = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def cluster(lab: Lab) -> Iterator[Cluster]:
+    """The monotonic clock of load-2 is 10 s ahead of all others, in every run."""
+    with a_cluster(lab, far="load-3", ahead="load-2") as standing:
+        yield standing
+
+
+@pytest.fixture(scope="module")
+def server(lab: Lab, cluster: Cluster) -> Iterator[Standing]:
+    address = cluster.server.a_address
+    authority = Authority(lab.folder / "certificates")
+    server = Standing.at(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
+    with contextlib.closing(server):
+        server.start()
+        (cluster.head.folder / "ca.pem").write_bytes(server.ca_file.read_bytes())
+        (cluster.head.folder / "password").write_text(server.password.get_secret_value())
+        yield server
+
+
+@pytest.fixture(scope="module")
+def study(cluster: Cluster) -> Path:
+    path = cluster.head.folder / "paced.toml"
+    path.write_text(STUDY.replace("PACE", PACED).replace("SECONDS", "0.1"))
+    return path
+
+
+@dataclass
+class Near:
+    """A run of all hosts side by side, what was seen of it meanwhile, and what the server had counted."""
+
+    outcome: Outcome
+    holders: set[str]
+    gets: int
+
+
+@pytest.fixture(scope="module")
+def refused(cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
+    """A command with a wrong token. Ray takes its time over it, in which others go on."""
+    (cluster.head.folder / "wrong").write_text("0" * 64)
+    with costof(cluster, "doctor", "--hosts", "auto", RAY_AUTH_TOKEN_PATH="/tmp/wrong") as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Popen[str]) -> Near:
+    secret = server.password.get_secret_value().encode()
+    server.ask("CONFIG", "RESETSTAT")
+    with running(cluster, server, "near", study, "--rounds", "33") as run:
+        run.wait_for_rounds(2)
+        # The instrument shows that what is there is found.
+        assert all(memory_holds(pid, secret) for node in cluster.loads for pid in engines(node))
+        holders = {name for node in cluster.nodes.values() for name in holders_on(node, secret)}
+        outcome = run.ends()
+    return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
+
+
+def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: Standing, study: Path) -> None:
+    status, said = told(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
+    assert status == 0
+    assert [line.split()[1] for line in said.splitlines() if line.startswith("host ")] == [f"{name}," for name in LOADS]
+    assert said.count("query 4 workers") == 3
+    assert not any(left(node) for node in cluster.loads)
+
+
+def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
+    outcome = near.outcome
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert "Traceback" not in outcome.err
+    for piece in outcome.slices:
+        assert [part.host for part in piece.hosts] == LOADS
+        measured = sum(part.operations for part in piece.hosts)
+        assert measured == piece.answer.operations == piece.answer.phases["operation"].count
+
+
+def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) -> None:
+    measured = sum(piece.answer.operations for piece in near.outcome.slices)
+    # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
+    assert near.gets == 1 + 12 * len(near.outcome.slices) + measured
+
+
+def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
+    for piece in near.outcome.slices:
+        offsets = [part.clock_offset_ns / 1e9 for part in piece.hosts]
+        assert [round(offset) for offset in offsets] == [0, 10, 0]
+        assert all(part.operations > 0 and part.late_ns < 1e9 for part in piece.hosts)
+
+
+def test_hosts_begin_together(near: Near) -> None:
+    apart = [max(firsts) - min(firsts) for each in near.outcome.slices if (firsts := [p.first_ns for p in each.hosts])]
+    print(sorted(round(each / 1e6, 2) for each in apart))
+    assert len(apart) >= 100
+    # A busy machine wakes one late now and then.
+    assert median(apart) < TOGETHER_NS
+
+
+def test_no_password_stands_where_ray_keeps_things(near: Near, cluster: Cluster, server: Standing) -> None:
+    assert not near.holders
+    secret = server.password.get_secret_value().encode()
+    for node in cluster.nodes.values():
+        logs = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
+        assert logs
+        assert not [path for path in logs if secret in path.read_bytes()]
+
+
+def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Standing) -> None:
+    eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
+    assert not server.all_keys()
+
+
+def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
+    out, err = refused.communicate()
+    assert refused.returncode == 1
+    assert "it does not take the token that this machine has" in out
+    assert "Traceback" not in err
+
+
+def test_another_python_is_refused(cluster: Cluster) -> None:
+    """Ray itself refuses a node whose Python is not the cluster's; a command meets what the cluster says of itself."""
+    say = """
+import json, ray
+from ray.experimental import internal_kv as kv
+ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
+key, space = b"CLUSTER_METADATA", b"cluster"
+usual = kv._internal_kv_get(key, namespace=space)
+kv._internal_kv_put(key, json.dumps(json.loads(usual) | {"python_version": "3.13.0"}).encode(), namespace=space)
+print("changed", flush=True)
+input()
+kv._internal_kv_put(key, usual, namespace=space)
+"""
+    other = cluster.command(sys.executable, "-c", say, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "changed\n"
+    try:
+        status, said = told(cluster, "doctor", "--hosts", "auto")
+    finally:
+        other.communicate("\n")
+    assert status == 1
+    assert "3.13.0" in said
+
+
+def test_what_each_host_has_is_told_to_a_client_from_elsewhere(cluster: Cluster) -> None:
+    status, said = told(cluster, "doctor", "--hosts", cluster.client_address)
+    assert status == 0, said
+    assert [name for name in LOADS if f"{name}: " in said] == LOADS
+
+
+def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing, study: Path) -> None:
+    with cluster.far("load-3"):
+        with running(cluster, server, "far", study, "--rounds", "8") as run:
+            run.wait_for_rounds(6)
+            os.kill(engines(cluster.nodes["load-1"])[0], signal.SIGKILL)
+            outcome = run.ends()
+        assert outcome.status == 3
+        assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-1", None)]
+        assert "load-1" in outcome.out
+        assert outcome.slower == ["load-3"]
+        eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
+        resumed = costof(cluster, "run", "--resume", "/tmp/far", *target(server))
+        again = Running(resumed, outcome.folder).ends()
+    assert again.status == 0, again.err
+    assert again.slower == ["load-3"]
+
+
+def test_a_host_with_a_third_of_the_cpu_is_named_and_one_that_dies_is_done_without(
+    cluster: Cluster, server: Standing
+) -> None:
+    closed = cluster.head.folder / "closed.toml"
+    closed.write_text(STUDY.replace("PACE", "").replace("SECONDS", "0.5"))
+    with running(cluster, server, "slow", closed, "--rounds", "6", "--hosts-least", "2") as run:
+        run.wait_for_rounds(1)
+        # Little enough to be a limit on a busy machine too.
+        for node in cluster.loads:
+            node.host.resize(0.06 if node.name == "load-2" else 0.18)
+        run.wait_for_rounds(5)
+        cluster.kill("load-3")
+        outcome = run.ends()
+    assert outcome.status == 0, outcome.err
+    assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
+    assert "load-3 was lost" in outcome.out
+    # Ray has news of it, too.
+    assert "raylet" not in outcome.out + outcome.err
+    assert "load-2" in outcome.slower
+    assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]
+    for node in cluster.loads:
+        node.host.resize(STARTING_CORES)
+
+
+def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
+    with running(cluster, server, "silent", study, "--rounds", "50") as run:
+        run.wait_for_rounds(4)
+        with cluster.cut("load-2"):
+            outcome = run.ends()
+    assert outcome.status == 3, outcome.out + outcome.err
+    assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-2", None)]
+    # Reached again, what the run had there ends.
+    eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads[:2]))

@@ -1,0 +1,197 @@
+"""Runs of many hosts for tests: started on a cluster's head, and looked at while they last and when they have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from costof.ledger.ledger import SLICES, Ledger, LostRecord, SliceRecord
+from costof.programs.redis.server import PORT, TLS_PORT, USER
+from tests.support.programs import eventually
+from tests.support.ray_nodes import Cluster, Node
+from tests.support.redis import Standing
+
+ENGINE = "costof-engine"
+#: An arm, its twin and its rival.
+ROUND = 3
+#: All hosts' first instants are within a millisecond.
+PACED = "pace = { per_second = 3000.0, arrivals = 'constant' }"
+STUDY = """
+title = "What does TLS cost a Redis client?"
+question = "How much longer does a GET take?"
+protection = "TLS"
+service = { kind = "server", program = "redis" }
+control = { transport = "plain" }
+
+[factors.transport]
+label = "transport"
+levels.plain = { label = "plain", transport.kind = "plain" }
+levels.tls = { label = "TLS", transport.kind = "tls" }
+default = ["plain", "tls"]
+
+[workloads.query]
+label = "GETs on standing connections"
+view = "wire"
+kind = "query"
+workers = 12
+PACE
+
+[metrics."wire.query"]
+label = "GET"
+description = "A GET on an open connection."
+workload = "query"
+phase = "operation"
+headline = true
+margin = 0.05
+
+[profiles.quick]
+description = "a minute at most"
+budget = "1m"
+precision = 0.05
+rounds = [2, 1000]
+records = 100
+slices.query = { operations = 1000000, seconds = SECONDS }
+"""
+
+
+@dataclass
+class Running:
+    """A run on the head, whose /tmp has its folder."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+
+    def ends(self) -> Outcome:
+        out, err = self.process.communicate()
+        return Outcome(self.process.returncode, out, err, self.folder)
+
+    def wait_for_rounds(self, rounds: int) -> None:
+        """Of slices, the warm-up's too."""
+        eventually("slices", lambda: self.process.poll() is not None or _slices(self.folder) >= rounds * ROUND)
+        assert self.process.poll() is None, self.process.communicate()
+
+
+@dataclass
+class Outcome:
+    status: int
+    out: str
+    err: str
+    folder: Path
+
+    @cached_property
+    def records(self) -> list[Any]:
+        return list(Ledger.open(self.folder).records())
+
+    @property
+    def slices(self) -> list[SliceRecord]:
+        return [record for record in self.records if isinstance(record, SliceRecord)]
+
+    @property
+    def lost(self) -> list[LostRecord]:
+        return [record for record in self.records if isinstance(record, LostRecord)]
+
+    @property
+    def slower(self) -> list[str]:
+        """Hosts that the report calls slower than the others."""
+        result = json.loads((self.folder / "result.json").read_text())
+        return [each["host"] for each in result["sections"]["hosts"]["slower"]]
+
+
+def _slices(folder: Path) -> int:
+    path = folder / SLICES
+    return path.read_bytes().count(b'"record": "slice"') if path.exists() else 0
+
+
+def costof(cluster: Cluster, *words: str, **env: str) -> subprocess.Popen[str]:
+    """The command on the head, as its user types it."""
+    return cluster.command(
+        sys.executable, "-m", "costof", *words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def told(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
+    """What it says at once."""
+    process = costof(cluster, *words, **env)
+    out, err = process.communicate()
+    assert "Traceback" not in err
+    return process.returncode, out + err
+
+
+@contextlib.contextmanager
+def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: str) -> Iterator[Running]:
+    process = costof(
+        cluster, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words, "--out", f"/tmp/{name}"
+    )
+    try:
+        yield Running(process, cluster.head.folder / name)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def target(server: Standing) -> list[str]:
+    url = f"rediss://{USER}@{server.address}:{TLS_PORT}/?plain_port={PORT}"
+    where = ["--hosts", "auto", "--hosts-where", "pool=load"]
+    return ["--target", url, "--tls-ca", "/tmp/ca.pem", "--allow-plain", "--password-file", "/tmp/password", *where]
+
+
+def engines(node: Node) -> list[int]:
+    return node.pids_of(ENGINE)
+
+
+def left(node: Node) -> list[str]:
+    """What a run may not leave on a host: its engine, its actor, files in memory and others."""
+    processes = [
+        " ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in engines(node)
+    ]
+    found = [each for each in processes if "Agent" not in each]
+    for pid in node.processes():
+        with contextlib.suppress(OSError):
+            found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
+    logs = node.folder / "ray"
+    shared = Path(f"/proc/{node.init}/root/dev/shm")
+    return found + [
+        str(path) for folder in (node.folder, shared) for path in folder.rglob("*costof*") if logs not in path.parents
+    ]
+
+
+def memory_holds(pid: int, secret: bytes) -> bool:
+    """Whether it stands in what a process may write to, its part of the object store included."""
+    page = os.sysconf("SC_PAGESIZE")
+    process = Path(f"/proc/{pid}")
+    with (process / "mem").open("rb", 0) as memory, (process / "pagemap").open("rb", 0) as pages:
+        for line in (process / "maps").read_text().splitlines():
+            span, rights, *_ = line.split()
+            low, high = (int(each, 16) // page for each in span.split("-"))
+            if not rights.startswith("rw"):
+                continue
+            # A page that nobody has touched would be made by looking at it.
+            there = np.frombuffer(os.pread(pages.fileno(), (high - low) * 8, low * 8), np.uint64) >> np.uint64(63)
+            edges = np.flatnonzero(np.diff(there.astype(np.int8), prepend=0, append=0)) + low
+            for first, last in edges.reshape(-1, 2).tolist():
+                with contextlib.suppress(OSError):
+                    if secret in os.pread(memory.fileno(), (last - first) * page, first * page):
+                        return True
+    return False
+
+
+def holders_on(node: Node, secret: bytes) -> Iterator[str]:
+    """Processes that show it to others, and parts of Ray that have it in memory: what `ray list` tells is there."""
+    for pid, words in node.processes().items():
+        shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+        of_ray = any(
+            each in word for each in ("gcs_server", "raylet", "ray::HostActor", "ray.util.client") for word in words
+        )
+        if secret in shown or (of_ray and memory_holds(pid, secret)):
+            yield f"{node.name}: {' '.join(words)[:100]}"

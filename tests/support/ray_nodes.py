@@ -1,0 +1,232 @@
+"""Ray nodes for tests: real separate hosts on one machine, and a cluster of them.
+
+Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and a /tmp and /dev/shm
+that no other sees. A hub in the middle passes packets on between them and the server's host. Commands run on the head,
+the driver's node. All of it ends with the lab, whatever ends that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from costof.lab.certificates import write_private
+from costof.lab.host import Host, Link
+from costof.lab.lab import Lab, Process, descendants_of
+from costof.lab.network import Network
+from tests.support.programs import HANGS_SECONDS
+
+RAY = str(Path(sys.executable).with_name("ray"))
+PORT = 6379
+CLIENT_PORT = 10001
+#: The least that Ray starts with.
+OBJECT_STORE_BYTES = 78_643_200
+#: Until it stands a node may have all that there is.
+STARTING_CORES = 2.0
+FAR_MS = 20.0
+#: Each node's own.
+TMP = Path("/tmp")
+TOKEN = TMP / "token"
+# Ray waits 30 s for a raylet and for a client's server, and a busy machine may take longer. Images of containers often
+# set PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew.
+ENVIRONMENT = {
+    "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
+    "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": str(HANGS_SECONDS),
+    "PYTHONDONTWRITEBYTECODE": "",
+    "HOME": str(TMP),
+}
+
+# A shell as PID 1 takes care of orphans. Nothing of the machine's own mounts is changed.
+BECOME_A_NODE = """
+hostname "$1"
+mount --bind "$2" /tmp
+mount -t tmpfs shm /dev/shm
+shift 2
+"$@"
+"""
+
+
+@dataclass
+class Node:
+    """A host that runs Ray. `folder` is its /tmp seen from outside, and stays when it is killed."""
+
+    name: str
+    host: Host
+    link: Link
+    folder: Path
+    clock_ahead_seconds: int = 0
+    process: Process | None = None
+
+    @property
+    def address(self) -> str:
+        return self.link.address_of(self.host)
+
+    @property
+    def init(self) -> int:
+        """The pid of its PID 1."""
+        assert self.process is not None
+        return descendants_of(self.process.pid)[0]
+
+    def processes(self) -> dict[int, list[str]]:
+        """Command lines of all that it runs."""
+        found = {}
+        for pid in descendants_of(self.init):
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+                found[pid] = words
+        return found
+
+    def pids_of(self, word: str) -> list[int]:
+        """Of its processes in whose command line or name this stands."""
+        return [pid for pid, words in self.processes().items() if any(word in each for each in (*words, _name(pid)))]
+
+    def inside(self, *words: str) -> list[str]:
+        """The command line of a program on this node, which may do as much as any that the node runs."""
+        return ["nsenter", "--target", str(self.init), "--net", "--pid", "--mount", "--uts", "--time", "--", *words]
+
+
+@dataclass
+class Cluster:
+    """`head`, `load-1` and so on, and `server`, a host without Ray."""
+
+    lab: Lab
+    network: Network
+    hub: Host
+    server: Link
+    nodes: dict[str, Node] = field(default_factory=dict)
+    token: str = field(default_factory=lambda: secrets.token_hex(32))
+
+    @property
+    def head(self) -> Node:
+        return self.nodes["head"]
+
+    @property
+    def loads(self) -> list[Node]:
+        return [node for node in self.nodes.values() if node is not self.head]
+
+    @property
+    def address(self) -> str:
+        return f"{self.head.address}:{PORT}"
+
+    @property
+    def client_address(self) -> str:
+        return f"ray://{self.head.address}:{CLIENT_PORT}"
+
+    def add(self, name: str, clock_ahead_seconds: int = 0) -> None:
+        """A node that does not run Ray yet."""
+        host = self.network.host(name, cpu_share=STARTING_CORES)
+        link = self.network.link(host, self.hub, name)
+        self.network.configure(f"route {name}", [(host, f"route add default via {link.address_of(self.hub)}")])
+        folder = self.lab.folder / name
+        folder.mkdir()
+        write_private(folder / TOKEN.name, self.token.encode())
+        self.nodes[name] = Node(name, host, link, folder, clock_ahead_seconds)
+
+    def start(self, name: str, *labels: str) -> None:
+        """Have Ray start on a node, in the background."""
+        node = self.nodes[name]
+        joins = ["--head", f"--port={PORT}", "--num-cpus=0", "--include-dashboard=false"]
+        if node is not self.head:
+            joins = [f"--address={self.address}", "--num-cpus=1", f"--labels={','.join(labels)}"]
+        ray = [RAY, "start", "--block", *joins, f"--node-ip-address={node.address}", "--include-log-monitor=false"]
+        ray += [f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats"]
+        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--time"]
+        apart += ["--monotonic", str(node.clock_ahead_seconds)]
+        become = ["sh", "-ec", BECOME_A_NODE, "sh", name, str(node.folder)]
+        node.process = self.lab.spawn(name, name, [*apart, *become, *ray], self.environment(), host=node.host)
+
+    def wait_for(self, name: str) -> None:
+        process = self.nodes[name].process
+        assert process is not None
+        started = b"Ray runtime started"
+        self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, of=process)
+
+    def environment(self, token: Path = TOKEN) -> dict[str, str]:
+        """What whoever has to do with this cluster is told. The token is in a file: no process list shows it."""
+        told = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
+        return {**ENVIRONMENT, **told}
+
+    def command(
+        self, *words: str, node: Node | None = None, env: Mapping[str, str] | None = None, **how: Any
+    ) -> subprocess.Popen[str]:
+        """A program on the head or another node, with the cluster's token unless `env` has it otherwise."""
+        told = {**os.environ, **self.environment(), **(env or {})}
+        return subprocess.Popen((node or self.head).inside(*words), env=told, text=True, **how)
+
+    def kill(self, name: str) -> None:
+        """A host, as if its power were cut."""
+        self.lab.stop(name)
+
+    @contextlib.contextmanager
+    def cut(self, name: str) -> Iterator[None]:
+        """A host whose cable is pulled: nothing goes in or out, and nobody is told."""
+        node = self.nodes[name]
+        # The hub's end: the node's own routes stay.
+        self._set(self.hub, node, "down")
+        try:
+            yield
+        finally:
+            self._set(self.hub, node, "up")
+
+    @contextlib.contextmanager
+    def far(self, name: str) -> Iterator[None]:
+        """A host 20 ms away from all others, its standing connections too."""
+        node, link = self.nodes[name], self.network.links["far"]
+        inward, outward = link.address_of(self.hub), link.address_of(node.host)
+        to_node = f"{node.address}/32 via {outward}"
+        self.network.configure(
+            "far", [(node.host, f"route replace default via {inward}"), (self.hub, f"route add {to_node}")]
+        )
+        try:
+            yield
+        finally:
+            near = f"route replace default via {node.link.address_of(self.hub)}"
+            self.network.configure("near", [(node.host, near), (self.hub, f"route del {to_node}")])
+
+    def _set(self, host: Host, node: Node, state: str) -> None:
+        self.network.configure(f"link {state}", [(host, f"link set {node.link.device} {state}")])
+
+
+@contextlib.contextmanager
+def a_cluster(
+    lab: Lab, *, far: str | None = None, ahead: str | None = None, loads: int = 3, server_ms: float = 0.0
+) -> Iterator[Cluster]:
+    """A head and so many others, with the server's host at a round trip of `server_ms` from all of them.
+
+    `far` can be moved away; the monotonic clock of `ahead` is 10 s before the others'. Each has the label `pool=load`,
+    and `host` with its name.
+    """
+    with Network(lab) as network:
+        hub = network.host("hub")
+        network.forward(hub)
+        server = network.host("server")
+        link = network.link(server, hub, "server", round_trip_ms=server_ms)
+        network.start()
+        network.configure("route server", [(server, f"route add default via {link.address_of(hub)}")])
+        cluster = Cluster(lab, network, hub, link)
+        names = ["head", *(f"load-{number}" for number in range(1, loads + 1))]
+        for name in names:
+            cluster.add(name, clock_ahead_seconds=10 if name == ahead else 0)
+        if far:
+            network.link(cluster.nodes[far].host, hub, "far", round_trip_ms=FAR_MS)
+            network.start()
+        cluster.start("head")
+        cluster.wait_for("head")
+        for name in names[1:]:
+            cluster.start(name, "pool=load", f"host={name}")
+        for name in names[1:]:
+            cluster.wait_for(name)
+        yield cluster
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
