@@ -14,8 +14,8 @@ SHELLS = ("bash", "zsh", "fish")
 def completion(context: click.Context, shell: str) -> None:
     """Print what SHELL reads to complete costof's commands, options and studies.
 
-    For bash into ~/.local/share/bash-completion/completions/costof, for zsh into a file _costof in a folder of $fpath, for
-    fish into ~/.config/fish/completions/costof.fish.
+    For bash into ~/.local/share/bash-completion/completions/costof, for zsh into a file _costof in a folder of
+    $fpath, for fish into ~/.config/fish/completions/costof.fish.
     """
     made_by = get_completion_class(shell)
     assert made_by is not None

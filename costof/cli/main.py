@@ -54,7 +54,9 @@ class Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """As click's, which would import every command for its words."""
-        names = [CompletionItem(name, help=words) for name, (_, words) in COMMANDS.items() if name.startswith(incomplete)]
+        names = [
+            CompletionItem(name, help=words) for name, (_, words) in COMMANDS.items() if name.startswith(incomplete)
+        ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
