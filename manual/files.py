@@ -15,21 +15,21 @@ from manual.schemas import tables
 
 STUDY = """# A study's file
 
-Made from the models that read it. `costof new FILE` writes one to fill in, whose first line names the JSON Schema of this
-page, so that editors complete and check it. What goes together, and why, is in [Your own question](../own-questions.md)
-and [Extending](../extending.md).
+Made from the models that read it. `costof new FILE` writes one to fill in, whose first line names the JSON Schema of
+this page, so that editors complete and check it. What goes together, and why, is in
+[Your own question](../own-questions.md) and [Extending](../extending.md).
 
 """
 RESULT = """# result.json
 
-Made from the models that write it. It is beside the reports of a run, and what `costof show RUN --json` prints. Its JSON Schema is
-[result.schema.json](../result.schema.json).
+Made from the models that write it. It is beside the reports of a run, and what `costof show RUN --json` prints. Its
+JSON Schema is [result.schema.json](../result.schema.json).
 
 """
 LEDGER = f"""# The ledger
 
-Made from the models that read it. A run's folder holds `{PLAN}`, written once before anything is measured, and `{SLICES}`, a record
-a line in the order in which things happened. Every report is made of these two alone.
+Made from the models that read it. A run's folder holds `{PLAN}`, written once before anything is measured, and
+`{SLICES}`, a record a line in the order in which things happened. Every report is made of these two alone.
 
 """
 

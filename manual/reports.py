@@ -1,7 +1,8 @@
 """Reports of real runs: of each study a run of its quick profile, kept as its ledger, and quoted by the study's page.
 
-The HTML of a report changes whole with each change of its looks. A ledger changes only when it is measured anew, and is what a
-report is made of: `make docs` makes the pages from it, by the analysis of today. Compressed it is a tenth of its size.
+The HTML of a report changes whole with each change of its looks. A ledger changes only when it is measured anew, and
+is what a report is made of: `make docs` makes the pages from it, by the analysis of today. Compressed it is a tenth of
+its size.
 """
 
 from __future__ import annotations

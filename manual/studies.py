@@ -10,8 +10,8 @@ from costof.study.schema import Study
 
 HEAD = """# Studies
 
-Made from the studies' files. What `--set FACTOR=LEVEL,LEVEL` takes is here; levels in bold are measured where nothing is set.
-What a study is about, and an answer, is on [its own page](../studies.md).
+Made from the studies' files. What `--set FACTOR=LEVEL,LEVEL` takes is here; levels in bold are measured where nothing
+is set. What a study is about, and an answer, is on [its own page](../studies.md).
 """
 
 
