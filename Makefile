@@ -56,6 +56,7 @@ fuzz-self-test: setup
 lint: setup
 	@cd engine && cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
 	@$(BIN)/python -m pytest tests/unit/test_house.py
 
 bench: setup
