@@ -8,6 +8,7 @@ from importlib import import_module
 from types import FrameType
 
 import click
+from click.shell_completion import CompletionItem
 
 from costof import __version__
 from costof.errors import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError
@@ -30,6 +31,7 @@ COMMANDS = {
     "gateway": ("costof.cli.gateway:gateway", "Stand before a MySQL server and encrypt columns of its answers."),
     "clean": ("costof.cli.clean:clean", "List databases that killed runs have left on a target, and remove them."),
     "doctor": ("costof.cli.doctor:doctor", "What this machine has and lacks for the lab, and how to get it."),
+    "completion": ("costof.cli.completion:completion", "What a shell reads to complete costof's words."),
 }
 
 
@@ -49,6 +51,13 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click's, which would import every command for its words."""
+        names = [
+            CompletionItem(name, help=words) for name, (_, words) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from costof.cli.ask import answer, ask
 from costof.cli.gate import limit_option
@@ -16,6 +17,7 @@ from costof.cli.server_options import target_options
 from costof.errors import Caution, CostofError, Problem
 from costof.ledger.ledger import Ledger
 from costof.services.open import of_target, shown_urls
+from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
 from costof.study.plan import Options
@@ -26,8 +28,14 @@ if TYPE_CHECKING:
     from costof.run.rounds import Before
 
 
+def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For a shell: ours, or else the user's own files."""
+    ours = [CompletionItem(name) for name in study_names() if name.startswith(incomplete)]
+    return ours or [CompletionItem(incomplete, type="file")]
+
+
 @click.command()
-@click.argument("study", required=False)
+@click.argument("study", required=False, shell_complete=_studies)
 @click.option("--profile", default="default", help="quick, default or published.")
 @click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")

@@ -12,6 +12,7 @@ import pytest
 
 from costof.studies import study_names
 from costof.study.library import load_study
+from tests.manual.told import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
@@ -116,7 +117,7 @@ def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("suffix", "most", "folders"),
     [
-        (".py", 300, ("costof", "tests", "benches", "truth")),
+        (".py", 300, ("costof", "tests", "benches", "manual", "truth")),
         (".rs", 450, RUST),
     ],
 )
@@ -155,13 +156,14 @@ def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
 
 def test_pages_name_files_that_are_there() -> None:
     """Python and Rust by the end of their path, and links."""
-    files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches", "truth")]
+    files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches", "manual", "truth")]
     files += [path.as_posix() for path in sources(".rs", *RUST)]
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sources(".md", "docs")]
+    pages = [ROOT / "CHANGELOG.md", *committed_pages()]
     named = [(page, name) for page in pages for name in re.findall(r"`([\w./-]+\.(?:py|rs))`", page.read_text())]
     missing = [f"{page.name}: {name}" for page, name in named if not any(f.endswith(f"/{name}") for f in files)]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([\w./-]+)[)#]", page.read_text())]
-    missing += [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()]
+    targets = [(page, link, (page.parent / link).resolve()) for page, link in links]
+    missing += [f"{page.name}: {link}" for page, link, path in targets if not path.exists() and not made(path)]
     assert missing == []
 
 

@@ -1,0 +1,52 @@
+"""`costof completion`: each shell completes a command, a study and an option, typed at its own terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+#: How a shell starts without the user's own files, and what makes it read the script.
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source {script}"),
+    "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source {script}"),
+    "fish": (["fish", "--no-config", "-i"], "source {script}"),
+}
+#: The tabs complete it to `costof run mongodb-tls --dry-run`.
+TYPED = "costof ru\tmongodb-t\t--dry\t"
+
+
+def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
+    """All that a terminal shows of a shell until it ends."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "TERM": "dumb", "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    terminal, shells = pty.openpty()
+    of_its_own = ["setsid", "--ctty", "--wait", *shell]
+    with subprocess.Popen(of_its_own, stdin=shells, stdout=shells, stderr=shells, cwd=folder, env=environment):
+        os.close(shells)
+        os.write(terminal, "".join(f"{line}\r" for line in lines).encode())
+        shown = b""
+        # A terminal that nobody has open any more is an error to read.
+        with suppress(OSError):
+            while piece := os.read(terminal, 65536):
+                shown += piece
+    os.close(terminal)
+    return shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_a_command_a_study_and_an_option(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: scripts/system-packages tests installs it")
+    script = tmp_path / "script"
+    costof = Path(sys.executable).parent / "costof"
+    script.write_text(subprocess.run([costof, "completion", shell], capture_output=True, text=True, check=True).stdout)
+    command, read = SHELLS[shell]
+    shown = typed_at(command, [read.format(script=script), TYPED, "exit"], tmp_path)
+    assert "What does TLS cost a MongoDB client?" in shown, shown

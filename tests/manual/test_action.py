@@ -1,0 +1,56 @@
+"""The step of the GitHub action, on a real run: what it leaves for the job, and what it calls a failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manual.reports import ROOT
+
+STUDY = """title = "Nothing against nothing"
+service = "command"
+control = { what = "one" }
+factors.what.levels = ["one", "other"]
+workloads.w.command = { run = "true", seconds = 0.1 }
+"""
+#: Stands for uv's, which would install the package that it is given first.
+UVX = f'#!/bin/sh\n[ "$1 $2 $3" = "--from a.whl costof" ] || exit 99\nshift 3\nexec {sys.executable} -m costof "$@"\n'
+
+
+def step(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit status and standard output of the step for a study in `folder`."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "uvx").write_text(UVX)
+    (folder / "bin" / "uvx").chmod(0o755)
+    (folder / "study.toml").write_text(STUDY)
+    environment = {
+        **os.environ,
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "GITHUB_OUTPUT": str(folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+        "COSTOF_PACKAGE": "a.whl",
+        "COSTOF_STUDY": "./study.toml",
+        "COSTOF_ARGUMENTS": "\n".join(arguments) + "\n",
+        "COSTOF_RUN": str(folder / "run"),
+    }
+    done = subprocess.run(
+        [ROOT / "scripts" / "action"], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "ends", "warns"),
+    [("+1s", 3, 0, True), ("no limit", 2, 2, False)],
+    ids=["of too few rounds for a limit", "wrong usage"],
+)
+def test_an_answer_in_part_is_a_warning(limit: str, status: int, ends: int, warns: bool, tmp_path: Path) -> None:
+    ended, told = step(tmp_path, "--rounds", "2", "--limit", "time", limit)
+    assert (tmp_path / "output").read_text() == f"status={status}\n"
+    assert ended == ends
+    assert ("::warning title=costof::" in told) == warns
+    assert (tmp_path / "summary").exists() == warns

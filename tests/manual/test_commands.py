@@ -1,0 +1,88 @@
+"""Every command line of README and the pages is run, or read by the real command and marked with what it needs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from costof.cli.main import cli
+from tests.fake_run import Truth, fake_run
+from tests.manual.told import Line, lines
+from tests.support.command import costof
+from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
+
+#: By a word of it, what a line needs that is not here, and where such lines are run.
+NEEDS = {
+    "--target": "servers of the user's own: tests/integration/test_*_target.py",
+    "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
+    "--pdf": "a browser: tests/report/test_printed.py",
+    "--read": "a web server: tests/integration/test_commands.py",
+    "ab": "a web server: tests/integration/test_ab.py",
+    "ycsb": "databases of the user's own: tests/integration/test_ycsb_command.py",
+    "gateway": "a MySQL server: tests/integration/test_gateway_clients.py",
+    "doctor": "every program of the labs, to end with 0: tests/unit/test_doctor.py",
+}
+#: Programs that are not ours, and what is known of a line of them.
+OTHERS = {"podman": "podman, and a wheel in dist/", "pytest": "", "python": "", "export": ""}
+#: What stands for something else in a line.
+NAMES = {"<name>": "mongodb-tls"}
+TOLD = [line for line in lines() if line.program == "costof"]
+#: Once each, in the order of the pages: what one line writes the next may read.
+RUN = {line.words: line for line in TOLD if not NEEDS.keys() & set(line.words)}.values()
+#: What stands for `runs/…`: the first, beside one of the study whose history is told.
+RUNS = ("mongodb-tls", "redis-tls")
+
+
+def words_of(line: Line) -> list[str]:
+    """With a run for `runs/…`. A study is planned and not measured; commands are measured for two rounds."""
+    words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
+    match words:
+        case ["run", *_] if "--dry-run" not in words:
+            return [*words, "--dry-run"]
+        case ["versus", *_]:
+            return ["versus", "--rounds", "2", *words[1:]]
+    return words
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a user would stand who has run a few studies."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "runs").mkdir()
+    for study in RUNS:
+        fake_run(folder / "runs" / study, plan_of(study, "quick"), TRUTHS.get(study, Truth()), rounds=6)
+    return folder
+
+
+def test_every_line_is_of_a_program_that_is_known() -> None:
+    assert [str(line) for line in lines() if line.program not in {"costof", "make", *OTHERS}] == []
+
+
+def test_every_target_of_make_is_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
+    asked = {line.words[1] for line in lines() if line.program == "make"}
+    assert asked - targets == set()
+
+
+@pytest.mark.parametrize("line", TOLD, ids=str)
+def test_the_real_command_reads_a_line(line: Line) -> None:
+    name, *arguments = line.words[1:]
+    whole = cli.make_context("costof", [name])
+    command = cli.get_command(whole, name)
+    assert command is not None
+    command.make_context(name, arguments, parent=whole)
+
+
+@pytest.mark.parametrize("line", RUN, ids=str)
+def test_a_line_that_needs_nothing_ends_well(line: Line, folder: Path) -> None:
+    ended = costof(*words_of(line), cwd=folder)
+    assert ended.status in {0, 3}, ended.err
+
+
+def test_every_mark_is_of_a_line() -> None:
+    used = {word for line in TOLD for word in line.words}
+    assert set(NEEDS) - used == set()
+    assert set(OTHERS) - {line.program for line in lines()} == set()

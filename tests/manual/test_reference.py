@@ -1,0 +1,86 @@
+"""The reference and the manual pages leave nothing out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import click
+import pytest
+
+from costof.cli.main import COMMANDS
+from costof.ledger.ledger import AnyRecord
+from costof.report.result import Result
+from costof.studies import study_names
+from costof.study.library import load_study
+from costof.study.plan import Plan
+from costof.study.schema import Study
+from manual.__main__ import reference
+from manual.commands import contexts, write_manual_pages
+from manual.reports import ROOT
+from tests.manual.told import committed_pages
+
+PAGES = reference()
+RECORDS = get_args(AnyRecord)
+
+
+def sections(page: str) -> dict[str, str]:
+    """What stands below each heading, by its words."""
+    _, *found = re.split(r"^## (.+)\n", PAGES[page], flags=re.MULTILINE)
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def options(command: click.Command) -> set[str]:
+    shown = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    return {name for each in shown for name in (*each.opts, *each.secondary_opts)}
+
+
+def test_each_command_is_there_with_all_its_options() -> None:
+    found = sections("commands")
+    assert set(found) == {f"costof {name}" for name in COMMANDS}
+    for context in contexts():
+        told = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", found[f"costof {context.info_name}"]))
+        assert options(context.command) - told == set(), context.info_name
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "model"),
+    [("study-file", "Study", Study), ("result", "Result", Result), ("ledger", "Plan", Plan)]
+    + [("ledger", record.__name__, record) for record in RECORDS],
+)
+def test_each_model_is_there_with_all_its_fields(page: str, title: str, model: type) -> None:
+    told = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
+    fields = {field.alias or name for name, field in model.model_fields.items()}
+    # A study has the name of its file.
+    assert fields - told == ({"name"} if page == "study-file" else set())
+
+
+@pytest.mark.parametrize("page", ["study-file", "result", "ledger"])
+def test_each_model_that_a_field_names_has_a_table(page: str) -> None:
+    tables = {title.lower() for title in sections(page)}
+    assert set(re.findall(r"\]\(#(\w+)\)", PAGES[page])) - tables == set()
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_each_study_is_there_with_its_levels(name: str) -> None:
+    told = sections("studies")[name]
+    for factor, spec in load_study(name).factors.items():
+        row = next(line for line in told.splitlines() if line.startswith(f"| `{factor}` "))
+        assert set(spec.levels) - set(re.findall(r"`([^`]+)`", row)) == set()
+
+
+def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> None:
+    write_manual_pages(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"costof.1", *(f"costof-{name}.1" for name in COMMANDS)}
+    assert all(rf"\fB{name}\fP" in (tmp_path / "costof.1").read_text() for name in COMMANDS)
+    for context in contexts():
+        text = (tmp_path / f"costof-{context.info_name}.1").read_text().replace("\\-", "-")
+        assert [option for option in options(context.command) if option not in text] == []
+
+
+def test_each_page_is_in_the_navigation() -> None:
+    navigation = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
+    made = ["index.md", *(f"reference/{name}.md" for name in PAGES)]
+    assert sorted(navigation) == sorted([*pages, *made])

@@ -1,0 +1,53 @@
+"""The command lines that README and the pages tell their readers to type."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from manual.__main__ import INDEX, REFERENCE, REPORTS
+from manual.reports import DOCS, ROOT
+
+BLOCK = re.compile(r"^( *)```console\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Line:
+    """`words` are as a shell splits them, up to where it would send the output."""
+
+    page: str
+    text: str
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return Path(self.words[0]).name
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.text}"
+
+
+def committed_pages() -> list[Path]:
+    return [ROOT / "README.md", *(path for path in sorted(DOCS.rglob("*.md")) if not made(path))]
+
+
+def made(path: Path) -> bool:
+    """Whether `make docs` makes it."""
+    return path == INDEX or path.parent in {REFERENCE, REPORTS}
+
+
+def lines() -> list[Line]:
+    return [line for page in committed_pages() for line in _lines_of(page)]
+
+
+def _lines_of(page: Path) -> Iterator[Line]:
+    for _, block in BLOCK.findall(page.read_text()):
+        for text in re.sub(r"\\\n\s*", "", block).splitlines():
+            prompt, _, typed = text.strip().partition("$ ")
+            assert not prompt, f"{page.name}: a line of a console without a prompt: {text}"
+            words = shlex.split(typed, comments=True)
+            end = next((words.index(sign) for sign in (">", "|") if sign in words), len(words))
+            yield Line(str(page.relative_to(ROOT)), typed, tuple(words[:end]))
