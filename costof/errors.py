@@ -97,8 +97,8 @@ class Problem(Enum):
     NOTHING_MEASURED = (EXIT_FAILED, "nothing was measured: {detail}")
     ENGINE_MISSING = (
         EXIT_FAILED,
-        "no costof-engine to measure with ({detail}); run `make setup`, reinstall the wheel, or set COSTOF_ENGINE to its "
-        "path",
+        "no costof-engine to measure with ({detail}); run `make setup`, reinstall the wheel, or set COSTOF_ENGINE to "
+        "its path",
     )
     TLS_LIBRARY_MISSING = (
         EXIT_FAILED,

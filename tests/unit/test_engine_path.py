@@ -59,6 +59,6 @@ def test_it_is_the_one_that_the_user_names(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("COSTOF_ENGINE", str(named))
     assert engine_path() == named
     named.unlink()
-    with pytest.raises(CostofError, match="COSTOF_ENGINE=.*another is no program") as told:
+    with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is no program") as told:
         engine_path()
     assert told.value.problem is Problem.ENGINE_MISSING
