@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth clean
+.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth wheels release-check clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -68,6 +68,15 @@ bench: setup
 truth: setup
 	@scripts/system-packages bench
 	@$(BIN)/python -m truth $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(PAGE),--page)
+
+# What is released, into dist/: wheels for x86-64 and aarch64, with a static OpenSSL, and the sources. Wants rustup and perl.
+wheels: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin ziglang
+	@scripts/wheels $(CURDIR)/$(BIN)
+
+# Whether the tag, the changelog and dist/ agree, and the wheels run where they say (docs/releasing.md).
+release-check:
+	@$(BIN)/python scripts/release_check.py
 
 clean:
 	rm -rf $(VENV) engine/target
