@@ -120,6 +120,7 @@ class Problem(Enum):
         "no {program} to run the lab with ({detail}); install it (Debian: apt-get install {package}), "
         "or set {variable} to its path",
     )
+    NOT_FETCHED = (EXIT_FAILED, "cannot fetch {program}: {detail}")
     NEEDS_ROOT = (EXIT_FAILED, "{what} needs root: {detail}; run costof as root, or leave it out")
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
     NOTHING_TO_COMPARE = (

