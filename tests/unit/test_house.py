@@ -35,8 +35,8 @@ WORDS_OF_PYTHON = {
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/own.py"),
     # Server programs by their own names, and a role.
-    "haproxy": ("programs/haproxy.py",),
-    "nginx": ("programs/nginx.py",),
+    "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
+    "nginx": ("cli/fetch.py", "programs/nginx.py"),
     "balancer": ("programs/balancer.py", "services/http/"),
     # Shapes of a replica set, which that service makes.
     "star": ("services/replication/tree.py",),
