@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth wheels release-check clean
+.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth wheels release-check check-wheels clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -77,6 +77,11 @@ wheels: setup
 # Whether the tag, the changelog and dist/ agree, and the wheels run where they say (docs/releasing.md).
 release-check:
 	@$(BIN)/python scripts/release_check.py
+
+# Installs dist/ in chroots of Debian 12 and 13 without a compiler, and asks there. Minutes; wants root.
+check-wheels:
+	@scripts/system-packages wheels
+	@scripts/check-wheels $${TMPDIR:-/tmp}/costof-chroots
 
 clean:
 	rm -rf $(VENV) engine/target
