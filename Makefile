@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth man docs docs-reports clean
+.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth man docs docs-reports \
+	wheels release-check check-wheels clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -89,6 +90,20 @@ $(BIN)/zensical: pyproject.toml constraints.txt | setup
 # the pages quote them. STUDY=redis-tls: that one.
 docs-reports: setup
 	@$(BIN)/python -m manual measure $(STUDY)
+
+# What is released, into dist/: wheels for x86-64 and aarch64, with a static OpenSSL, and the sources. Wants rustup and perl.
+wheels: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin ziglang
+	@scripts/wheels $(CURDIR)/$(BIN)
+
+# Whether the tag, the changelog and dist/ agree, and the wheels run where they say (docs/releasing.md).
+release-check:
+	@$(BIN)/python scripts/release_check.py
+
+# Installs dist/ in chroots of Debian 12 and 13 without a compiler, and asks there. Minutes; wants root.
+check-wheels:
+	@scripts/system-packages wheels
+	@scripts/check-wheels $${TMPDIR:-/tmp}/costof-chroots
 
 clean:
 	rm -rf $(VENV) engine/target build

@@ -97,7 +97,8 @@ class Problem(Enum):
     NOTHING_MEASURED = (EXIT_FAILED, "nothing was measured: {detail}")
     ENGINE_MISSING = (
         EXIT_FAILED,
-        "costof-engine is not installed beside costof; run `make setup`, or reinstall the wheel",
+        "no costof-engine to measure with ({detail}); run `make setup`, reinstall the wheel, or set COSTOF_ENGINE to "
+        "its path",
     )
     TLS_LIBRARY_MISSING = (
         EXIT_FAILED,
@@ -119,6 +120,7 @@ class Problem(Enum):
         "no {program} to run the lab with ({detail}); install it (Debian: apt-get install {package}), "
         "or set {variable} to its path",
     )
+    NOT_FETCHED = (EXIT_FAILED, "cannot fetch {program}: {detail}")
     NEEDS_ROOT = (EXIT_FAILED, "{what} needs root: {detail}; run costof as root, or leave it out")
     LAB_FAILED = (EXIT_FAILED, "the lab did not start: {detail}")
     NOTHING_TO_COMPARE = (

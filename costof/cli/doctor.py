@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from costof.cli.fetch import sources
 from costof.cli.hosts_options import hosts_options
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.hosts.asked import HostsAsked
@@ -136,4 +137,7 @@ def doctor(hosts: HostsAsked | None) -> None:
     findings = examine() if hosts is None else examine_hosts(hosts)
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
+    fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
+    if fetchable:
+        click.echo(f"To have what is missing, without root: costof fetch {' '.join(fetchable)}")
     sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)

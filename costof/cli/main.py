@@ -29,6 +29,7 @@ COMMANDS = {
     "ab": ("costof.cli.ab:ask_as_ab", "Ask one URL as Apache's ab does, and print its report."),
     "ycsb": ("costof.cli.ycsb:ycsb", "YCSB's load or run phase on your own DATABASE."),
     "gateway": ("costof.cli.gateway:gateway", "Stand before a MySQL server and encrypt columns of its answers."),
+    "fetch": ("costof.cli.fetch:fetch", "Fetch server programs for labs, without root."),
     "clean": ("costof.cli.clean:clean", "List databases that killed runs have left on a target, and remove them."),
     "doctor": ("costof.cli.doctor:doctor", "What this machine has and lacks for the lab, and how to get it."),
     "completion": ("costof.cli.completion:completion", "What a shell reads to complete costof's words."),

@@ -58,8 +58,8 @@ class PymongoDriver(ApplicationDriver):
         return {"pymongo": pymongo.version, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
 
     def check(self, arm: Arm) -> str | None:
-        if arm.transport.resumption:
-            raise DriverError("tls_configuration", "pymongo cannot resume TLS sessions")
+        if arm.transport.group or arm.transport.resumption:
+            raise DriverError("tls_configuration", "pymongo chooses no groups, and resumes no session")
         try:
             self._persistent[arm.name] = client = self._client(arm)
             # A ping by the arm's own preference; the collection may still be empty.

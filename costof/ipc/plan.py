@@ -31,7 +31,7 @@ class Transport(Model):
     version: Literal["1.2", "1.3"] | None = Field(default=None, description="Offered alone.")
     cipher: str | None = Field(default=None, description="OpenSSL's name of a suite of TLS 1.2, offered alone.")
     security_level: int | None = Field(default=None, description="OpenSSL's, where what is asked for is weak.")
-    group: Literal["prime256v1", "x25519"] | None = Field(
+    group: Literal["prime256v1", "x25519", "X25519MLKEM768"] | None = Field(
         default=None, description="Of the key exchange, offered alone."
     )
     verify: Verify = "full"

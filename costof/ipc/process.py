@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import subprocess
 import sys
 import time
@@ -25,6 +24,8 @@ from costof.model import Model
 # A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
 PATIENCE_SECONDS = 30.0
 READY_SECONDS = 60.0
+
+ENGINE = "costof-engine"
 
 
 T = TypeVar("T", bound=BaseModel)
@@ -145,14 +146,34 @@ class Instrument:
 
 
 def engine_path(library: str = "") -> Path:
-    """`costof-engine`, which the wheel puts beside the interpreter, or the one built with another TLS library, which
-    `make tls-libraries` puts there too. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`."""
-    name = f"costof-engine-{library}" if library else "costof-engine"
-    beside = Path(sys.executable).with_name(name)
-    found = beside if beside.is_file() else shutil.which(name)
-    if not found:
-        raise CostofError(Problem.TLS_LIBRARY_MISSING if library else Problem.ENGINE_MISSING, library=library)
-    return Path(found)
+    """`costof-engine`: COSTOF_ENGINE, else the installed one; or the one of another TLS library, which `make
+    tls-libraries` puts beside that. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`."""
+    if library:
+        beside = engine_path().with_name(f"costof-engine-{library}")
+        if not beside.is_file():
+            raise CostofError(Problem.TLS_LIBRARY_MISSING, library=library)
+        return beside
+    named = os.environ.get("COSTOF_ENGINE")
+    candidates = [Path(named).absolute()] if named else [*_installed_engine(), Path(sys.executable).with_name(ENGINE)]
+    for candidate in candidates:
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate
+    detail = f"COSTOF_ENGINE={named} is no program" if named else "it is not installed beside costof"
+    raise CostofError(Problem.ENGINE_MISSING, detail=detail)
+
+
+def _installed_engine() -> list[Path]:
+    """Where the files of the installed package say that it is: `pip install --user` and `--target` put it beside no
+    interpreter."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        installed = distribution("costof")
+    except PackageNotFoundError:
+        return []
+    listed = [Path(str(installed.locate_file(file))).resolve() for file in installed.files or [] if file.name == ENGINE]
+    # pip lists what it moves into a `--target` by where it was before.
+    return [*listed, Path(str(installed.locate_file("bin"))).resolve() / ENGINE]
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:

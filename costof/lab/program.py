@@ -1,4 +1,4 @@
-"""Where the lab's server programs are: what the user names, PATH, the system folders, what `make setup` unpacked."""
+"""Where the lab's server programs are: what the user names, PATH, the system folders, what was unpacked or fetched."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from costof.errors import CostofError, Problem
+from costof.lab.debian import fetched_folder
 
 # scripts/system-packages puts programs here whose package would also start a service of the machine.
 UNPACKED = Path("/usr/local/lib/costof")
@@ -22,7 +23,8 @@ FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
 
 def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
-    """Path of the program: COSTOF_<NAME>, a hyphen as '_', else on PATH, else in `folders` of its own or in `FOLDERS`.
+    """Path of the program: COSTOF_<NAME>, a hyphen as '_', else on PATH, else in `folders` of its own or in `FOLDERS`,
+    else what `costof fetch` has fetched.
 
     Raises `PROGRAM_MISSING`.
     """
@@ -34,7 +36,8 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
             raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
         return Path(named).absolute()
     on_path = shutil.which(name)
-    candidates = [Path(on_path)] if on_path else [folder / name for folder in (*folders, *FOLDERS)]
+    fetched = [fetched_folder(name) / "usr" / folder for folder in ("sbin", "bin")]
+    candidates = [Path(on_path)] if on_path else [folder / name for folder in (*folders, *FOLDERS, *fetched)]
     for candidate in candidates:
         if _is_program(candidate):
             return candidate.absolute()

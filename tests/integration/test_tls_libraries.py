@@ -81,3 +81,23 @@ def test_a_library_connects_as_it_is_asked_to_and_says_what_it_is(
             assert answer.errors == [], name
             seen = {"resumed": 0, **expected, "verified": True, "key": "rsa-2048", "handshakes": CONNECTIONS}
             assert {key: answer.evidence[key] for key in seen} == seen, name
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_post_quantum_group_is_agreed_on_where_both_ends_have_it(
+    library: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        monkeypatch.setenv("COSTOF_ENGINE", str(engine_path(library)))
+    except CostofError as error:
+        pytest.skip(str(error))
+    served = Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(authority.issue("hybrid", "rsa-2048", [ADDRESS])))
+    with OriginProcess() as process, engine() as instrument:
+        hybrid = arm("hybrid", process.begin([served]).listeners[0], ca_file=authority.ca_file, group="X25519MLKEM768")
+        ready = instrument.plan(patient_plan([hybrid], [Workload(name="request", kind="request", workers=1)]))
+        if ready.tls_library.startswith(("OpenSSL 1.", *(f"OpenSSL 3.{minor}." for minor in range(5)))):
+            assert ready.arms[0].error is not None
+            assert ready.arms[0].error.detail == f"{ready.tls_library} has no group X25519MLKEM768"
+        else:
+            answer = instrument.slice(1, hybrid.name, "request", CONNECTIONS, HANGS_SECONDS)
+            assert answer.evidence["group"] == "X25519MLKEM768"

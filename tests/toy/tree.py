@@ -26,6 +26,7 @@ class Tree:
         self.root = folder / "tree"
         self._environment = folder / "environment"
         self._built = folder / "built"
+        self._engine = engine_path()
         for name in _git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard"):
             # One that was deleted is listed until the deletion is committed.
             if (ROOT / name).is_file():
@@ -54,7 +55,7 @@ class Tree:
     def run(self, *command: str, cwd: Path | None = None) -> str:
         """What a program prints that is run to its end, in the copy where `cwd` is none. 'python' is the copy's."""
         path = os.pathsep.join([str(self._environment / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-        env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.root)}
+        env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.root), "COSTOF_ENGINE": str(self._engine)}
         done = subprocess.run(command, cwd=cwd or self.root, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -70,18 +71,12 @@ class Tree:
             "RUSTC_WORKSPACE_WRAPPER": "/usr/bin/env",
         }
         subprocess.run(["cargo", "build", "--quiet"], cwd=self.root / "engine", env={**os.environ, **env}, check=True)
-        self._use_engine(self._built / "debug" / "costof-engine")
+        self._engine = self._built / "debug" / "costof-engine"
 
     def _make_environment(self) -> None:
         venv.create(self._environment, symlinks=True)
         site_packages = Path(sysconfig.get_path("purelib", vars={"base": str(self._environment)}))
         (site_packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-        self._use_engine(engine_path())
-
-    def _use_engine(self, engine: Path) -> None:
-        beside = self._environment / "bin" / "costof-engine"
-        beside.unlink(missing_ok=True)
-        beside.symlink_to(engine)
 
 
 def _git(folder: Path, *arguments: str) -> list[str]:

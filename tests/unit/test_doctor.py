@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from costof.cli import doctor
+from costof.cli.fetch import sources
+from costof.programs.server import programs_needed
 
 
 def found(what: str) -> doctor.Finding:
@@ -38,6 +41,14 @@ def test_a_missing_program_is_named_with_its_package(what: str, package: str, mo
     assert variable in finding.detail
 
 
+def test_one_command_fetches_all_that_is_missing_and_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [doctor.Finding(what, False, "gone") for what in ("nginx", "ip", "mongod")]
+    monkeypatch.setattr(doctor, "examine", lambda: there)
+    told = CliRunner().invoke(doctor.doctor)
+    assert told.output.splitlines()[-1] == "To have what is missing, without root: costof fetch nginx mongod"
+    assert told.exit_code != 0
+
+
 def test_without_netem_and_tun_far_links_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "is_root", lambda: True)
     monkeypatch.setattr(doctor, "_kernel_has", lambda module: False)
@@ -52,3 +63,7 @@ def test_without_root_hosts_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -
     findings = {finding.what: finding for finding in doctor.examine()}
     assert not findings.keys() & {"ip", "nsenter", "far links"}
     assert "far distance is refused" in findings["user"].detail
+
+
+def test_every_program_of_a_lab_can_be_fetched() -> None:
+    assert sources().keys() == programs_needed().keys()

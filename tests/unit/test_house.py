@@ -26,7 +26,7 @@ WORDS_OF_PYTHON = {
     "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/phases.py", "services/"),
     "full": ("cli/", "clients/", "drivers/", "ipc/plan.py", "services/http/"),
     "ca-only": ("analysis/cautions.py", "cli/ycsb/", "clients/", "drivers/", "ipc/plan.py"),
-    **dict.fromkeys(("prime256v1", "x25519"), ("ipc/plan.py",)),
+    **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("ipc/plan.py",)),
     # MongoDB's own word for a write concern, and pgbench's for the ways to ask.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("drivers/", "programs/postgres/"),
@@ -36,8 +36,8 @@ WORDS_OF_PYTHON = {
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/own.py"),
     # Server programs by their own names, and a role.
-    "haproxy": ("programs/haproxy.py",),
-    "nginx": ("programs/nginx.py",),
+    "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
+    "nginx": ("cli/fetch.py", "programs/nginx.py"),
     "balancer": ("programs/balancer.py", "services/http/"),
     # Shapes of a replica set, which that service makes.
     "star": ("services/replication/tree.py",),
@@ -57,7 +57,7 @@ WORDS_OF_RUST = {
     "ecdsa-p256": ("crates/net/src/transport/certificate.rs",),
     "majority": ("crates/wire/src/mongodb/",),
     # Groups of a key exchange, as OpenSSL names them.
-    **dict.fromkeys(("prime256v1", "x25519"), ("crates/net/src/settings.rs",)),
+    **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),
     # Features of Cargo's, by which another TLS library is linked.
     "aws-lc": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),

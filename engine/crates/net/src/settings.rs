@@ -41,6 +41,10 @@ pub enum Group {
     Prime256v1,
     /// Curve25519 (RFC 7748).
     X25519,
+    /// Curve25519 and ML-KEM-768, so that it holds as long as one of the two does (draft-ietf-tls-ecdhe-mlkem). Not every
+    /// library has it.
+    #[serde(rename = "X25519MLKEM768")]
+    X25519Mlkem768,
 }
 
 impl Group {
@@ -49,6 +53,7 @@ impl Group {
         match self {
             Group::Prime256v1 => "prime256v1",
             Group::X25519 => "x25519",
+            Group::X25519Mlkem768 => "X25519MLKEM768",
         }
     }
 }

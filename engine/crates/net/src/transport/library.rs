@@ -47,12 +47,12 @@ pub(super) fn take_all_suites_of_1_3(builder: &mut SslContextBuilder) -> Result<
     Ok(())
 }
 
-/// The group of the key exchange, as PostgreSQL names it; None for one that no setting asks for and that is no hybrid.
+/// The group of the key exchange, as PostgreSQL names it; None for one that no setting asks for.
 pub(super) fn group_name(ssl: &SslRef) -> Option<&'static str> {
     match group_number(ssl) {
         23 => Some(Group::Prime256v1.name()),
         29 => Some(Group::X25519.name()),
-        4588 => Some("X25519MLKEM768"),
+        4588 => Some(Group::X25519Mlkem768.name()),
         _ => None,
     }
 }

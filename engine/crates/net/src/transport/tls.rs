@@ -74,7 +74,10 @@ impl TlsClient {
             offer_alone(&mut builder, suite, settings.version)?;
         }
         if let Some(group) = settings.group {
-            builder.set_groups_list(group.name()).map_err(|error| misconfigured(&error))?;
+            builder.set_groups_list(group.name()).map_err(|_| {
+                let lacking = format!("{} has no group {}", library::named(), group.name());
+                Failure::new(Class::TlsConfiguration, lacking)
+            })?;
         }
         match &settings.ca_file {
             Some(path) => certificate::trust_file(&mut builder, path)?,

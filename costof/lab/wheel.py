@@ -1,0 +1,171 @@
+"""Server programs that a wheel of the package index carries: pinned, checked and unpacked, never installed.
+
+From the index that UV_DEFAULT_INDEX or PIP_INDEX_URL names, without pip, which uv's environments have not. Where
+neither names one, by the installer that is here, which knows its own configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+DOWNLOAD_SECONDS = 300
+SILENT_SECONDS = 60
+#: Of uv's before pip's, since those who have uv may have set pip's for what is older.
+INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
+_CHUNK = 1 << 20
+
+
+class FetchError(Exception):
+    """Why there is no such program to be had, in words for a message."""
+
+
+@dataclass(frozen=True)
+class PinnedWheel:
+    """`builds`: by machine, as uname(1) names it, the tags of the wheel's platform and the wheel's SHA-256."""
+
+    project: str
+    version: str
+    builds: Mapping[str, tuple[str, str]]
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.project}=={self.version}"
+
+    def unpack(self, member: str, destination: Path) -> None:
+        """Put a file or folder of the package in its place, whole: nobody ever sees half a program.
+
+        Raises `FetchError`, and `OSError` where there is no room for it.
+        """
+        platform_tag, sha256 = self._build()
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=destination.parent) as scratch:
+            folder = Path(scratch)
+            wheel = folder / f"{self.project.replace('-', '_')}-{self.version}-py3-none-{platform_tag}.whl"
+            index = _named_index()
+            if index:
+                _download(index, self.project, wheel)
+            elif not self._ask_pip(folder):
+                self._ask_uv(folder, sha256)
+            for fetched in folder.glob("*.whl"):
+                _check(self.requirement, fetched, sha256)
+                _extract(fetched, folder)
+            (folder / member).replace(destination)
+
+    def _build(self) -> tuple[str, str]:
+        machine = platform.machine()
+        if machine not in self.builds:
+            raise FetchError(f"{self.requirement} is built for {' and '.join(self.builds)}, and not for {machine}")
+        return self.builds[machine]
+
+    def _ask_pip(self, folder: Path) -> bool:
+        """Its wheel into the folder; False where pip is not in this environment."""
+        if find_spec("pip") is None:
+            return False
+        # A source distribution would be built, that is run, before anything of it is checked.
+        only_wheels = ["--no-deps", "--only-binary=:all:"]
+        argv = [sys.executable, "-m", "pip", "download", "--quiet", *only_wheels, "--dest", str(folder)]
+        self._ask([*argv, self.requirement], "pip")
+        return True
+
+    def _ask_uv(self, folder: Path, sha256: str) -> None:
+        """What the wheel holds into the folder: uv unpacks what it downloads, once it has checked it."""
+        # uv says where it is to what it starts.
+        uv = os.environ.get("UV") or shutil.which("uv")
+        if not uv:
+            raise FetchError(
+                f"{self.requirement} is on a package index, and neither pip nor uv is here to ask one: set "
+                f"{INDEX_VARIABLES[0]} to the index's address"
+            )
+        pinned = folder / "pinned.txt"
+        pinned.write_text(f"{self.requirement} --hash=sha256:{sha256}\n")
+        wheels = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--python", sys.executable]
+        argv = [uv, "pip", "install", "--quiet", *wheels, "--target", str(folder), "--requirement", str(pinned)]
+        self._ask(argv, "uv")
+
+    def _ask(self, argv: list[str], installer: str) -> None:
+        try:
+            answer = subprocess.run(argv, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise FetchError(f"fetching {self.requirement} took {installer} too long") from None
+        if answer.returncode != 0:
+            detail = ", whose SHA-256 is another" if "mismatch" in answer.stderr.lower() else ""
+            raise FetchError(f"{self.requirement}{detail} could not be fetched by {installer}")
+
+
+def _named_index() -> str | None:
+    return next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
+
+
+def _download(index: str, project: str, wheel: Path) -> None:
+    """The file of this name, by the project's page in the index (the simple repository API; PEP 503, in HTML, which
+    every index has). What comes is not trusted: whoever calls checks it."""
+    opener, address = _opener(index)
+    page = f"{address.rstrip('/')}/{project}/"
+    try:
+        with opener.open(page, timeout=SILENT_SECONDS) as answer:
+            links = _Links()
+            links.feed(answer.read().decode(errors="replace"))
+            there = answer.url
+        named = (link for link in links.found if unquote(urlsplit(link).path).rpartition("/")[2] == wheel.name)
+        link = next(named, None)
+        if link is None:
+            raise FetchError(f"{urlsplit(page).netloc} has no {wheel.name}")
+        with opener.open(urljoin(there, link), timeout=SILENT_SECONDS) as answer, wheel.open("wb") as file:
+            shutil.copyfileobj(answer, file, _CHUNK)
+    except (HTTPException, ValueError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise FetchError(f"{wheel.name} could not be fetched from {urlsplit(page).hostname}: {reason}") from None
+
+
+def _opener(index: str) -> tuple[urllib.request.OpenerDirector, str]:
+    """What fetches from the index, and its address without a user and password, which go to its own host alone."""
+    parts = urlsplit(index)
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    handlers: list[urllib.request.BaseHandler] = []
+    if parts.username is not None:
+        logins = urllib.request.HTTPPasswordMgrWithPriorAuth()
+        login = unquote(parts.username), unquote(parts.password or "")
+        logins.add_password(None, urljoin(address, "/"), *login, is_authenticated=True)
+        handlers.append(urllib.request.HTTPBasicAuthHandler(logins))
+    trusted = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"))
+    return urllib.request.build_opener(*handlers, urllib.request.HTTPSHandler(context=trusted)), address
+
+
+def _check(what: str, path: Path, expected: str) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise FetchError(f"{what} has SHA-256 {found}, not {expected}, and was removed")
+
+
+def _extract(wheel: Path, folder: Path) -> None:
+    """As an installer would: 'purelib' is the package's own place (wheel specification, ".data directory")."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    for library in folder.glob("*.data/purelib/*"):
+        library.replace(folder / library.name)
