@@ -35,8 +35,6 @@ class Population:
     """An instrument (`costof.ipc.process.Instrument`) of several hosts. A context manager; leaving it ends every actor,
     and with it its engine."""
 
-    name = "the engines of the hosts"
-
     def __init__(self, asked: HostsAsked) -> None:
         self._asked = asked
         self._engine = engine_path().read_bytes()

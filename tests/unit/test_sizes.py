@@ -128,11 +128,12 @@ def test_a_size_that_is_shortened_keeps_an_operation() -> None:
 
 def test_slices_of_several_hosts_end_by_time(plan: Plan) -> None:
     """As long as the slowest arm takes, unless the fastest would do more than ten times as much by then."""
-    of_hosts = plan.model_copy(update={"hosts": "auto"})
-    size = chosen_sizes(of_hosts, warm_up(plan, 1.0))["wire_query"]
-    alone = chosen_sizes(plan, warm_up(plan, 1.0))["wire_query"]
-    assert size.seconds == pytest.approx(alone.operations * 0.001)
-    assert size.operations > 1000 * alone.operations
-    slow = [each for each in warm_up(plan, 50.0) if each.turn.arm == "tls"]
-    fast = [each for each in warm_up(plan, 1.0) if each.turn.arm != "tls"]
-    assert chosen_sizes(of_hosts, slow + fast)["wire_query"].seconds == pytest.approx(10 * alone.operations * 0.001)
+    slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in plan.slices}}
+    exact = plan.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
+    size = chosen_sizes(exact, warm_up(exact, 1.0))["wire_query"]
+    assert size.seconds == pytest.approx(0.1)
+    assert size.operations > 10**9
+    others = [each for each in warm_up(exact, 1.0) if each.turn.arm != "tls"]
+    for milliseconds, seconds in ((5.0, 0.5), (50.0, 1.0)):
+        slow = [each for each in warm_up(exact, milliseconds) if each.turn.arm == "tls"]
+        assert chosen_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)
