@@ -105,6 +105,13 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
+def test_what_each_host_has_is_told_to_a_client_from_elsewhere(cluster: Cluster) -> None:
+    status, said = told(cluster, "doctor", "--hosts", cluster.client_address)
+    logs = (cluster.head.folder / "ray").glob("session_2*/logs/ray_client_server*")
+    assert status == 0, "\n".join([said, *(path.read_text() for path in logs)])
+    assert [name for name in LOADS if f"{name}: " in said] == LOADS
+
+
 def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: Standing, study: Path) -> None:
     status, said = told(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
     assert status == 0
@@ -187,12 +194,6 @@ kv._internal_kv_put(key, usual, namespace=space)
         other.communicate("\n")
     assert status == 1
     assert "3.13.0" in said
-
-
-def test_what_each_host_has_is_told_to_a_client_from_elsewhere(cluster: Cluster) -> None:
-    status, said = told(cluster, "doctor", "--hosts", cluster.client_address)
-    assert status == 0, said
-    assert [name for name in LOADS if f"{name}: " in said] == LOADS
 
 
 def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing, study: Path) -> None:

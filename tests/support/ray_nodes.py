@@ -34,11 +34,10 @@ FAR_MS = 20.0
 #: Each node's own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
-# Ray waits 30 s for a raylet and for a client's server, and a busy machine may take longer. Images of containers often
-# set PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew.
+# Ray waits 30 s for a raylet, and a busy machine may take longer. Images of containers often set
+# PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew.
 ENVIRONMENT = {
     "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
-    "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": str(HANGS_SECONDS),
     "PYTHONDONTWRITEBYTECODE": "",
     "HOME": str(TMP),
 }
