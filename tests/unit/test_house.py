@@ -110,7 +110,9 @@ def test_no_python_knows_a_study_or_a_level_by_its_name() -> None:
 
 
 def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
-    files = [path for path in sources(".rs", "engine/src", "engine/crates") if "tests" not in str(path)]
+    files = [
+        path for path in sources(".rs", "engine/src", "engine/crates") if "tests" not in str(path.relative_to(ROOT))
+    ]
     check_names(((path, line, text) for path in files for line, text in texts_of_rust(path)), ENGINE, WORDS_OF_RUST)
 
 
