@@ -73,6 +73,7 @@ class Authority:
             _builder(self._name, self._name, self._key, VALID_FOR)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         )
         self.certificate = builder.sign(self._key, hashes.SHA256())
         self.ca_file = self.folder / "ca.pem"
@@ -90,6 +91,8 @@ class Authority:
             _builder(subject, self._name, key, valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
+            # RFC 5280, 4.2.1.1. Python asks for it from 3.13 on.
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
             .add_extension(
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
