@@ -57,7 +57,8 @@ def quote() -> None:
 
 def quote_runs() -> None:
     found = reports.results()
-    PICTURE.write_text(picture(found[PICTURED]))
+    if PICTURED in found:
+        PICTURE.write_text(picture(found[PICTURED]))
     for path in reports.pages_that_quote():
         path.write_text(reports.quoting(path.read_text(), found))
 

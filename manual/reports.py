@@ -64,12 +64,14 @@ def pages_that_quote() -> list[Path]:
 
 
 def quoting(text: str, found: dict[str, Result]) -> str:
-    """A page's text with what the runs say today."""
-    return QUOTED.sub(lambda match: match[1] + _words(match[2], found[match[2]]) + match[3], text)
+    """A page's text with what the runs say today, and nothing of a study that has no run."""
+    return QUOTED.sub(lambda match: match[1] + _words(match[2], found.get(match[2])) + match[3], text)
 
 
-def _words(study: str, result: Result) -> str:
+def _words(study: str, result: Result | None) -> str:
     """What a report begins with, below the command that it is the answer to."""
+    if result is None:
+        return ""
     before_tables = render_markdown(result).partition("\n#")[0]
     _, subtitle, *parts = before_tables.strip().split("\n\n")
     lines = [line for part in parts for line in part.replace("**", "").splitlines()]
