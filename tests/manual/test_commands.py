@@ -26,7 +26,15 @@ NEEDS = {
     "doctor": "every program of the labs, to end with 0: tests/unit/test_doctor.py",
 }
 #: Programs that are not ours, and what is known of a line of them.
-OTHERS = {"podman": "podman, and a wheel in dist/", "pytest": "", "python": "", "export": ""}
+OTHERS = {
+    "podman": "podman, and a wheel in dist/",
+    "pip": "",
+    "pytest": "",
+    "python": "",
+    "export": "",
+    "ray": "machines to load from: tests/integration/test_many_hosts.py",
+    "kubectl": "a Kubernetes: tests/unit/test_many_hosts_page.py",
+}
 #: What stands for something else in a line.
 NAMES = {"<name>": "mongodb-tls"}
 TOLD = [line for line in lines() if line.program == "costof"]

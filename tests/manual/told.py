@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
@@ -11,12 +12,15 @@ from pathlib import Path
 from manual.__main__ import INDEX, REFERENCE, REPORTS
 from manual.reports import DOCS, ROOT
 
+#: A prompt may name the machine.
+TYPED = re.compile(r"[\w-]*\$ (.*)")
+SETTING = re.compile(r"\w+=")
 BLOCK = re.compile(r"^( *)```console\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Line:
-    """`words` are as a shell splits them, up to where it would send the output."""
+    """`words` are as a shell splits them, from the program on, up to where it would send the output."""
 
     page: str
     text: str
@@ -46,8 +50,9 @@ def lines() -> list[Line]:
 def _lines_of(page: Path) -> Iterator[Line]:
     for _, block in BLOCK.findall(page.read_text()):
         for text in re.sub(r"\\\n\s*", "", block).splitlines():
-            prompt, _, typed = text.strip().partition("$ ")
-            assert not prompt, f"{page.name}: a line of a console without a prompt: {text}"
-            words = shlex.split(typed, comments=True)
+            line = TYPED.fullmatch(text.strip())
+            assert line, f"{page.name}: a line of a console without a prompt: {text}"
+            typed = line[1]
+            words = list(itertools.dropwhile(SETTING.match, shlex.split(typed, comments=True)))
             end = next((words.index(sign) for sign in (">", "|") if sign in words), len(words))
             yield Line(str(page.relative_to(ROOT)), typed, tuple(words[:end]))
