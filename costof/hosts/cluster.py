@@ -105,10 +105,10 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
             raise CostofError(Problem.HOSTS_VERSION, address=asked.address, detail=_versions(str(error))) from None
         raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail=_first_line(error)) from None
     except (ValueError, OSError) as error:
-        # Ray says why a token is refused in its own log alone.
+        # Ray says in its own log alone that a token is refused.
         where = re.search(r" at (\S+:\d+)", str(error))
         place = asked.address.removeprefix(CLIENT_SCHEME) if _is_client(asked) else where and where.group(1)
-        if place and _answers_strangers(asked, place) is False:
+        if place and _answers(asked, place, has_token=True) is False:
             detail = "it does not take the token that this machine has"
             raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=detail) from None
         raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail=_first_line(error)) from None
@@ -133,7 +133,7 @@ def _nothing_on_standard_error() -> Iterator[None]:
 
 def _check_closed(asked: HostsAsked, place: str) -> None:
     """Raises `HOSTS_UNREACHABLE`, and `HOSTS_OPEN` where whoever reaches the cluster may run code on its hosts."""
-    answers = _answers_strangers(asked, place)
+    answers = _answers(asked, place, has_token=False)
     if answers is None:
         raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail="nobody listens there")
     if answers and not asked.unauthenticated:
@@ -144,12 +144,13 @@ def _is_client(asked: HostsAsked) -> bool:
     return asked.address.startswith(CLIENT_SCHEME)
 
 
-def _answers_strangers(asked: HostsAsked, place: str) -> bool | None:
-    """Whether a question without a token is answered there; None where nobody is there."""
+def _answers(asked: HostsAsked, place: str, has_token: bool) -> bool | None:
+    """Whether a question is answered there, with this machine's token or without; None where nobody is there."""
     import grpc
+    from ray._private.grpc_utils import init_grpc_channel
 
     question = QUESTION_OF_CLIENTS if _is_client(asked) else QUESTION_OF_CLUSTER
-    with _channel(grpc, place) as channel:
+    with init_grpc_channel(place) if has_token else _channel(grpc, place) as channel:
         try:
             channel.unary_unary(question)(b"", timeout=PROBE_SECONDS)
         except grpc.RpcError as error:
