@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from costof.ipc.process import Instrument, T, engine_path, process_cpu_seconds
 from costof.model import Model
 
-ANSWER_SECONDS = 5.0
+# A busy machine is waited for; one that hangs is ended.
+ANSWER_SECONDS = 60.0
 
 
 class EngineProcess(Instrument):

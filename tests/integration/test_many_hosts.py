@@ -105,10 +105,9 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
-def test_what_each_host_has_is_told_to_a_client_from_elsewhere(cluster: Cluster) -> None:
-    status, said = told(cluster, "doctor", "--hosts", cluster.client_address)
-    logs = (cluster.head.folder / "ray").glob("session_2*/logs/ray_client_server*")
-    assert status == 0, "\n".join([said, *(path.read_text() for path in logs)])
+def test_what_each_host_has_is_told(cluster: Cluster) -> None:
+    status, said = told(cluster, "doctor", "--hosts", "auto")
+    assert status == 0, said
     assert [name for name in LOADS if f"{name}: " in said] == LOADS
 
 

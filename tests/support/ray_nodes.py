@@ -25,7 +25,6 @@ from tests.support.programs import HANGS_SECONDS
 
 RAY = str(Path(sys.executable).with_name("ray"))
 PORT = 6379
-CLIENT_PORT = 10001
 #: The least that Ray starts with.
 OBJECT_STORE_BYTES = 78_643_200
 #: Until it stands a node may have all that there is.
@@ -113,10 +112,6 @@ class Cluster:
     @property
     def address(self) -> str:
         return f"{self.head.address}:{PORT}"
-
-    @property
-    def client_address(self) -> str:
-        return f"ray://{self.head.address}:{CLIENT_PORT}"
 
     def add(self, name: str, clock_ahead_seconds: int = 0) -> None:
         """A node that does not run Ray yet."""
