@@ -12,7 +12,7 @@ from costof.ipc.plan import PLAIN, TlsFiles, Transport
 from costof.model import Model
 
 ROLE = "gateway"
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 #: For what measures: its clients are many and of one address, and its tables stay as they are. To ask for them in the
 #: middle of a slice would be a connection and CPU time that no arm has asked for.
 NO_LIMITS = {
