@@ -69,13 +69,19 @@ def slices_measured(run: Path) -> int:
     return path.read_bytes().count(b'"record": "slice"') if path.exists() else 0
 
 
-def wait_for_slices(run: Path, count: int) -> None:
-    eventually("measuring", lambda: slices_measured(run) >= count)
+def wait_for_slices(process: subprocess.Popen[str], run: Path, count: int) -> None:
+    _wait(process, lambda: slices_measured(run) >= count)
 
 
-def wait_for_rounds(run: Path, rounds: int, slices: int) -> None:
+def wait_for_rounds(process: subprocess.Popen[str], run: Path, rounds: int, slices: int) -> None:
     """Until each of a round's slices has been measured so often and proved its arm: a busy machine spoils some."""
-    eventually("rounds", lambda: len(found := _proved(run)) == slices and min(found.values()) >= rounds)
+    _wait(process, lambda: len(found := _proved(run)) == slices and min(found.values()) >= rounds)
+
+
+def _wait(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """For what a run has measured, or for the end of the run, which then says why."""
+    eventually("measuring", lambda: condition() or process.poll() is not None)
+    assert condition(), process.communicate()
 
 
 def _proved(run: Path) -> Counter[tuple[str, str]]:

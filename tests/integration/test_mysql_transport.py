@@ -145,7 +145,7 @@ def devices() -> str:
 def test_a_kill_9_leaves_no_namespace_device_or_process(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, STUDY, *SMALL, "--set", "distance=lan,20") as process:
-        wait_for_slices(run, 2)
+        wait_for_slices(process, run, 2)
         started = descendants(process.pid)
         hosts = namespaces_of(alive(started))
         # Two clients and the servers.

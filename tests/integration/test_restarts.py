@@ -33,9 +33,9 @@ def starts_of(run: Path) -> list[int]:
 def test_each_start_has_servers_of_its_own_and_none_is_left(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *ASKED, "2") as process:
-        wait_for_slices(run, 1)
+        wait_for_slices(process, run, 1)
         first = servers_of(process.pid)
-        wait_for_slices(run, A_START + 1)
+        wait_for_slices(process, run, A_START + 1)
         second = servers_of(process.pid)
         _, err = process.communicate()
     assert process.returncode == 0, err
@@ -56,7 +56,7 @@ def test_a_start_that_fails_ends_the_run_with_those_before_it(
     server.symlink_to(find_redis())
     monkeypatch.setenv("COSTOF_REDIS_SERVER", str(server))
     with costof_running(run, temporary, *ASKED, "3") as process:
-        wait_for_slices(run, A_START + 1)
+        wait_for_slices(process, run, A_START + 1)
         server.unlink()
         _, err = process.communicate()
     assert process.returncode == 3, err
@@ -71,7 +71,7 @@ def test_a_start_that_fails_ends_the_run_with_those_before_it(
 def test_a_ctrl_c_in_the_middle_keeps_whole_starts_and_the_others_can_be_had(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *ASKED, "3") as process:
-        wait_for_slices(run, A_START + SHORT_ROUND + 2)
+        wait_for_slices(process, run, A_START + SHORT_ROUND + 2)
         started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()

@@ -44,7 +44,7 @@ UNENDING = "100000"
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT, "--rounds", "4") as process:
-        wait_for_slices(run, 3 * SHORT_ROUND + 2)
+        wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
@@ -68,7 +68,7 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
 def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
-        wait_for_slices(run, 2 * SHORT_ROUND)
+        wait_for_slices(process, run, 2 * SHORT_ROUND)
         process.send_signal(signal.SIGINT)
         process.communicate()
     ledger = Ledger.open(run)
@@ -87,7 +87,7 @@ def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, tempor
 def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, "mongodb-tls", *SMALL) as process:
-        wait_for_slices(run, 2)
+        wait_for_slices(process, run, 2)
         lab = processes_of(temporary)
         assert sum(words[0].endswith("mongod") for words in lab.values()) == 3
         process.send_signal(signal.SIGKILL)
@@ -101,8 +101,8 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
     run = tmp_path / "run"
     with costof_running(run, temporary, "mongodb-tls", *SMALL, "--rounds", UNENDING) as process:
         # One alone is in no figure.
-        wait_for_slices(run, 1)
-        wait_for_rounds(run, 2, A_ROUND)
+        wait_for_slices(process, run, 1)
+        wait_for_rounds(process, run, 2, A_ROUND)
         members = processes_of(temporary)
         secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
         os.kill(secondary, signal.SIGKILL)
@@ -119,7 +119,7 @@ def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, tempora
     run = tmp_path / "run"
     settings = [*SMALL, "--set", "distance=lan", "--rounds", "4"]
     with costof_running(run, temporary, "mysql-transport", *settings) as process:
-        wait_for_slices(run, MYSQL_ROUND + 2)
+        wait_for_slices(process, run, MYSQL_ROUND + 2)
         tunnels = [
             pid for pid, words in descendants(process.pid).items() if words[0].endswith("/ssh") and "-N" in words
         ]

@@ -181,7 +181,7 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
     size = ["--profile", "quick", "--rounds", "2", *(word for each in LEAST[study] for word in ("--set", each))]
     trust = ["--tls-ca", str(ca_file), "--allow-plain"]
     with costof_running(run, temporary, str(shortened(study, tmp_path)), *size, "--target", where, *trust) as process:
-        wait_for_slices(run, 1)
+        wait_for_slices(process, run, 1)
         started = descendants(process.pid)
         assert started
         for pid in (process.pid, *started):

@@ -33,6 +33,9 @@ const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VA
 const CUSTOMERS_AT_ONCE: u32 = 500;
 /// Orders of a statement, with their lines in another: 300 KB too.
 const ORDERS_AT_ONCE: u32 = 300;
+/// Statements of a unit's transaction, where it has the most: a district's own row, its customers, their history, its orders and
+/// their lines, those that are new, and `COMMIT`.
+pub const MOST_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
 /// What begins an INSERT, its rows, and how many there are.
 pub struct Part {
@@ -297,6 +300,7 @@ mod tests {
         assert!(parts.iter().flat_map(|(_, rows)| rows).all(|row| row[0] == "3" && row[1] == "7"));
         let counts = ["district", "customer", "history", "orders", "new_order"].map(|table| of(&parts, table).len());
         assert_eq!(counts, [1, 3000, 3000, 3000, 900]);
+        assert_eq!(parts.len() + 1, MOST_STATEMENTS as usize);
 
         let orders = of(&parts, "orders");
         let mut customers: Vec<_> = orders.iter().map(|row| number(&row[3])).collect();
