@@ -62,7 +62,7 @@ lint: setup
 
 bench: setup
 	@scripts/system-packages bench
-	@$(BIN)/python benches/run.py
+	@$(BIN)/python -m benches.run
 
 # The campaign of docs/truth.md: five hours, on a machine that does nothing else. Goes on where it was ended. QUICK=1: ten
 # minutes, into runs/truth-quick. AGAIN=1: measures nothing and judges the ledgers that are kept by the analysis of today.

@@ -1,16 +1,11 @@
 """`make bench`: every benchmark, one table each. Speed is told as a ratio against a peer, never asserted.
 
-`python benches/run.py mongodb_insert tpcc` runs these alone.
+`python -m benches.run mongodb_insert tpcc` runs these alone.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benches import (
     analysis,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_line_is_of_a_program_that_is_known() -> None:
     assert [str(line) for line in lines() if line.program not in {"costof", "make", *OTHERS}] == []
+
+
+@pytest.mark.parametrize("module", ["benches.run", "truth"])
+def test_what_make_runs_for_hours_begins(module: str) -> None:
+    assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()
+    done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"Usage: python -m {module} "), done.stderr
 
 
 def test_every_target_of_make_is_there() -> None:
