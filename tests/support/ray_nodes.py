@@ -123,12 +123,12 @@ class Cluster:
         write_private(folder / TOKEN.name, self.token.encode())
         self.nodes[name] = Node(name, host, link, folder, clock_ahead_seconds)
 
-    def start(self, name: str, *labels: str) -> None:
-        """Have Ray start on a node, in the background."""
+    def start(self, name: str, *labels: str, cpus: int = 1) -> None:
+        """Have Ray start on a node, in the background. The head has no CPUs to give."""
         node = self.nodes[name]
         joins = ["--head", f"--port={PORT}", "--num-cpus=0", "--include-dashboard=false"]
         if node is not self.head:
-            joins = [f"--address={self.address}", "--num-cpus=1", f"--labels={','.join(labels)}"]
+            joins = [f"--address={self.address}", f"--num-cpus={cpus}", f"--labels={','.join(labels)}"]
         ray = [RAY, "start", "--block", *joins, f"--node-ip-address={node.address}", "--include-log-monitor=false"]
         ray += [f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats"]
         apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--time"]
