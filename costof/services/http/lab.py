@@ -75,6 +75,7 @@ class HttpLab(Resource, Service):
     run."""
 
     measures_cpu = True
+    makes_hosts = True
 
     def __init__(self, plan: Plan) -> None:
         balanced = [arm for arm in plan.arms if not Route.of(arm).direct]
