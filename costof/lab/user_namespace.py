@@ -50,7 +50,7 @@ def enter() -> None:
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    argv = [*_prefix(), sys.executable, "-m", "costof", *sys.argv[1:]]
+    argv = [*prefix(), sys.executable, "-m", "costof", *sys.argv[1:]]
     os.execv(argv[0], argv)  # noqa: S606  # no shell is wanted, and this process is to become it
 
 
@@ -62,8 +62,8 @@ def why_forbidden() -> str | None:
     if is_root():
         return "this root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN; a container that is started with --privileged has both"
     try:
-        prefix = _prefix()
-        try_it = [*prefix, prefix[0], "--net", "--", str(find_program("ip", "iproute2"))]
+        entering = prefix()
+        try_it = [*entering, entering[0], "--net", "--", str(find_program("ip", "iproute2"))]
         find_program("nsenter", "util-linux")
     except CostofError as error:
         return str(error)
@@ -92,7 +92,7 @@ def reason(said: str, settings: Path = Path("/proc/sys")) -> str:
     return f"no user namespace can be had ({detail})"
 
 
-def _prefix() -> list[str]:
+def prefix() -> list[str]:
     """Before a program's arguments: it runs in a new user namespace, with the same pid and all rights in there."""
     unshare = str(find_program("unshare", "util-linux"))
     # What is mounted and unmounted outside is so inside too, and not the other way round.

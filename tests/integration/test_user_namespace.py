@@ -4,13 +4,16 @@ with what would allow them."""
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from costof.lab.user_namespace import prefix
 from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.result import Result
@@ -111,6 +114,37 @@ def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
         # A namespace lives as long as a process in it, or a file that holds it: those were mounted in the run's alone.
         everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
         assert not of_run & namespaces_of(everybody)
+
+
+LAB = """
+import json, sys
+from costof.services.open import open_service
+from tests.support.small_plans import plan_of
+plan = plan_of(sys.argv[1], "quick", *sys.argv[2:])
+with open_service(plan, None, "run") as lab:
+    for arm in plan.arms:
+        lab.arrange(arm)
+        assert lab.prefix(arm), arm.name
+        assert lab.lost(arm) is None, arm.name
+    print(json.dumps({"topology": lab.describe().topology, "cautions": lab.cautions()}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("study", "settings"),
+    [
+        ("http-tls-termination", ["termination=none,balancer", "balancer=haproxy,nginx"]),
+        ("postgres-pooling", ["path=plain,transaction-both"]),
+        ("mysql-column-encryption", ["encrypted=direct,0"]),
+    ],
+)
+def test_labs_with_shares_have_their_hosts_without_them(study: str, settings: list[str]) -> None:
+    argv = [*ordinary_user(), *prefix(), sys.executable, "-c", LAB, study, *settings]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "network namespace" in told["topology"]
+    assert any("without root" in caution for caution in told["cautions"])
 
 
 def doctor(user: list[str]) -> list[str]:
