@@ -29,6 +29,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ByFile(config))
 
 
+@pytest.fixture
+def no_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for an ordinary user who may make no namespaces."""
+    from costof.lab import network, topology
+
+    monkeypatch.setattr(network, "can_make_hosts", lambda: False)
+    for module in (network, topology):
+        monkeypatch.setattr(module, "can_share_cpu", lambda: False)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The one file that builds an engine of its own comes first: begun last, it would go on alone on one core."""

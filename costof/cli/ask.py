@@ -14,6 +14,7 @@ from costof.cli.progress import Bar
 from costof.cli.show import print_answer, write_answer
 from costof.document.format import plural
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
+from costof.lab.user_namespace import enter
 from costof.ledger.ledger import Ledger
 from costof.services.open import open_service
 from costof.study.plan import Options, Plan, resolve
@@ -49,11 +50,18 @@ def ask(
         if hosts is not None:
             _print_hosts(plan, hosts)
         return EXIT_ANSWERED
-    if access is None:
-        # What a study asks of its commands cannot be filled in: nothing is made then.
-        open_service(plan, None, "")
+    take_hosts(plan, access)
     # Made before anything is started, so that a folder that cannot be written costs nobody a run.
     return answer(plan, Ledger.create(plan, out), None, access, as_json, hosts)
+
+
+def take_hosts(plan: Plan, access: Access | None) -> None:
+    """Begin the command anew where its lab can have hosts, if that is elsewhere. Before anything is made.
+
+    Raises what a study asks of its commands that cannot be filled in.
+    """
+    if access is None and open_service(plan, None, "").makes_hosts:
+        enter()
 
 
 def answer(

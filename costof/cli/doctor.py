@@ -16,10 +16,11 @@ from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.hosts.asked import HostsAsked
 from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
+from costof.lab.network import TUN, tun_lacks
 from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
+from costof.lab.user_namespace import can_make_hosts, why_forbidden
 from costof.programs.server import programs_needed
 
-TUN = Path("/dev/net/tun")
 NETEM = "sch_netem"
 
 
@@ -38,8 +39,7 @@ def examine() -> list[Finding]:
         _engine(),
         *(_found(name, look) for name, look in programs_needed().items()),
         *_unpacked(),
-        _user(),
-        *(_hosts() if is_root() else []),
+        *_user_and_hosts(),
         _load(),
     ]
 
@@ -68,13 +68,18 @@ def _unpacked() -> list[Finding]:
     return [Finding("unpacked", True, f"{packages}; scripts/system-packages brings newer ones")]
 
 
-def _user() -> Finding:
-    near = "not root: hosts are loopback addresses, so a far distance is refused"
-    return Finding("user", True, "root" if is_root() else near)
+def _user_and_hosts() -> list[Finding]:
+    if can_make_hosts():
+        return [Finding("user", True, "root" if is_root() else "in a user namespace that has hosts"), *_hosts()]
+    forbidden = why_forbidden()
+    if forbidden is None:
+        told = "not root: hosts are made in a user namespace of the run's own, without CPU shares"
+        return [Finding("user", True, told), *_hosts()]
+    return [Finding("user", True, f"hosts are loopback addresses, so a far distance is refused: {forbidden}")]
 
 
 def _hosts() -> list[Finding]:
-    """What makes hosts and the links between them; asked of root alone, who alone can."""
+    """What makes hosts and the links between them."""
 
     def ip() -> str:
         binary = find_program("ip", "iproute2")
@@ -92,9 +97,8 @@ def _links() -> Finding:
     """Distance comes from the kernel's netem or from the engine, which needs TUN devices."""
     if _kernel_has(NETEM):
         return Finding("far links", True, "by the kernel's netem")
-    if not TUN.exists():
-        detail = f"neither netem nor {TUN}; load a module (modprobe {NETEM}, or tun), or far distances cannot run"
-        return Finding("far links", False, detail)
+    if (lack := tun_lacks()) is not None:
+        return Finding("far links", False, f"{lack}; without it far distances cannot run")
     return Finding("far links", True, f"by costof-engine, over {TUN}: this kernel has no netem")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from costof.cli.ask import answer, ask
+from costof.cli.ask import answer, ask, take_hosts
 from costof.cli.gate import limit_option
 from costof.cli.hosts_options import hosts_options
 from costof.cli.server_options import target_options
@@ -97,7 +97,9 @@ def run(
         given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
         given |= asked_load.options
         ledger, before = _reopen(resume, [name for name, value in given.items() if value], hosts)
-        sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json, hosts))
+        plan = ledger.plan().with_budget(budget)
+        take_hosts(plan, access)
+        sys.exit(answer(plan, ledger, before, access, as_json, hosts))
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
     asked, left_out = of_target(load_study(study), access)

@@ -6,8 +6,8 @@ client ──┬── one in the middle ──┬── last
          └───────────────────────┘
 ```
 
-Every pair that talks is joined by a link of its own; the last host has one address for all. Without root the hosts are
-loopback addresses.
+Every pair that talks is joined by a link of its own; the last host has one address for all. Where none
+can be made the hosts are loopback addresses.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from costof.lab.cpu_share import CpuShare
-from costof.lab.namespace import FOLDER, socket_in
-from costof.lab.program import find_program
+from costof.lab.namespace import entered, socket_in
 
 # Packets on their way in one direction: 240 ms one way at 500 Mbit/s, as netem's `limit`.
 QUEUE_PACKETS = 10_000
@@ -18,10 +18,10 @@ LINK_ROLE = "link"
 
 @dataclass(frozen=True)
 class Host:
-    """A machine of the lab. `namespace` is None without root; then `loopback` is its address."""
+    """A machine of the lab. `namespace` is None where none can be made; then `loopback` is its address."""
 
     name: str
-    namespace: str | None
+    namespace: Path | None
     loopback: str | None = None
     cpu_share: CpuShare | None = None
 
@@ -29,9 +29,7 @@ class Host:
     def prefix(self) -> list[str]:
         """Before a program's arguments: it runs on this host, with the same pid and end as without it."""
         share = self.cpu_share.prefix if self.cpu_share else []
-        if self.namespace is None:
-            return share
-        return [*share, str(find_program("nsenter", "util-linux")), f"--net={FOLDER / self.namespace}", "--"]
+        return share if self.namespace is None else [*share, *entered(self.namespace)]
 
     def socket(self, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> socket.socket:
         """An IPv4 socket on this host, for the process that calls: administration, probes."""

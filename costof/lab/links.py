@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from ipaddress import IPv4Address
+from pathlib import Path
 
 from costof.errors import CostofError, Problem
 from costof.lab.host import QUEUE_PACKETS, Link
 from costof.lab.link_process import LinkEnd, LinkPlan
+from costof.lab.namespace import entered
 
 # What a router would buffer before a narrow link; without a bound a full one would hold packets for seconds.
 BUFFER_MS = 100.0
@@ -48,7 +50,7 @@ def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
 def engine_plan(link: Link) -> LinkPlan:
     """The link as `costof-engine link` is told of it."""
     a, b = (
-        LinkEnd(namespace=namespace, device=link.device, address=f"{address}/{PREFIX}")
+        LinkEnd(namespace=str(namespace), device=link.device, address=f"{address}/{PREFIX}")
         for namespace, address in _ends(link)
     )
     return LinkPlan(
@@ -65,11 +67,11 @@ def engine_plan(link: Link) -> LinkPlan:
 def veth_commands(ip: str, link: Link) -> list[list[str]]:
     """Two devices joined by a wire, each with its address."""
     (a, a_address), (b, b_address) = _ends(link)
-    both = ["type", "veth", "peer", "name", link.device, "netns", b]
-    commands = [[ip, "-n", a, "link", "add", link.device, *both]]
+    both = ["type", "veth", "peer", "name", link.device, "netns", str(b)]
+    commands = [[*entered(a), ip, "link", "add", link.device, *both]]
     for namespace, address in ((a, a_address), (b, b_address)):
-        commands.append([ip, "-n", namespace, "address", "add", f"{address}/{PREFIX}", "dev", link.device])
-        commands.append([ip, "-n", namespace, "link", "set", link.device, "up"])
+        commands.append([*entered(namespace), ip, "address", "add", f"{address}/{PREFIX}", "dev", link.device])
+        commands.append([*entered(namespace), ip, "link", "set", link.device, "up"])
     return commands
 
 
@@ -77,17 +79,17 @@ def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
     """Half the round trip in each direction, and packets of the MTU: one of 64 KB would be lost or delayed as one."""
     commands = []
     for namespace, _ in _ends(link):
-        commands.append([ip, "-n", namespace, "link", "set", "dev", link.device, "gso_max_segs", "1"])
+        commands.append([*entered(namespace), ip, "link", "set", "dev", link.device, "gso_max_segs", "1"])
         shape = ["delay", f"{round(link.round_trip_ms * 500)}us", "limit", str(link.queue_packets)]
         if link.bandwidth_mbit is not None:
             shape += ["rate", f"{round(link.bandwidth_mbit * 1e6)}bit"]
         if link.loss:
             shape += ["loss", "random", f"{link.loss * 100:.6f}%"]
-        commands.append([tc, "-n", namespace, "qdisc", "add", "dev", link.device, "root", "netem", *shape])
+        commands.append([*entered(namespace), tc, "qdisc", "add", "dev", link.device, "root", "netem", *shape])
     return commands
 
 
-def _ends(link: Link) -> tuple[tuple[str, str], tuple[str, str]]:
+def _ends(link: Link) -> tuple[tuple[Path, str], tuple[Path, str]]:
     assert link.a.namespace is not None
     assert link.b.namespace is not None
     return (link.a.namespace, link.a_address), (link.b.namespace, link.b_address)

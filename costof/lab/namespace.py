@@ -1,4 +1,4 @@
-"""Sockets inside a network namespace, used from outside of it."""
+"""Programs and sockets inside a network namespace, which is named by the path of a file that holds it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import socket
 import threading
 from pathlib import Path
 
+from costof.lab.program import find_program
+
+#: Of namespaces that have a name: ip-netns(8)'s, in which root alone can write.
 FOLDER = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 _setns = ctypes.CDLL(None, use_errno=True).setns
 
 
-def socket_in(namespace: str | None, family: int, kind: int, protocol: int = 0) -> socket.socket:
+def entered(namespace: Path) -> list[str]:
+    """Before a program's arguments: it runs in the namespace, with the same pid and end as without it."""
+    return [str(find_program("nsenter", "util-linux")), f"--net={namespace}", "--"]
+
+
+def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0) -> socket.socket:
     """A socket of the namespace (None: this one). Raises OSError.
 
     A socket stays in the namespace in which it was made. A namespace belongs to a thread, so that making one on a
@@ -39,12 +47,11 @@ def socket_in(namespace: str | None, family: int, kind: int, protocol: int = 0) 
     return outcome
 
 
-def _enter(namespace: str) -> None:
-    path = FOLDER / namespace
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _enter(namespace: Path) -> None:
+    descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if _setns(descriptor, CLONE_NEWNET) != 0:
             number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(path))
+            raise OSError(number, os.strerror(number), str(namespace))
     finally:
         os.close(descriptor)

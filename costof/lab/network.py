@@ -1,19 +1,22 @@
 """The lab's network: hosts, and links between them with a round-trip time, a bandwidth and loss.
 
-With root a host is a network namespace. Every link has a network of its own, so that one server process, bound to all
-addresses of its host, is reached at another address for each distance: all distances exist at once, and arms take
-turns. Without root a host is a loopback address, and whatever is not a plain local link is refused.
+A host is a network namespace: root's, or an ordinary user's in a user namespace (`user_namespace.py`). Every link has
+a network of its own, so that one server process, bound to all addresses of its host, is reached at another address for
+each distance: all distances exist at once, and arms take turns. Where neither can be, a host is a loopback address, and
+whatever is not a plain local link is refused.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import secrets
 import shlex
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,13 +26,15 @@ from costof.lab.host import LINK_ROLE, Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady, LinksPlan
 from costof.lab.links import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
-from costof.lab.namespace import FOLDER
+from costof.lab.namespace import FOLDER, entered
 from costof.lab.program import find_program
+from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidden
 
-# Hosts without root come after the addresses that server programs take for themselves.
+# Hosts without namespaces come after the addresses that server programs take for themselves.
 FIRST_LOOPBACK = 101
 # What the engine takes.
 LONGEST_ROUND_TRIP_MS = 10_000.0
+TUN = Path("/dev/net/tun")
 
 __all__ = ["Host", "Link", "Network"]
 
@@ -69,12 +74,12 @@ class Network:
         """
         _check_name(name, self.hosts)
         full_name = f"costof-{self._run}-{name}"
-        if is_root():
-            self._make_namespace(full_name)
-            share = CpuShare.create(self.lab, full_name, cpu_share, cpu, len(self.hosts)) if cpu_share else None
-            host = Host(name, full_name, cpu_share=share)
-        elif cpu_share:
+        if cpu_share and not can_share_cpu():
             raise CostofError(Problem.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")
+        if can_make_hosts():
+            namespace = self._make_namespace(full_name)
+            share = CpuShare.create(self.lab, full_name, cpu_share, cpu, len(self.hosts)) if cpu_share else None
+            host = Host(name, namespace, cpu_share=share)
         else:
             host = Host(name, None, loopback=self.lab.address(FIRST_LOOPBACK + len(self.hosts)))
         self.hosts[name] = host
@@ -97,12 +102,14 @@ class Network:
         plain = round_trip_ms == 0 and bandwidth_mbit is None and loss == 0
         if a.loopback and b.loopback:
             if not plain:
-                raise CostofError(Problem.NEEDS_ROOT, what=f"the link '{name}'", detail=_distance(round_trip_ms))
+                raise CostofError(Problem.NEEDS_ROOT, what=f"the link '{name}'", detail=_no_hosts(round_trip_ms))
             link = Link(name, a, b, a.loopback, b.loopback, kind="loopback", device="lo")
         else:
             number = len(self.links)
             a_address, b_address = link_addresses(self._run, number)
             kind = "veth" if plain else "netem" if self._has_netem(a) else "engine"
+            if kind == "engine" and (lack := tun_lacks()) is not None:
+                raise CostofError(Problem.NEEDS_ROOT, what=f"the link '{name}'", detail=lack)
             device = f"link{number}"
             link = Link(name, a, b, a_address, b_address, kind, device, round_trip_ms, bandwidth_mbit, loss, queue)
             self._make(link)
@@ -130,7 +137,7 @@ class Network:
 
         Raises `LAB_FAILED`.
         """
-        self._do(what, [[_ip(), "-n", str(host.namespace), *words.split()] for host, words in commands])
+        self._do(what, [[*_entered(host), _ip(), *words.split()] for host, words in commands])
 
     def start(self) -> LinkReady | None:
         """Bring up the engine's links since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""
@@ -168,10 +175,19 @@ class Network:
     def _link_processes(self) -> set[LinkProcess]:
         return set(self._carriers.values())
 
-    def _make_namespace(self, name: str) -> None:
+    def _make_namespace(self, name: str) -> Path:
         ip = _ip()
-        self.lab.undo([ip, "netns", "del", name])
-        self._do(f"namespace {name}", [[ip, "netns", "add", name], [ip, "-n", name, "link", "set", "lo", "up"]])
+        if is_root():
+            path, make, undo = FOLDER / name, [ip, "netns", "add", name], [ip, "netns", "del", name]
+        else:
+            # ip's folder is root's, and is not there before root has used it. A file of the run's own does as well.
+            path = self.lab.folder / name
+            path.touch()
+            make = [str(find_program("unshare", "util-linux")), f"--net={path}", "true"]
+            undo = ["umount", "--lazy", str(path)]
+        self.lab.undo(undo)
+        self._do(f"namespace {name}", [make, [*entered(path), ip, "link", "set", "lo", "up"]])
+        return path
 
     def _make(self, link: Link) -> None:
         if link.kind == "engine":
@@ -183,8 +199,7 @@ class Network:
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
         """What is done within a namespace goes with it, so that it needs no undoing."""
-        assert host.namespace is not None
-        self._do(what, [[_ip(), "-n", host.namespace, *words]])
+        self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
         """In the supervisor's hands from the first moment: what it has begun, it ends before it undoes."""
@@ -196,17 +211,30 @@ class Network:
         return self.netem
 
     def _probe_netem(self, host: Host) -> bool:
-        assert host.namespace is not None
         try:
-            tc = [str(find_program("tc", "iproute2")), "-n", host.namespace, "qdisc"]
+            tc = [*_entered(host), str(find_program("tc", "iproute2")), "qdisc"]
             self._do("probe netem", [[*tc, "add", "dev", "lo", "root", "netem"], [*tc, "del", "dev", "lo", "root"]])
         except CostofError:
             return False
         return True
 
 
+def tun_lacks() -> str | None:
+    """Why the engine can carry no link here, and what would let it, in words; None where it can."""
+    if not TUN.exists():
+        return f"this kernel has neither netem nor {TUN}; load a module: sudo modprobe sch_netem, or tun"
+    if not os.access(TUN, os.R_OK | os.W_OK):
+        return f"this kernel has no netem, and {TUN} is not open to this user, as udev has it: sudo chmod 0666 {TUN}"
+    return None
+
+
 def _ip() -> str:
     return str(find_program("ip", "iproute2"))
+
+
+def _entered(host: Host) -> list[str]:
+    assert host.namespace is not None
+    return entered(host.namespace)
 
 
 def _check_name(name: str, taken: dict[str, Any]) -> None:
@@ -227,5 +255,7 @@ def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, 
     raise CostofError(Problem.LAB_FAILED, detail=f"the link '{name}': {wrong}")
 
 
-def _distance(round_trip_ms: float) -> str:
-    return f"its packets are held ({round_trip_ms:g} ms) between network namespaces, which only root can make"
+def _no_hosts(round_trip_ms: float) -> str:
+    why = why_forbidden() or "this process has not entered one, as the command does"
+    held = f"its packets are held ({round_trip_ms:g} ms) between network namespaces"
+    return f"{held}, which take root or a user namespace, and {why}"

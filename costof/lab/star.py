@@ -7,7 +7,8 @@ host, and a route over it to their addresses.
 There may be a host in the middle, with a CPU share, for programs that stand before the servers. It is beside them: its
 link to a clients' host is as long as theirs.
 
-Without root, and in a lab that can do without hosts of its own while all clients are near, both are loopback addresses.
+Where none can be made, and in a lab that can do without hosts of its own while all clients are near, both are loopback
+addresses.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ MIDDLE_LOOPBACK = 99
 class Star(Topology):
     """`distances`: round-trip times in milliseconds, by a name that is fit for names of processes.
 
-    `apart`: hosts of their own, where root allows it, even when all clients are near, so that near is the same thing in
-    a run with and without far clients. `middle`: the cores of a host between them, where there is to be one; without
+    `apart`: hosts of their own, where they can be made, even when all clients are near, so that near is the same thing
+    in a run with and without far clients. `middle`: the cores of a host between them, where there is to be one; without
     root it has no share.
     """
 
@@ -73,7 +74,8 @@ class Star(Topology):
         if self.server.loopback:
             return "on loopback"
         told = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
-        between = "" if self._inward is None else "; a host with a CPU share between them"
+        share = " with a CPU share" if self.shares else ""
+        between = "" if self._inward is None else f"; a host{share} between them"
         return "on a host (network namespace) of their own; clients on hosts at " + ", ".join(told) + between
 
     def _make(self) -> None:
@@ -88,7 +90,7 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # Not root, and no client is far: a far one has been refused by now.
+            # No hosts, and no client is far: a far one has been refused by now.
             self._take_loopback()
             return
         if self._middle_cores is not None:
@@ -96,7 +98,7 @@ class Star(Topology):
         self._network.start()
 
     def _make_middle(self, cores: float) -> None:
-        self.middle = self._network.host("middle", cpu_share=cores)
+        self.middle = self._network.host("middle", cpu_share=cores if self.shares else None)
         for name, link in self._links.items():
             outward = self._network.link(link.a, self.middle, f"{name}-middle", round_trip_ms=link.round_trip_ms)
             self.middle_addresses[name] = outward.address_of(self.middle)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import ExitStack
 
-from costof.lab.lab import Lab, is_root
+from costof.lab.lab import Lab
 from costof.lab.network import Network
 from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
+from costof.lab.user_namespace import can_share_cpu
 
 
 class Topology(Resource):
@@ -24,7 +25,7 @@ class Topology(Resource):
         self._evidence: list[LinkEvidence] = []
 
     def _open(self, stack: ExitStack) -> None:
-        """Make hosts and links. Raises `NEEDS_ROOT` for a distance without root, `LAB_FAILED`."""
+        """Make hosts and links. Raises `NEEDS_ROOT` for a distance where none can be, `LAB_FAILED`."""
         stack.enter_context(self._network)
         self._make()
 
@@ -39,7 +40,7 @@ class Topology(Resource):
     @property
     def shares(self) -> bool:
         """Whether hosts have the CPU shares that are asked for: with root."""
-        return is_root()
+        return can_share_cpu()
 
     def links(self) -> list[LinkEvidence]:
         """What was measured."""

@@ -47,6 +47,8 @@ class Service(ABC):
     #: Of servers that cannot be looked at, where the user says how, and the role that they have in the figures.
     server_cpu: ServerCpu | None = None
     server_role: str = "server"
+    #: Whether its lab has hosts, where they can be made.
+    makes_hosts: bool = False
     #: Why no other machine can ask it what its arms are, where none can.
     of_this_machine: str | None = None
 

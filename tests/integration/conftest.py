@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -47,10 +47,12 @@ def temporary() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def costof_running(run: Path, temporary: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command in the background."""
+def costof_running(
+    run: Path, temporary: Path, *arguments: str, prefix: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """The command in the background; `prefix` comes before it."""
     process = subprocess.Popen(
-        [*COSTOF, "run", *arguments, "--out", str(run)],
+        [*prefix, *COSTOF, "run", *arguments, "--out", str(run)],
         env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -10,7 +10,6 @@ from pymysql.err import MySQLError
 
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import CostofError, Problem
-from costof.lab import network, topology
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.programs.mariadb.server import DATABASE, USER
@@ -147,9 +146,8 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
         assert "mariadb ended in the middle of the run" in (lab.lost() or "")
 
 
-def test_without_root_it_stands_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, topology):
-        monkeypatch.setattr(module, "is_root", lambda: False)
+@pytest.mark.usefixtures("no_hosts")
+def test_without_hosts_it_stands_on_loopback() -> None:
     plan = small("encrypted=direct,0,20")
     with EncryptionLab(plan) as lab:
         assert "loopback" in lab.describe().topology
@@ -169,7 +167,7 @@ from costof.programs.access import Access
 plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
 with EncryptionLab(plan) as lab:
     hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
-    paths = [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
+    paths = [str(host.namespace) for host in hosts if host.namespace]
     told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
     print(json.dumps(told), flush=True)
     sys.stdin.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from costof.lab import network, topology
 from costof.lab.program import Counters
 from costof.services.http.lab import HttpLab
 from costof.study.arms import PlannedArm
@@ -43,9 +42,8 @@ def test_a_balancer_that_dies_costs_its_arms_and_the_origin_the_run() -> None:
         assert counted(lab, direct) == Counters()
 
 
-def test_without_root_balancers_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "is_root", lambda: False)
-    monkeypatch.setattr(topology, "is_root", lambda: False)
+@pytest.mark.usefixtures("no_hosts")
+def test_without_hosts_balancers_stand_on_loopback_without_a_share() -> None:
     plan = plan_of("http-tls-termination", "quick", EVERYWHERE, BOTH, "balancer_cpu=0.25,1")
     with HttpLab(plan) as lab:
         for arm in plan.arms:
@@ -80,7 +78,7 @@ plan = resolve(load_study("http-tls-termination"), Options(settings=["terminatio
 with HttpLab(plan) as lab:
     hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
     paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
-    paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
+    paths += [str(host.namespace) for host in hosts if host.namespace]
     told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
     print(json.dumps(told), flush=True)
     sys.stdin.read()

@@ -20,6 +20,7 @@ from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import Engines
 from tests.support.kill_9 import left_by_kill_9
+from tests.support.ordinary_user import ordinary_user
 from tests.support.programs import SHORTER_MS, eventually
 from tests.support.small_plans import plan_of
 
@@ -29,15 +30,6 @@ needs_hosts = pytest.mark.skipif(
 )
 
 EVERY_TRANSPORT = "transport=" + ",".join(load_study("mysql-transport").factors["transport"].levels)
-# What a process that is not root may still read here, so that it finds its Python; what it may do is nobody's.
-AS_NOBODY = [
-    "setpriv",
-    "--reuid=65534",
-    "--regid=65534",
-    "--clear-groups",
-    "--inh-caps=+dac_read_search",
-    "--ambient-caps=+dac_read_search",
-]
 
 
 def plan_for(*settings: str, profile: str = "quick") -> Plan:
@@ -238,7 +230,6 @@ def test_two_labs_at_once_do_not_meet() -> None:
 RUN = """
 import json, sys
 from costof.services.server.lab import ServerLab
-from costof.lab.namespace import FOLDER
 from costof.lab.lab import descendants_of
 from costof.study.plan import Options, resolve
 from costof.study.library import load_study
@@ -247,7 +238,7 @@ with ServerLab(plan) as lab:
     started = list(lab.process_ids.values())
     pids = started + [pid for parent in started for pid in descendants_of(parent)] + lab._star.process_ids()
     hosts = {link.a for link in lab._star._links.values()} | {lab._star.server}
-    paths = [str(FOLDER / host.namespace) for host in hosts if host.namespace] + [str(lab._lab.folder)]
+    paths = [str(host.namespace) for host in hosts if host.namespace] + [str(lab._lab.folder)]
     print(json.dumps({"pids": pids, "paths": paths, "prefix": lab.prefix(plan.arms[0])}), flush=True)
     sys.stdin.read()
 """
@@ -261,12 +252,10 @@ def test_nothing_is_left_after_kill_9() -> None:
     assert sum(path.startswith(str(FOLDER)) for path in told["paths"]) == 3
 
 
-def as_nobody(*settings: str) -> subprocess.CompletedProcess[str]:
-    """The lab of the quick profile, started and left, by a process that is not root."""
-    prefix = AS_NOBODY if is_root() else []
-    environment = ["env", "HOME=/nonexistent", "PYTHONDONTWRITEBYTECODE=1"]
+def without_namespaces(*settings: str) -> subprocess.CompletedProcess[str]:
+    """The lab of the quick profile, started and left, by an ordinary user who may make no user namespace."""
     return subprocess.run(
-        [*prefix, *environment, sys.executable, "-c", RUN, *settings],
+        [*ordinary_user(forbidden=True), sys.executable, "-c", RUN, *settings],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -275,17 +264,17 @@ def as_nobody(*settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_root_near_clients_are_on_loopback_tunnels_too() -> None:
-    done = as_nobody("distance=lan", EVERY_TRANSPORT)
+def test_without_namespaces_near_clients_are_on_loopback_tunnels_too() -> None:
+    done = without_namespaces("distance=lan", EVERY_TRANSPORT)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["prefix"] == []
     assert not any(path.startswith(str(FOLDER)) for path in told["paths"])
 
 
-def test_without_root_a_far_client_is_refused_with_the_reason() -> None:
-    done = as_nobody("distance=lan,us-us")
+def test_without_namespaces_a_far_client_is_refused_with_the_reason() -> None:
+    done = without_namespaces("distance=lan,us-us")
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
     assert "the link 'us-us' needs root" in last
-    assert "network namespaces" in last
+    assert "sudo sysctl user.max_user_namespaces" in last

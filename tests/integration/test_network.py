@@ -21,7 +21,6 @@ from costof.lab import round_trips
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.link_process import DirectionCounters
-from costof.lab.namespace import FOLDER
 from costof.lab.network import Network
 from costof.lab.round_trips import SO_TIMESTAMPNS, measure_link
 from tests.support.kill_9 import left_by_kill_9
@@ -198,11 +197,13 @@ def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
         os.kill(pid, signal.SIGKILL)
         eventually("notice", lambda: network.lost() is not None)
         assert link.a.namespace is not None
-        devices = subprocess.run(["ip", "-n", link.a.namespace, "link"], capture_output=True, text=True, check=True)
+        devices = subprocess.run(
+            ["ip", "-n", link.a.namespace.name, "link"], capture_output=True, text=True, check=True
+        )
         assert link.device not in devices.stdout
         with pytest.raises(CostofError, match="costof-engine link stopped"):
             network.counters(link)
-    assert not list(FOLDER.glob(f"{link.a.namespace}*"))
+    assert not link.a.namespace.exists()
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
 )
 def test_a_link_process_says_in_one_line_what_is_wrong(line: str, said: str) -> None:
     if line == "END":
-        end = {"namespace": "no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
+        end = {"namespace": "/no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
         line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
     done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True)
     (told,) = done.stdout.splitlines()
@@ -241,7 +242,7 @@ with Lab() as lab, Network(lab, netem=False) as network:
     network.start()
     program = lab.spawn("server", "server", ["sleep", "600"], host=server)
     folders = [str(folder) for folder in server.cpu_share.folders] + [str(lab.folder)]
-    folders += [f"/run/netns/{host.namespace}" for host in (client, server)]
+    folders += [str(host.namespace) for host in (client, server)]
     print(json.dumps({"pids": [program.pid, *network.process_ids()], "paths": folders}), flush=True)
     sys.stdin.read()
 """

@@ -11,7 +11,6 @@ import pytest
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Workload
 from costof.ipc.process import application
-from costof.lab import network, topology
 from costof.programs.pgbouncer.pool import ROLE
 from costof.programs.postgres.server import USER, PostgresServer
 from costof.services import Judgement
@@ -185,9 +184,8 @@ def test_a_pooler_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
     assert lost == {"transaction-client": f"the pooler {name} ended (killed by signal 9)"}
 
 
-def test_without_root_pools_stand_on_loopback_without_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, topology):
-        monkeypatch.setattr(module, "is_root", lambda: False)
+@pytest.mark.usefixtures("no_hosts")
+def test_without_hosts_pools_stand_on_loopback_without_a_share() -> None:
     plan = plan_for("path=plain,tls,transaction-both", "pooler_cpu=0.5,1")
     with ServerLab(plan) as lab:
         for arm in plan.arms:
@@ -208,7 +206,7 @@ from tests.support.small_plans import plan_of
 with ServerLab(plan_of("postgres-pooling", "quick", "path=plain,transaction-both")) as lab:
     hosts = [lab._star.server, lab._star.middle, lab._star.client("lan")]
     paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
-    paths += [f"/run/netns/{host.namespace}" for host in hosts if host.namespace]
+    paths += [str(host.namespace) for host in hosts if host.namespace]
     told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
     print(json.dumps(told), flush=True)
     sys.stdin.read()

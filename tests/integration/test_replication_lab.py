@@ -237,7 +237,7 @@ from tests.support.small_plans import replication_plan
 plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")
 with ReplicationLab(plan) as lab:
     hosts = [lab._nodes.client, *lab._nodes.hosts.values()]
-    paths = [f"/run/netns/{host.namespace}" for host in hosts] + [str(lab._lab.folder)]
+    paths = [str(host.namespace) for host in hosts] + [str(lab._lab.folder)]
     paths += [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
     pids = [*lab.process_ids.values(), *lab._nodes.process_ids()]
     print(json.dumps({"pids": pids, "paths": paths}), flush=True)

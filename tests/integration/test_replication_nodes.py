@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.lab import network, topology
 from costof.lab.lab import Lab, is_root
 from costof.lab.round_trips import tcp_round_trip_ms
 from costof.services.replication.nodes import Distances, Group, Nodes
@@ -60,9 +59,8 @@ def quickest_ms(standing: Nodes, node: str) -> float:
     return min(found)
 
 
-def test_without_root_nodes_are_on_loopback_and_distance_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network, topology):
-        monkeypatch.setattr(module, "is_root", lambda: False)
+@pytest.mark.usefixtures("no_hosts")
+def test_without_root_nodes_are_on_loopback_and_distance_is_refused() -> None:
     with Lab() as lab:
         with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])]) as near:
             assert len(set(near.addresses.values())) == 3

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costof.errors import CostofError, Problem
-from costof.lab import network as network_module
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS, Host, Link
 from costof.lab.links import (
@@ -35,8 +34,8 @@ from costof.lab.round_trips import echo_request, internet_checksum, summary
 
 LINK = Link(
     name="us-eu",
-    a=Host("client", "costof-ab12cd-client"),
-    b=Host("server", "costof-ab12cd-server"),
+    a=Host("client", Path("/run/netns/costof-ab12cd-client")),
+    b=Host("server", Path("/run/netns/costof-ab12cd-server")),
     a_address="10.205.0.5",
     b_address="10.205.0.6",
     kind="engine",
@@ -87,8 +86,8 @@ def test_a_queue_holds_what_travels_and_is_bounded(round_trip_ms: float, bandwid
 def test_the_engine_is_told_of_a_link() -> None:
     assert engine_plan(LINK).model_dump() == {
         "name": "us-eu",
-        "a": {"namespace": "costof-ab12cd-client", "device": "link1", "address": "10.205.0.5/30"},
-        "b": {"namespace": "costof-ab12cd-server", "device": "link1", "address": "10.205.0.6/30"},
+        "a": {"namespace": "/run/netns/costof-ab12cd-client", "device": "link1", "address": "10.205.0.5/30"},
+        "b": {"namespace": "/run/netns/costof-ab12cd-server", "device": "link1", "address": "10.205.0.6/30"},
         "round_trip_ms": 170.126,
         "bandwidth_mbit": None,
         "loss": 0.0,
@@ -97,17 +96,18 @@ def test_the_engine_is_told_of_a_link() -> None:
 
 
 def test_veth_joins_the_two_namespaces() -> None:
-    first, *rest = [" ".join(command) for command in veth_commands("ip", LINK)]
-    assert first == ("ip -n costof-ab12cd-client link add link1 type veth peer name link1 netns costof-ab12cd-server")
-    assert "ip -n costof-ab12cd-server address add 10.205.0.6/30 dev link1" in rest
+    first, *rest = [" ".join(command[1:]) for command in veth_commands("ip", LINK)]
+    a, b = (f"/run/netns/costof-ab12cd-{host}" for host in ("client", "server"))
+    assert first == f"--net={a} -- ip link add link1 type veth peer name link1 netns {b}"
+    assert f"--net={b} -- ip address add 10.205.0.6/30 dev link1" in rest
     assert len(rest) == 4
 
 
 def test_netem_delays_half_the_round_trip_each_way() -> None:
     link = replace(LINK, bandwidth_mbit=12.5, loss=0.01, queue_packets=500)
-    shapes = [" ".join(command) for command in netem_commands("ip", "tc", link) if command[0] == "tc"]
+    shapes = [" ".join(command[1:]) for command in netem_commands("ip", "tc", link) if "tc" in command]
     assert shapes == [
-        f"tc -n costof-ab12cd-{host} qdisc add dev link1 root netem "
+        f"--net=/run/netns/costof-ab12cd-{host} -- tc qdisc add dev link1 root netem "
         "delay 85063us limit 500 rate 12500000bit loss random 1.000000%"
         for host in ("client", "server")
     ]
@@ -120,13 +120,12 @@ def test_a_host_starts_programs_in_its_namespace() -> None:
 
 
 @pytest.fixture
-def without_root(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(network_module, "is_root", lambda: False)
+def without_hosts(no_hosts: None) -> Any:
     return SimpleNamespace(address=lambda number: f"127.83.12.{number}")
 
 
-def test_without_root_a_lan_is_loopback_and_distance_is_refused(without_root: Any) -> None:
-    with Network(without_root) as network:
+def test_without_hosts_a_lan_is_loopback_and_distance_is_refused(without_hosts: Any) -> None:
+    with Network(without_hosts) as network:
         client, server = network.host("client"), network.host("server")
         lan = network.link(client, server, "lan")
         assert (lan.kind, lan.a_address, lan.b_address) == ("loopback", "127.83.12.101", "127.83.12.102")
@@ -140,16 +139,16 @@ def test_without_root_a_lan_is_loopback_and_distance_is_refused(without_root: An
 
 
 @pytest.mark.parametrize("name", ["", "client", "../x", "a b", "x" * 42])
-def test_names_that_cannot_be(without_root: Any, name: str) -> None:
-    with Network(without_root) as network:
+def test_names_that_cannot_be(without_hosts: Any, name: str) -> None:
+    with Network(without_hosts) as network:
         network.host("client")
         with pytest.raises(CostofError, match="cannot name"):
             network.host(name)
 
 
 @pytest.mark.parametrize("shape", [{"round_trip_ms": -1}, {"loss": 1.0}, {"bandwidth_mbit": 0}, {"round_trip_ms": 1e9}])
-def test_links_that_cannot_be(without_root: Any, shape: dict[str, float]) -> None:
-    with Network(without_root) as network:
+def test_links_that_cannot_be(without_hosts: Any, shape: dict[str, float]) -> None:
+    with Network(without_hosts) as network:
         client, server = network.host("client"), network.host("server")
         with pytest.raises(CostofError, match="link 'x'"):
             network.link(client, server, "x", **shape)

@@ -48,6 +48,7 @@ class EncryptionLab(Resource, Service):
     """All arms use one server, and all that do not go directly one gateway. Either's end is the run's."""
 
     measures_cpu = True
+    makes_hosts = True
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

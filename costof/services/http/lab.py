@@ -75,6 +75,7 @@ class HttpLab(Resource, Service):
     run."""
 
     measures_cpu = True
+    makes_hosts = True
 
     def __init__(self, plan: Plan) -> None:
         balanced = [arm for arm in plan.arms if not Route.of(arm).direct]
@@ -158,11 +159,8 @@ class HttpLab(Resource, Service):
         return self._balancers[str(Setting.of(arm).balancer)].why_dead() if not Route.of(arm).direct else None
 
     def cautions(self) -> list[str]:
-        return (
-            []
-            if self._chain.shares
-            else [Caution.NO_CPU_SHARE.text(hosts=" and ".join(self._balancers), factors="balancer_cpu")]
-        )
+        hosts = " and ".join(self._balancers)
+        return [] if self._chain.shares else [Caution.NO_CPU_SHARE.text(hosts=hosts, factors="balancer_cpu")]
 
     def describe(self) -> Description:
         facts = {key: told for balancer in self._balancers.values() for key, told in balancer.facts().items()}

@@ -33,6 +33,7 @@ class ServerLab(Resource, Service):
     """
 
     measures_cpu = True
+    makes_hosts = True
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         self._program = program or lab_server(plan.study.service.program)

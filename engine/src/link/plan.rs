@@ -39,7 +39,7 @@ pub struct LinkPlan {
     pub queue_packets: usize,
 }
 
-/// One end of a link: a device in a namespace of `/run/netns`.
+/// One end of a link: a device in a namespace, which is named by the path of a file that holds it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
@@ -138,12 +138,12 @@ impl LinkPlan {
             return refuse(format!("queue_packets {} is not from 1 to {LONGEST_QUEUE}", self.queue_packets));
         }
         for end in [&self.a, &self.b] {
-            // IFNAMSIZ counts the closing zero; a namespace is a file's name, never a path.
+            // IFNAMSIZ counts the closing zero.
             if !(1..libc::IFNAMSIZ).contains(&end.device.len()) || end.device.contains(['/', '%', '\0']) {
                 return refuse(format!("'{}' is no name for a device", end.device));
             }
-            if end.namespace.is_empty() || end.namespace.starts_with('.') || end.namespace.contains(['/', '\0']) {
-                return refuse(format!("'{}' is no name of a namespace", end.namespace));
+            if !end.namespace.starts_with('/') || end.namespace.contains('\0') {
+                return refuse(format!("'{}' is no path of a namespace from the root on", end.namespace));
             }
         }
         Ok(())
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn plan_with(fields: &str) -> Result<Plan> {
-        let end = |which| format!(r#"{{"namespace":"n{which}","device":"d","address":"10.83.1.{which}/30"}}"#);
+        let end = |which| format!(r#"{{"namespace":"/n{which}","device":"d","address":"10.83.1.{which}/30"}}"#);
         Plan::parse(format!(r#"{{"links":[{{"name":"x","a":{},"b":{},{fields}}}]}}"#, end(1), end(2)).as_bytes())
     }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_no_path() {
+    fn a_namespace_is_a_whole_path() {
         let end = r#"{"namespace":"../x","device":"d","address":"10.0.0.1/30"}"#;
         let line = format!(r#"{{"links":[{{"name":"x","a":{end},"b":{end},"round_trip_ms":1}}]}}"#);
         assert!(Plan::parse(line.as_bytes()).unwrap_err().detail.contains("namespace"));

@@ -1,4 +1,5 @@
-//! TUN devices: made, addressed and brought up in a namespace, by ioctl(2). They vanish with their descriptor.
+//! TUN devices: made, addressed and brought up in a namespace, by ioctl(2) and rtnetlink(7). They vanish with their
+//! descriptor.
 
 use super::namespace::inside;
 use super::plan::{Address, End};
@@ -16,7 +17,7 @@ use std::net::Ipv4Addr;
 pub const MTU: usize = 1500;
 /// Packets that the kernel holds for us while this process waits for its turn; past them it drops, and only the
 /// device's own statistics know. 5000 are 120 ms at 500 Mbit/s.
-const DEVICE_QUEUE_PACKETS: c_int = 5000;
+const DEVICE_QUEUE_PACKETS: u32 = 5000;
 
 /// The device of `end`, up, with its address and the route to its network. Reads and writes do not block.
 pub fn create(end: &End) -> Result<OwnedFd> {
@@ -36,15 +37,50 @@ fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     // Router solicitations would be packets that nobody sent. Without IPv6 there is no such file, and no need.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", end.device), "1");
 
+    set_queue(&end.device)?;
     let asker = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let mut request = named(&end.device);
-    request.ifr_ifru.ifru_metric = DEVICE_QUEUE_PACKETS;
-    control(&asker, libc::SIOCSIFTXQLEN, &mut request)?;
     request.ifr_ifru.ifru_metric = MTU as c_int;
     control(&asker, libc::SIOCSIFMTU, &mut request)?;
     set_address(&asker, &end.device, end.address)?;
     request.ifr_ifru.ifru_flags = IFF_UP as c_short;
     control(&asker, libc::SIOCSIFFLAGS, &mut request)
+}
+
+/// By rtnetlink: ioctl(2) lets nobody do this but root of the whole machine, not even in a user namespace of his own.
+fn set_queue(device: &str) -> io::Result<()> {
+    let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    rustix::io::write(&netlink, &queue_message(device))?;
+    let mut answer = [0; 512];
+    let length = rustix::io::read(&netlink, &mut answer)?;
+    // struct nlmsgerr after struct nlmsghdr: zero, or an error's number made negative.
+    match answer[..length].get(16..20).and_then(|error| error.try_into().ok()).map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(error) => Err(Error::from_raw_os_error(-error)),
+        None => Err(Error::other("the kernel's answer is too short")),
+    }
+}
+
+/// struct nlmsghdr and struct ifinfomsg for the device of this name, with its new queue as an attribute.
+fn queue_message(device: &str) -> Vec<u8> {
+    let mut body = vec![0; 16];
+    for (kind, value) in [
+        (libc::IFLA_TXQLEN, &DEVICE_QUEUE_PACKETS.to_ne_bytes()[..]),
+        (libc::IFLA_IFNAME, &[device.as_bytes(), &[0]].concat()),
+    ] {
+        body.extend((4 + value.len() as u16).to_ne_bytes());
+        body.extend(kind.to_ne_bytes());
+        body.extend(value);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+    let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
+    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    // Neither a number nor a sender: there is one message, from us to the kernel.
+    message.extend([0; 8]);
+    message.extend(body);
+    message
 }
 
 /// The mask comes after the address, which on a point-to-point device sets a mask of its own.

@@ -1,0 +1,186 @@
+"""Far arms for an ordinary user: in a user namespace of the run's own, with the evidence that root's have, or refused
+with what would allow them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.lab.user_namespace import prefix
+from costof.ledger.ledger import Ledger
+from costof.report import analyse
+from costof.report.result import Result
+from tests.support.ordinary_user import ROOT, TUN, folder_of_ordinary_user, ordinary_user
+from tests.support.programs import SHORTER_MS
+
+from .conftest import COSTOF, SMALL, alive, costof_running, descendants, eventually, processes_of, wait_for_slices
+
+pytestmark = pytest.mark.servers
+STUDY = "mysql-transport"
+FAR_MS = 20.0
+FAR = ["--set", f"distance=lan,{FAR_MS:g}"]
+KINDS = ("user", "mnt", "net")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def able() -> None:
+    """A container may forbid namespaces to root too."""
+    tried = [*ordinary_user(), "unshare", "--user", "--net", "true"]
+    if subprocess.run(tried, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no user namespaces here")
+    if not TUN.exists():
+        pytest.skip(f"this kernel has no {TUN}")
+
+
+@pytest.fixture(scope="module")
+def finished() -> Iterator[tuple[Path, list[str]]]:
+    """Plain, TLS and a tunnel on a LAN and at 20 ms: the run's folder, and what was beside it when it had ended."""
+    with folder_of_ordinary_user() as folder:
+        temporary, small = made(folder / "t"), [STUDY, *SMALL, *FAR, "--rounds", "2"]
+        with costof_running(folder / "run", temporary, *small, prefix=ordinary_user()) as process:
+            _, err = process.communicate()
+        assert process.returncode == 0, err
+        assert not processes_of(temporary)
+        yield folder / "run", [path.name for path in temporary.iterdir()]
+
+
+@pytest.fixture(scope="module")
+def result(finished: tuple[Path, list[str]]) -> Result:
+    return analyse(Ledger.open(finished[0]))
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    return folder
+
+
+def test_a_whole_run_leaves_its_report_alone(finished: tuple[Path, list[str]]) -> None:
+    run, left = finished
+    assert left == []
+    assert {path.stat().st_uid for path in run.iterdir()} == {run.parent.stat().st_uid}
+    assert (run / "report.html").is_file()
+
+
+def test_its_far_arms_have_their_evidence(result: Result) -> None:
+    assert "network namespace" in result.environment["topology"]
+    for method in ("ICMP", "TCP_INFO"):
+        (far,) = [link for link in result.links if link.asked_ms == FAR_MS and link.method == method]
+        assert far.median_ms >= FAR_MS - SHORTER_MS
+    arms = {arm.name: arm for arm in result.arms}
+    assert arms.keys() >= {f"{arm}@{FAR_MS:g}" for arm in ("plain", "tls", "ssh-aes256-ctr")}
+    assert not any(arm.error for arm in result.arms)
+    facts = {arm: [each.facts for each in arms[f"{arm}@{FAR_MS:g}"].evidence] for arm in ("tls", "ssh-aes256-ctr")}
+    assert any(fact.get("tunnel cipher") == "aes256-ctr" for fact in facts["ssh-aes256-ctr"])
+
+
+def test_its_arms_take_the_round_trips_that_they_take_as_root(result: Result) -> None:
+    trips = {value.arm: value.round_trips for value in result.values if value.metric == "wire.connect"}
+    assert (trips[f"plain@{FAR_MS:g}"], trips[f"tls@{FAR_MS:g}"]) == (3, 4)
+
+
+def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found |= {(kind, Path(f"/proc/{pid}/ns/{kind}").stat().st_ino) for kind in KINDS}
+    return found
+
+
+def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
+    with folder_of_ordinary_user() as folder:
+        temporary, run = made(folder / "t"), folder / "run"
+        with costof_running(run, temporary, STUDY, *SMALL, *FAR, prefix=ordinary_user()) as process:
+            wait_for_slices(process, run, 2)
+            started = descendants(process.pid)
+            others = namespaces_of(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+            assert {Path(words[0].split(":")[0]).name for words in started.values()} >= {"mariadbd", "sshd", "ssh"}
+            of_run = namespaces_of([process.pid, *started]) - namespaces_of(["self"])
+            # Its user and mount namespace, and a network namespace for the servers and for clients at each distance.
+            assert len([kind for kind, _ in of_run if kind == "net"]) == 3
+            assert len([kind for kind, _ in of_run if kind == "user"]) == 1
+            assert of_run <= others
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        eventually("the teardown", lambda: not alive(started))
+        eventually("the removal", lambda: not any(temporary.iterdir()))
+        # A namespace lives as long as a process in it, or a file that holds it: those were mounted in the run's alone.
+        everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        assert not of_run & namespaces_of(everybody)
+
+
+LAB = """
+import json, sys
+from costof.services.open import open_service
+from tests.support.small_plans import plan_of
+plan = plan_of(sys.argv[1], "quick", *sys.argv[2:])
+with open_service(plan, None, "run") as lab:
+    for arm in plan.arms:
+        lab.arrange(arm)
+        assert lab.prefix(arm), arm.name
+        assert lab.lost(arm) is None, arm.name
+    print(json.dumps({"topology": lab.describe().topology, "cautions": lab.cautions()}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("study", "settings"),
+    [
+        ("http-tls-termination", ["termination=none,balancer", "balancer=haproxy,nginx"]),
+        ("postgres-pooling", ["path=plain,transaction-both"]),
+        ("mysql-column-encryption", ["encrypted=direct,0"]),
+    ],
+)
+def test_labs_with_shares_have_their_hosts_without_them(study: str, settings: list[str]) -> None:
+    argv = [*ordinary_user(), *prefix(), sys.executable, "-c", LAB, study, *settings]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "network namespace" in told["topology"]
+    assert any("without root" in caution for caution in told["cautions"])
+
+
+def doctor(user: list[str]) -> list[str]:
+    asked = [*user, *COSTOF, "doctor"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False, cwd=ROOT).stdout.splitlines()
+
+
+def refused(user: list[str]) -> str:
+    """What a run with far arms says when it is refused. It leaves no folder."""
+    with folder_of_ordinary_user() as folder:
+        far = [*user, *COSTOF, "run", STUDY, *SMALL, *FAR, "--out", str(folder / "run")]
+        done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)
+        assert done.returncode == 1
+        assert not [*folder.iterdir()]
+    (told,) = [line for line in done.stderr.splitlines() if line.startswith("costof:")]
+    assert f"the link '{FAR_MS:g}ms' needs root" in told
+    return told
+
+
+def test_where_user_namespaces_are_forbidden_run_and_doctor_say_what_allows_them() -> None:
+    user, allowed_by = ordinary_user(forbidden=True), "sudo sysctl user.max_user_namespaces="
+    assert allowed_by in refused(user)
+    (line,) = [line for line in doctor(user) if allowed_by in line]
+    assert line.startswith("ok       user: hosts are loopback addresses, so a far distance is refused: ")
+
+
+def test_where_the_device_of_links_is_closed_run_and_doctor_say_what_opens_it() -> None:
+    user, allowed_by = ordinary_user(tun_mode="0600"), f"sudo chmod 0666 {TUN}"
+    (line,) = [line for line in doctor(user) if "far links" in line]
+    if "netem" in line and line.startswith("ok"):
+        pytest.skip("this kernel has netem, and needs no device")
+    assert allowed_by in line
+    assert allowed_by in refused(user)
+
+
+def test_doctor_says_how_an_ordinary_user_has_hosts() -> None:
+    told = "\n".join(doctor(ordinary_user()))
+    assert "ok       user: not root: hosts are made in a user namespace" in told
+    assert "ok       far links: " in told

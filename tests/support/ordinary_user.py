@@ -1,0 +1,86 @@
+"""A user that is not root, on a machine as most are: everybody can read its Python and open /dev/net/tun.
+
+Tests run as root in a container or on a machine without udev, where neither need be so. It is made so in a mount
+namespace of the user's own; the machine stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from costof.ipc.process import engine_path
+from costof.lab.lab import is_root
+from costof.lab.unprivileged import NAME
+
+ROOT = Path(__file__).parents[2]
+USER = pwd.getpwnam(NAME)
+TUN = Path("/dev/net/tun")
+# Folders that are closed to others, what is needed below them, and the device with its mode; then the program.
+PREPARE = """
+closed=$1 needed=$2 tun=$3 mode=$4; shift 4
+mount -t tmpfs tmpfs /mnt
+number=0
+for path in $needed; do
+    number=$((number + 1))
+    if [ -d "$path" ]; then mkdir /mnt/$number; else touch /mnt/$number; fi
+    mount --rbind "$path" /mnt/$number
+done
+for path in $closed; do mount -t tmpfs -o mode=0755 tmpfs "$path"; done
+number=0
+for path in $needed; do
+    number=$((number + 1))
+    if [ -d /mnt/$number ]; then mkdir -p "$path"; else mkdir -p "$(dirname "$path")" && touch "$path"; fi
+    mount --rbind /mnt/$number "$path"
+done
+if [ -e "$tun" ]; then
+    mknod -m "$mode" /mnt/tun c 10 200
+    mount --bind /mnt/tun "$tun"
+fi
+exec "$@"
+"""
+
+# The setting is one of each user namespace, which can forbid those below it; the rights to it are given up again.
+FORBID = [
+    *("unshare", "--user", "--map-current-user", "--keep-caps"),
+    *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),
+    *("setpriv", "--ambient-caps=-all", "--inh-caps=-all"),
+]
+
+
+def ordinary_user(*, forbidden: bool = False, tun_mode: str = "0666") -> list[str]:
+    """Before a program's arguments: it runs as an ordinary user, with the same pid.
+
+    `forbidden`: one who may make no user namespace. `tun_mode`: of /dev/net/tun, here as udev has it.
+    """
+    limited = FORBID if forbidden else []
+    if not is_root():
+        return limited
+    needed = [Path(sys.base_prefix), Path(sys.prefix).resolve(), ROOT, engine_path()]
+    above = {path: closed for path in needed if (closed := _closed_above(path)) is not None}
+    words = [" ".join(map(str, dict.fromkeys(paths))) for paths in (above.values(), above)]
+    drop = ["setpriv", f"--reuid={USER.pw_uid}", f"--regid={USER.pw_gid}", "--clear-groups"]
+    prepared = ["unshare", "--mount", "sh", "-ec", PREPARE, "sh", *words, str(TUN), tun_mode]
+    return [*prepared, *drop, "env", "HOME=/nonexistent", "PYTHONDONTWRITEBYTECODE=1", *limited]
+
+
+@contextmanager
+def folder_of_ordinary_user() -> Iterator[Path]:
+    """In which that user may write. Its path is short, since Unix sockets will lie in it."""
+    folder = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))
+    if is_root():
+        os.chown(folder, USER.pw_uid, USER.pw_gid)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _closed_above(path: Path) -> Path | None:
+    """The topmost folder on the way to it that others may not pass."""
+    return next((each for each in reversed(path.parents) if not each.stat().st_mode & stat.S_IXOTH), None)
