@@ -15,6 +15,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -75,9 +76,13 @@ def of_wheel(path: Path, machine: str, version: str) -> Iterator[str]:
         if (metadata["Name"], metadata["Version"]) != ("costof", version):
             yield f"{path.name} says that it is {metadata['Name']} {metadata['Version']}"
         needed = {f"{info}/sboms/{name}" for name in ("costof-engine.cyclonedx.json", "openssl.cdx.json")}
-        needed |= {f"{info}/licenses/LICENSE", f"costof-{version}.data/scripts/costof"}
+        needed |= {f"{info}/licenses/LICENSE"}
+        needed |= {f"costof-{version}.data/{name}" for name in ("scripts/costof", "data/share/man/man1/costof.1")}
         if needed - set(wheel.namelist()):
             yield f"{path.name} lacks {', '.join(sorted(needed - set(wheel.namelist())))}"
+        for name, here in product(wheel.namelist(), (ROOT, Path.home())):
+            if f"{here}/".encode() in wheel.read(name):
+                yield f"{path.name} names files of {here}, in {name}"
         engine = Path(wheel.extract(f"costof-{version}.data/scripts/costof-engine", folder))
         yield from (f"the engine of {path.name} {problem}" for problem in of_engine(engine, machine))
 
