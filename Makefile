@@ -92,7 +92,7 @@ docs-reports: setup
 	@$(BIN)/python -m manual measure $(STUDY)
 
 # What is released, into dist/: wheels for x86-64 and aarch64, with a static OpenSSL, and the sources. Wants rustup and perl.
-wheels: setup
+wheels: man
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin ziglang
 	@scripts/wheels $(CURDIR)/$(BIN)
 

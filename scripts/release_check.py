@@ -15,6 +15,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +43,7 @@ def problems(root: Path, tag: str) -> Iterator[str]:
         yield from of_wheel(root / "dist" / f"costof-{version}-py3-none-{tags(machine)}.whl", machine, version)
     with tarfile.open(root / "dist" / f"costof-{version}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {"engine/Cargo.lock", "packaging/scripts/costof", "pyproject.toml", "LICENSE"}
+    needed = {"engine/Cargo.lock", "packaging/scripts/costof", "pyproject.toml", "scripts/build_backend.py", "LICENSE"}
     if needed - names:
         yield f"the source distribution lacks {', '.join(sorted(needed - names))}"
 
@@ -75,9 +76,16 @@ def of_wheel(path: Path, machine: str, version: str) -> Iterator[str]:
         if (metadata["Name"], metadata["Version"]) != ("costof", version):
             yield f"{path.name} says that it is {metadata['Name']} {metadata['Version']}"
         needed = {f"{info}/sboms/{name}" for name in ("costof-engine.cyclonedx.json", "openssl.cdx.json")}
-        needed |= {f"{info}/licenses/LICENSE", f"costof-{version}.data/scripts/costof"}
+        data = {"scripts/costof", "scripts/costof-engine", "data/share/man/man1/costof.1"}
+        needed |= {f"{info}/licenses/LICENSE"} | {f"costof-{version}.data/{name}" for name in data}
         if needed - set(wheel.namelist()):
             yield f"{path.name} lacks {', '.join(sorted(needed - set(wheel.namelist())))}"
+            return
+        if not wheel.getinfo(f"costof-{version}.data/scripts/costof").external_attr >> 16 & 0o100:
+            yield f"the command of {path.name} is not executable"
+        for name, here in product(wheel.namelist(), (ROOT, Path.home())):
+            if f"{here}/".encode() in wheel.read(name):
+                yield f"{path.name} names files of {here}, in {name}"
         engine = Path(wheel.extract(f"costof-{version}.data/scripts/costof-engine", folder))
         yield from (f"the engine of {path.name} {problem}" for problem in of_engine(engine, machine))
 

@@ -28,6 +28,9 @@ HOST_ALIAS = "costof-lab"
 # The published ones are the first two. A server of today refuses CBC unless it is named.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
+# From OpenSSH 9.8 and 10.0 on a connection is another program's, which sshd starts from where it was built to lie.
+OWN_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
+
 # Tells what was negotiated and nothing else: the debug levels would log every connection through the tunnel.
 LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
 _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
@@ -117,7 +120,7 @@ class SshServer:
         (self._client_folder / "known_hosts").write_text(f"{HOST_ALIAS} {_public(host_key)}\n")
         self._user.write(self._folder / "host_key", _private(host_key))
         self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
-        self._user.write(self._folder / "sshd_config", self.configuration().encode())
+        self._user.write(self._folder / "sshd_config", self.configuration(server).encode())
         log = self._lab.spawn(self.name, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
         # Asked of its log, since its host may be one that this process cannot connect to.
         self._lab.wait_until(f"starting {self.name}", lambda: "Server listening on" in log.read_text(errors="replace"))
@@ -130,7 +133,7 @@ class SshServer:
         """Stays in the foreground and logs to its standard error output."""
         return [*self._user.prefix, str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
 
-    def configuration(self) -> str:
+    def configuration(self, binary: Path) -> str:
         """The whole of its sshd_config: what is not here is OpenSSH's default, not the distribution's."""
         settings = {
             "ListenAddress": f"{self._bind}:{self.port}",
@@ -157,6 +160,7 @@ class SshServer:
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
+            **_own_programs(binary),
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 
@@ -269,6 +273,12 @@ class SshServer:
     def _make_folders(self) -> None:
         self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()
         self._user.own(self._folder)
+
+
+def _own_programs(server: Path) -> dict[str, Path]:
+    """Those of a package that was unpacked elsewhere. An older sshd has none of them, and knows no such setting."""
+    folder = server.parents[1] / "lib" / "openssh"
+    return {setting: folder / name for setting, name in OWN_PROGRAMS.items() if (folder / name).is_file()}
 
 
 def _private(key: Ed25519PrivateKey) -> bytes:

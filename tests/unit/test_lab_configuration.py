@@ -12,6 +12,7 @@ from costof.lab.certificates import Authority, new_key
 from costof.lab.lab import Lab
 from costof.programs import openssh
 from costof.programs.mariadb import server as mariadb
+from costof.programs.mariadb.binary import system_tables
 from costof.programs.mariadb.bootstrap import quoted
 
 BINARY = Path("/usr/sbin/mariadbd")
@@ -55,7 +56,7 @@ def test_the_authority_makes_every_kind_of_key(kind: str) -> None:
 def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Path) -> None:
     server = openssh.SshServer(lab, "127.0.0.9", port=2200)
     server._folder = tmp_path / "sshd"
-    settings = dict(line.split(" ", 1) for line in server.configuration().splitlines())
+    settings = dict(line.split(" ", 1) for line in server.configuration(Path("/no/sbin/sshd")).splitlines())
     assert settings["ListenAddress"] == "127.0.0.9:2200"
     assert settings["HostKey"] == f"{tmp_path}/sshd/host_key"
     assert settings["AuthorizedKeysFile"] == f"{tmp_path}/sshd/authorized_keys"
@@ -63,6 +64,25 @@ def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Pa
     assert (settings["UsePAM"], settings["PasswordAuthentication"], settings["Compression"]) == ("no", "no", "no")
     argv = server.command_line(Path("/usr/sbin/sshd"))
     assert argv[argv.index("-f") + 1] == f"{tmp_path}/sshd/sshd_config"
+
+
+def test_an_sshd_that_was_unpacked_is_told_where_its_own_programs_lie(lab: Lab, tmp_path: Path) -> None:
+    server = openssh.SshServer(lab, "127.0.0.9")
+    older = server.configuration(tmp_path / "sbin/sshd")
+    (tmp_path / "lib/openssh").mkdir(parents=True)
+    (tmp_path / "lib/openssh/sshd-session").touch()
+    newer = server.configuration(tmp_path / "sbin/sshd")
+    assert newer == older + f"SshdSessionPath {tmp_path}/lib/openssh/sshd-session\n"
+
+
+@pytest.mark.parametrize("prefix", ["mysql", "mariadb"])
+def test_system_tables_are_found_by_either_name(prefix: str, tmp_path: Path) -> None:
+    folder = tmp_path / "share/mariadb"
+    folder.mkdir(parents=True)
+    files = [folder / f"{prefix}_system_tables.sql", folder / f"{prefix}_system_tables_data.sql"]
+    for file in files:
+        file.touch()
+    assert system_tables(tmp_path / "sbin/mariadbd") == files
 
 
 def test_a_tunnel_reads_no_configuration_agent_or_key_of_the_user(lab: Lab, tmp_path: Path) -> None:

@@ -60,15 +60,19 @@ def mariadbd_version(binary: Path) -> str:
 
 
 # Only what a server needs to start; the help, the sys schema and the test database take time and serve nobody here.
-SYSTEM_TABLES = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
+SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
 
 
-def sql_folder(binary: Path) -> Path:
+def system_tables(binary: Path) -> list[Path]:
+    """The files that make and fill its system tables. Raises `PROGRAM_MISSING`."""
     share = base_folder(binary) / "share"
     for folder in (share / "mysql", share / "mariadb", share):
-        if (folder / SYSTEM_TABLES[0]).is_file():
-            return folder
-    detail = f"{SYSTEM_TABLES[0]}, which makes its system tables, is nowhere under {share}"
+        # MariaDB 10.11 has the older names, 11.8 the newer.
+        for prefix in ("mariadb", "mysql"):
+            files = [folder / f"{prefix}_{name}" for name in SYSTEM_TABLES]
+            if all(file.is_file() for file in files):
+                return files
+    detail = f"mariadb_{SYSTEM_TABLES[0]}, which makes its system tables, is nowhere under {share}"
     raise CostofError(
         Problem.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
     )

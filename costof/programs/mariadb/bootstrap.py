@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from costof.programs.mariadb.binary import SYSTEM_TABLES, sql_folder
+from costof.programs.mariadb.binary import system_tables
 
 
 def bootstrap_statements(binary: Path, database: str, user: str, password: SecretStr) -> str:
     """SQL of `mariadbd --bootstrap`, with the password in it. Raises `PROGRAM_MISSING` without the program's files."""
-    tables = "\n".join((sql_folder(binary) / name).read_text() for name in SYSTEM_TABLES)
+    tables = "\n".join(file.read_text() for file in system_tables(binary))
     proof = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
