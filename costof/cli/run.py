@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from costof.cli.ask import answer, ask
 from costof.cli.gate import limit_option
-from costof.cli.hosts_options import hosts_options
+from costof.cli.hosts_options import check_asked, hosts_options
 from costof.cli.server_options import target_options
 from costof.errors import Caution, CostofError, Problem
 from costof.ledger.ledger import Ledger
@@ -97,6 +97,8 @@ def run(
         given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
         given |= asked_load.options
         ledger, before = _reopen(resume, [name for name, value in given.items() if value], hosts)
+        if hosts is not None:
+            check_asked(ledger.plan().study, ledger.plan().load, access, hosts)
         sys.exit(answer(ledger.plan().with_budget(budget), ledger, before, access, as_json, hosts))
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
