@@ -43,6 +43,8 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     """What a reader must know beside the figures, worded in `errors.Caution`."""
     plan = run.plan
     texts = list(run.cautions)
+    if plan.left_out:
+        texts.append(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)))
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 from rich.console import Console
 
 from costof.cli.gate import status, tell
-from costof.cli.hosts_options import check_hosts
+from costof.cli.hosts_options import check_asked, check_hosts
 from costof.cli.progress import Bar
 from costof.cli.show import print_answer, write_answer
 from costof.document.format import plural
@@ -17,11 +18,13 @@ from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
 from costof.lab.user_namespace import enter
 from costof.ledger.ledger import Ledger
 from costof.services.open import open_service
+from costof.study.commands import COMMAND
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 
 if TYPE_CHECKING:
     from costof.hosts.asked import HostsAsked
+    from costof.hosts.cluster import Node
     from costof.programs.access import Access
     from costof.report.result import Result
     from costof.run.rounds import Before
@@ -44,11 +47,12 @@ def ask(
 
     check(study)
     if hosts is not None:
+        check_asked(study, plan.load, access, hosts)
         check_hosts(plan, open_service(plan, access, ""))
     if dry_run:
-        _print_plan(plan, access)
-        if hosts is not None:
-            _print_hosts(plan, hosts)
+        nodes = _nodes(hosts) if hosts is not None else []
+        _print_plan(plan, access, len(nodes) or 1)
+        _print_hosts(plan, nodes)
         return EXIT_ANSWERED
     take_hosts(plan, access)
     # Made before anything is started, so that a folder that cannot be written costs nobody a run.
@@ -85,22 +89,25 @@ def _measure(
     from costof.hosts.population import Population
     from costof.run.starts import run_starts
 
+    population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
+
     def service() -> Service:
         return open_service(plan, access, ledger.folder.name)
 
     try:
         with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
-            run_starts(plan, service, ledger, bar, before, Population(hosts) if hosts else None)
+            run_starts(plan, service, ledger, bar, before, population)
     except CostofError:
         if before is None or before.rounds == 0:
             ledger.discard()
         raise
 
 
-def _print_plan(plan: Plan, access: Access | None) -> None:
+def _print_plan(plan: Plan, access: Access | None, hosts: int) -> None:
     from costof.statistics.intervals import FEWEST_ROUNDS
 
     service = open_service(plan, access, "a-run")
+    service.shared_by(hosts)
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
         role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
@@ -131,19 +138,26 @@ def _print_plan(plan: Plan, access: Access | None) -> None:
         click.echo(f"grant     {needed}")
 
 
-def _print_hosts(plan: Plan, hosts: HostsAsked) -> None:
-    """The hosts that would measure, and how many of each workload's workers each would have."""
+def _nodes(hosts: HostsAsked) -> list[Node]:
     from costof.hosts.cluster import reached
-    from costof.hosts.population import workers_of
 
     with reached(hosts) as cluster:
-        nodes = cluster.nodes
-    found: dict[str, list[int]] = {}
+        return cluster.nodes
+
+
+def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
+    """The hosts that would measure, and how much of each workload each would have."""
+    from costof.hosts.population import workers_of
+
+    found: dict[str, list[str]] = {}
     for name, workload in plan.study.workloads.items():
         if workload.view == "wire":
-            found[name] = [*workers_of(max(plan.workers(name, arm) for arm in plan.arms), len(nodes))]
+            most = max(plan.workers(name, arm) for arm in plan.arms)
+            found[name] = [plural(each, "worker") for each in workers_of(most, len(nodes))]
+        elif workload.command is not None:
+            found[name] = ["one at a time"] * len(nodes)
     for place, node in enumerate(nodes):
-        workers = ", ".join(f"{name} {plural(each[place], 'worker')}" for name, each in found.items())
+        workers = ", ".join(f"{name} {each[place]}" for name, each in found.items())
         click.echo(f"host      {node.name}, {node.cpus} CPUs: {workers}")
 
 

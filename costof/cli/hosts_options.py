@@ -9,12 +9,16 @@ from typing import Any
 import click
 
 from costof.errors import Caution, CostofError, Problem
-from costof.hosts.asked import hosts_asked
+from costof.hosts.asked import HostsAsked, hosts_asked
+from costof.programs.access import Access
 from costof.services import Service
+from costof.study.commands import COMMAND
+from costof.study.load import Load, Told
 from costof.study.plan import Plan
+from costof.study.schema import Study
 
 HOSTS = click.option(
-    "--hosts", "address", metavar="auto|ray://…", help="Load the target from the hosts of a Ray cluster, as one."
+    "--hosts", "address", metavar="auto|ray://…", help="Measure from the hosts of a Ray cluster, as one."
 )
 WHERE = click.option("--hosts-where", "where", multiple=True, metavar="KEY=VALUE", help="Hosts with this label alone.")
 LEAST = click.option(
@@ -28,21 +32,27 @@ Command = Callable[..., Any]
 
 
 def hosts_options(command: Command) -> Command:
-    """All of them; the command gets one `hosts`, None where this machine is to measure. Where a command has a target
-    it stands behind `target_options`, and needs one."""
+    """All of them; the command gets one `hosts`, None where this machine is to measure."""
 
     @wraps(command)
     def with_hosts(
         address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **others: Any
     ) -> Any:
-        hosts = hosts_asked(address, where, least, unauthenticated)
-        if hosts is not None and others.get("access", hosts) is None:
-            raise CostofError(Problem.HOSTS_NEED_TARGET)
-        return command(hosts=hosts, **others)
+        return command(hosts=hosts_asked(address, where, least, unauthenticated), **others)
 
     for option in reversed((HOSTS, WHERE, LEAST, UNAUTHENTICATED)):
         with_hosts = option(with_hosts)
     return with_hosts
+
+
+def check_asked(study: Study, load: Load | None, access: Access | None, hosts: HostsAsked) -> None:
+    """Raises `HOSTS_NEED_TARGET` of a study whose servers would be a lab's, and `HOSTS_CANNOT` for a rate that could
+    not be divided anew."""
+    if access is None and study.service.kind != COMMAND:
+        raise CostofError(Problem.HOSTS_NEED_TARGET)
+    if hosts.least is not None and isinstance(load, Told):
+        detail = "each host is told its share once, and it would not be more where others are lost"
+        raise CostofError(Problem.HOSTS_CANNOT, what="--hosts-least beside '{rate}'", detail=detail)
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
@@ -54,8 +64,13 @@ def check_hosts(plan: Plan, service: Service) -> None:
     if plan.client is not None:
         detail = "hosts are sent costof's engine alone"
         raise CostofError(Problem.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
+    if any(arm.asked.before or arm.asked.after for arm in plan.arms):
+        detail = (
+            "each would do and undo what all share, one under another's measuring; have both levels stand beside each "
+            "other, and name them in the command lines"
+        )
+        raise CostofError(Problem.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
     if service.of_this_machine is not None:
         raise CostofError(Problem.HOSTS_CANNOT, what=plan.study.name, detail=service.of_this_machine)
-    views = [workload.label for workload in plan.study.workloads.values() if workload.view != "wire"]
-    if views:
-        click.echo(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(views)), err=True)
+    if plan.left_out:
+        click.echo(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)), err=True)

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from costof.cli.ask import answer, ask, take_hosts
 from costof.cli.gate import limit_option
-from costof.cli.hosts_options import hosts_options
+from costof.cli.hosts_options import check_asked, hosts_options
 from costof.cli.server_options import target_options
 from costof.errors import Caution, CostofError, Problem
 from costof.ledger.ledger import Ledger
@@ -98,6 +98,8 @@ def run(
         given |= asked_load.options
         ledger, before = _reopen(resume, [name for name, value in given.items() if value], hosts)
         plan = ledger.plan().with_budget(budget)
+        if hosts is not None:
+            check_asked(plan.study, plan.load, access, hosts)
         take_hosts(plan, access)
         sys.exit(answer(plan, ledger, before, access, as_json, hosts))
     if study is None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from costof.cli.ask import ask
 from costof.cli.gate import limit_option
+from costof.cli.hosts_options import hosts_options
 from costof.document.format import listed
 from costof.errors import CostofError, Problem
 from costof.study.commands import COMMAND
 from costof.study.library import study_of
 from costof.study.plan import Options
+
+if TYPE_CHECKING:
+    from costof.hosts.asked import HostsAsked
 
 #: Of a label that is a command.
 LONGEST_LABEL = 48
@@ -31,6 +35,7 @@ LONGEST_LABEL = 48
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
 @limit_option
+@hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-versus.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
 @click.option("--seed", type=int, help="Seed of the order of the slices.")
@@ -46,6 +51,7 @@ def versus(
     precision: str | None,
     rounds: str | None,
     limits: tuple[tuple[str, str], ...],
+    hosts: HostsAsked | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,
@@ -56,8 +62,9 @@ def versus(
     In turns, round after round, so that whatever disturbs the machine disturbs them alike.
     """
     study = study_of("versus", _content(commands, names, read, seconds, shell))
-    options = Options(profile, (), budget, precision, rounds, seed=seed, limits=limits)
-    sys.exit(ask(study, options, None, out, as_json, dry_run))
+    address = hosts.address if hosts else None
+    options = Options(profile, (), budget, precision, rounds, seed=seed, limits=limits, hosts=address)
+    sys.exit(ask(study, options, None, out, as_json, dry_run, hosts))
 
 
 def _content(

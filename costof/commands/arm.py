@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from costof.commands import process
+from costof.commands import STEP_SECONDS, process
 from costof.commands.asked import SecretSource
 from costof.commands.output import figures_of
 from costof.commands.readers import UnreadableError
@@ -21,8 +21,6 @@ from costof.drivers.driver import Recorder
 from costof.ipc.plan import SliceOrder
 from costof.model import HIDDEN
 
-#: Of what brings a level into force, undoes it or proves it.
-STEP_SECONDS = 60.0
 #: Of a command's output, in the ledger.
 KEPT_CHARACTERS = 2000
 #: A variable of the environment by these names holds what nobody may read, whether the study says so or not.

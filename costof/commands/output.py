@@ -24,6 +24,13 @@ def figures_of(program: Program, written: str) -> dict[str, float]:
     return found
 
 
+def rates_of(program: Program) -> list[str]:
+    """Of its figures."""
+    known = reader(program.read).figures if program.read else {}
+    known = known | {name: asked.as_figure(name) for name, asked in program.figures.items()}
+    return [name for name, figure in known.items() if figure.is_rate]
+
+
 def _pointed(document: Any, pointer: str) -> Any:
     try:
         return resolve_pointer(document, pointer)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from costof.commands import STEP_SECONDS
 from costof.commands.asked import OUTPUT, RATE, SECONDS, CommandAsked, CommandLevel, FigureAsked, SecretSource
 from costof.errors import CostofError, Problem, nearest
 from costof.ipc.plan import ServiceSettings
@@ -52,6 +53,13 @@ class CommandSettings(ServiceSettings):
     secrets: dict[str, SecretSource] = {}
     hidden: dict[str, Secret] = Field(default={}, description="Variables of its environment that nobody else may read.")
     output: Path
+
+    @property
+    def proving_seconds(self) -> float:
+        return len(self.proofs) * STEP_SECONDS
+
+    def longest_seconds(self, workload: str) -> float:
+        return self.programs[workload].timeout_seconds + self.proving_seconds
 
 
 def new_output() -> Path:

@@ -1,1 +1,1 @@
-"""Load machines: hosts of a Ray cluster that ask a user's servers as one population, each by an engine of its own."""
+"""Load machines: hosts of a Ray cluster that measure as one population, each by an instrument of its own."""

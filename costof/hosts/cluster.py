@@ -31,6 +31,9 @@ QUIET = {
 #: Questions that a cluster answers to anybody where it is open, and to nobody without the token where it is not.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 5.0
+#: Ray's proxy forks a server for each client, which gRPC's threads there may end at once (ray#63202); another one is
+#: mostly not.
+ATTEMPTS, NOT_BEGUN = 3, ("Starting Ray client server failed", "Proxy failed to Connect to backend")
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
             warnings.simplefilter("ignore")
             # It prints the cluster's news, such as a node's end, to standard output whatever its log level is.
             ray._private.worker.print_to_stdstream = _no_news
-            ray.init(address=asked.address, log_to_driver=False, logging_level="CRITICAL")
+            _begin(ray, asked)
     except ray.exceptions.AuthenticationError as error:
         has_none = "no authentication token" in str(error)
         detail = "this machine has no token" if has_none else _first_line(error)
@@ -112,6 +115,19 @@ def _connect(ray: Any, asked: HostsAsked) -> None:
             detail = "it does not take the token that this machine has"
             raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=detail) from None
         raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail=_first_line(error)) from None
+
+
+def _begin(ray: Any, asked: HostsAsked) -> None:
+    """Raises whatever Ray does."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            ray.init(address=asked.address, log_to_driver=False, logging_level="CRITICAL")
+        except ConnectionAbortedError as error:
+            if attempt == ATTEMPTS or not any(text in str(error) for text in NOT_BEGUN):
+                raise
+            ray.shutdown()
+        else:
+            return
 
 
 def _no_news(*_: Any, **__: Any) -> None:

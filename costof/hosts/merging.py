@@ -5,16 +5,18 @@ Histograms are added bucket by bucket, integers exactly, and sums of squares wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import fsum
+from statistics import fmean
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
 from costof.errors import Caution
-from costof.ipc.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.ipc.answers import PEAK_MEMORY, ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 
 #: Facts of the evidence that must be alike, those that are counts, and members that hosts have chosen.
+MISMATCH = "mismatch"
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -40,9 +42,34 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "cpu_ns": _added([part.cpu_ns for part in parts]),
         "peak_memory_bytes": max(part.peak_memory_bytes for part in parts),
         "counts": _added([part.counts for part in parts]),
+        "figures": merged_figures([part.figures for part in parts], first.rates),
+        "rates": first.rates,
         # A host without a worker has seen nothing.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
+
+
+def merged_figures(told: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
+    """What hosts' programs have told of their work: rates added, and of all else the mean, since they do not tell what
+    a percentile is one of. What one of them has not told is no figure of all; of peak memory it may be too little to
+    tell."""
+    names = dict.fromkeys(name for figures in told for name in figures)
+    found = {name: [figures[name] for figures in told if name in figures] for name in names}
+    return {
+        name: max(values) if name == PEAK_MEMORY else fsum(values) if name in rates else fmean(values)
+        for name, values in found.items()
+        if len(values) == len(told) or name == PEAK_MEMORY
+    }
+
+
+def unproved(told: Mapping[str, SliceAnswer]) -> str | None:
+    """What hosts, by name, have found not to be of the arm; None where each has proved it."""
+    found: dict[str, list[str]] = {}
+    for host, answer in told.items():
+        if wrong := answer.evidence.get(MISMATCH):
+            found.setdefault(wrong, []).append(host)
+    texts = [Caution.HOST_CANNOT.text(hosts=" and ".join(hosts), detail=wrong) for wrong, hosts in found.items()]
+    return "; ".join(texts) or None
 
 
 def unlike(parts: Sequence[SliceAnswer]) -> str | None:
@@ -59,18 +86,28 @@ def unlike(parts: Sequence[SliceAnswer]) -> str | None:
 def merged_ready(told: Mapping[str, Ready]) -> Ready:
     """Of hosts by name. An arm that some host cannot reach is refused, and that host named."""
     parts = [*told.values()]
-    runtimes = dict.fromkeys(part.runtime for part in parts if part.runtime)
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
     return Ready(
         instrument=parts[0].instrument,
         versions=parts[0].versions,
-        runtime=" and ".join(runtimes) or None,
+        runtime=_runtime(told),
         self_cost_ns={name: max(part.self_cost_ns.get(name, 0.0) for part in parts) for name in costs},
         arms=[
             _arm({host: next(arm for arm in ready.arms if arm.name == each.name) for host, ready in told.items()})
             for each in parts[0].arms
         ],
     )
+
+
+def _runtime(told: Mapping[str, Ready]) -> str | None:
+    """How the engines wait; whose, where they differ."""
+    hosts: dict[str, list[str]] = {}
+    for host, ready in told.items():
+        if ready.runtime:
+            hosts.setdefault(ready.runtime, []).append(host)
+    if len(hosts) < 2:
+        return next(iter(hosts), None)
+    return ", ".join(f"{runtime} on {' and '.join(names)}" for runtime, names in hosts.items())
 
 
 def _arm(told: Mapping[str, ReadyArm]) -> ReadyArm:

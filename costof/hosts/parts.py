@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 
+from pydantic import Field
+
 from costof.errors import Caution
 from costof.ipc.answers import SliceAnswer
 from costof.model import Finite, Model
@@ -32,6 +34,7 @@ class HostPart(Model):
     operations: int
     errors: int
     phases: dict[str, PhaseSum]
+    figures: dict[str, float] = Field(default={}, description="What its programs have told of their work.")
     clock_offset_ns: int
     clock_error_ns: int
     late_ns: int
@@ -69,7 +72,8 @@ def apart(parts: Sequence[HostPart], operations: int, seconds: float) -> str | N
     """Why a slice that was to end after so many was not of one population, in words; None where it was.
 
     A window closes by time, or when its host has done its share of the operations. What is under way then ends when it
-    does, as it does on one machine: that one host's last operation was slow is no reason to leave it out.
+    does, as it does on one machine: that one host's last operation was slow is no reason to leave it out. A program
+    that was told how long to run closes its host's window itself: `operations` is 0 then, and `seconds` infinite.
     """
     at_work = [part for part in parts if part.took_part]
     if not at_work:
@@ -96,6 +100,7 @@ def part_of(
         operations=answer.operations,
         errors=sum(error.count for error in answer.errors),
         phases={name: PhaseSum(count=each.count, sum_ns=each.sum_ns) for name, each in answer.phases.items()},
+        figures=answer.figures,
         clock_offset_ns=clock[0],
         clock_error_ns=clock[1],
         late_ns=opened,

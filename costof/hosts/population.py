@@ -6,41 +6,47 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from costof import __version__
+from costof.document.format import listed
 from costof.errors import Caution, CostofError, Problem
 from costof.hosts.asked import HostsAsked
 from costof.hosts.cluster import Cluster, reached
 from costof.hosts.host import CALL_SECONDS, START_SECONDS, Host, HostLostError, answers, read_clocks
-from costof.hosts.merging import merged_answer, merged_ready, unlike
+from costof.hosts.merging import MISMATCH, merged_answer, merged_ready, unlike, unproved
 from costof.hosts.parts import PopulationAnswer, part_of
 from costof.ipc.answers import Prepared, PublicKey, Ready, SliceAnswer
-from costof.ipc.plan import OPERATION_TIMEOUT_MS, Plan, PrepareOrder, Share, SliceOrder, line
+from costof.ipc.plan import Plan, PrepareOrder, ServiceSettings, Share, SliceOrder, line
 from costof.ipc.process import READY_SECONDS, T, engine_path
 from costof.ipc.sealing import sealed
 from costof.model import Model
 
-#: Beyond a slice's own seconds and the time-out of one operation.
+#: Beyond a slice's own seconds and what may follow them.
 PATIENCE_SECONDS = 5.0
 #: Windows open so long after the last clock was read, at least, so that every host has its order by then.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
 class Population:
-    """An instrument (`costof.ipc.process.Instrument`) of several hosts. A context manager; leaving it ends every actor,
-    and with it its engine."""
+    """An instrument (`costof.ipc.process.Instrument`) of several hosts: on each the engine, which is sent there, or the
+    runner of `commands`, which is of the costof that is installed there. A context manager; leaving it ends every
+    actor, and with it what it has started."""
 
-    def __init__(self, asked: HostsAsked) -> None:
+    def __init__(self, asked: HostsAsked, commands: bool = False) -> None:
         self._asked = asked
-        self._engine = engine_path().read_bytes()
+        self._commands = commands
+        self._engine = b"" if commands else engine_path().read_bytes()
         self.sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: Plan | None = None
+        #: Of the slice before: what a host that is not heard of may still be at.
+        self._patience = 0.0
 
     def __enter__(self) -> Population:
         """Reach the cluster and take its hosts. Raises what `reached` does, and `HOST_REFUSED`."""
@@ -56,8 +62,7 @@ class Population:
 
     def _take(self, cluster: Cluster) -> None:
         self._ray = cluster.ray
-        for node in cluster.nodes:
-            self.hosts.append(Host(cluster.ray, node))
+        self.hosts = [Host(cluster.ray, node) for node in cluster.nodes]
         self._shipped = cluster.ray.put(self._engine)
         started = {host: host.actor.facts.remote() for host in self.hosts}
         try:
@@ -67,6 +72,9 @@ class Population:
             cpus = f"it gives this run no process with all its {error.host.node.cpus} CPUs within {START_SECONDS:.0f} s"
             detail = f"{error.detail}; {cpus}: see ray status for what has taken them"
             raise CostofError(Problem.HOST_REFUSED, host=error.host.name, detail=detail) from None
+        if self._commands:
+            check_costof({host.name: host.facts["costof"] for host in self.hosts})
+            return
         for host in self.hosts:
             if host.facts["machine"] != os.uname().machine:
                 detail = f"it is a {host.facts['machine']}, and this engine is for {os.uname().machine}"
@@ -80,13 +88,14 @@ class Population:
     def describe(self) -> dict[str, Any]:
         """For the environment of a result; its cores are those that load."""
         shown = ("CPU", "cores", "kernel", "python", "open files", "ports")
+        sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self.sha256}"}
         return {
             "cores": sum(int(host.facts["cores"]) for host in self.hosts),
             "hosts": {
                 host.name: {"CPUs given": host.node.cpus, **{name: host.facts[name] for name in shown}}
                 for host in self.hosts
             },
-            "engine on hosts": f"SHA-256 {self.sha256}",
+            **sent,
         }
 
     def told(self) -> dict[str, str]:
@@ -100,7 +109,8 @@ class Population:
         return (
             f"runs the engine on {host.node.cpus} of {facts['cores']} cores ({facts['machine']}, Linux "
             f"{facts['kernel']}, Python {facts['python']}); {facts['open files']:,} open files, {facts['ports']:,} "
-            f"ports; its clock is known to within {clock:.1f} ms"
+            f"ports; its clock is known to within {clock:.1f} ms; "
+            f"{'costof ' + facts['costof'] if facts['costof'] else 'no costof, which commands of your own need'}"
         )
 
     def cautions(self) -> list[str]:
@@ -117,20 +127,24 @@ class Population:
         return texts
 
     def plan(self, plan: Plan) -> Ready:
-        """Start an engine on each host and hand it its share; what all say of every arm. Raises `HOST_LOST`."""
+        """Start an instrument on each host and hand it its share; what all say of every arm. Raises `HOST_LOST`."""
         self._plan = plan
         authorities = list(dict.fromkeys(arm.transport.ca_file for arm in plan.arms if arm.transport.ca_file))
         contents = [self._ray.put(path.read_bytes()) for path in authorities]
-        begun = self._of_all(lambda host: host.actor.start.remote(self._shipped, self.sha256, *contents), START_SECONDS)
+        begun = self._of_all(lambda host: self._start(host, contents), START_SECONDS + self._patience)
         lines = {}
         for number, (host, told) in enumerate(begun.items()):
             share = Share(host=number, hosts=len(self.hosts))
             files = dict(zip(authorities, map(Path, told["files"]), strict=True))
             lines[host] = sealed(_own(plan, share, host, files), self._read(PublicKey, host, told))
-        told = self._of_all(
-            lambda host: host.actor.ask.remote(lines[host], READY_SECONDS), READY_SECONDS + CALL_SECONDS
-        )
+        patience = READY_SECONDS + sum(arm.service.proving_seconds for arm in plan.arms)
+        told = self._of_all(lambda host: host.actor.ask.remote(lines[host], patience), patience + CALL_SECONDS)
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in told.items()})
+
+    def _start(self, host: Host, authorities: list[Any]) -> Any:
+        if self._commands:
+            return host.actor.start_runner.remote()
+        return host.actor.start.remote(self._shipped, self.sha256, *authorities)
 
     def slice(
         self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
@@ -141,9 +155,9 @@ class Population:
             id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
         )
         opens = dict.fromkeys(self.hosts) if number == 0 else self._opening(order)
-        patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
+        self._patience = seconds + self._settings(arm).longest_seconds(workload) + PATIENCE_SECONDS
         told = self._ask(
-            {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in opens}, patience
+            {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in opens}, self._patience
         )
         return self._merged(told, opens)
 
@@ -160,15 +174,20 @@ class Population:
     def _opening(self, order: SliceOrder) -> dict[Host, int | None]:
         """Have every host get ready; the instant of its own clock at which its window opens."""
         prepare = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
-        for host, told in self._ask({host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS).items():
+        patience = READY_SECONDS + self._settings(order.arm).proving_seconds
+        for host, told in self._ask({host: {"prepare": prepare} for host in self.hosts}, patience).items():
             self._read(Prepared, host, told, "prepared")
         slowest = read_clocks(self._ray, self.hosts)
         opens = time.monotonic_ns() + max(SOONEST_NS, CALLS_AHEAD * slowest)
         return {host: opens + host.clock.offset_ns for host in self.hosts}
 
+    def _settings(self, arm: str) -> ServiceSettings:
+        assert self._plan is not None
+        return next(each.service for each in self._plan.arms if each.name == arm)
+
     def _ask(self, orders: dict[Host, dict[str, Model]], seconds: float) -> dict[Host, Any]:
-        """The engine answers in this time, or the host says that it does not; one that says nothing at all is given a
-        moment more."""
+        """The instrument answers in this time, or the host says that it does not; one that says nothing at all is given
+        a moment more."""
         return self._of_all(lambda host: host.actor.ask.remote(line(orders[host]), seconds), seconds + PATIENCE_SECONDS)
 
     def _of_all(self, call: Any, seconds: float) -> dict[Host, Any]:
@@ -185,20 +204,22 @@ class Population:
                 clock = host.clock.offset_ns, host.clock.error_ns
                 hosts.append(part_of(host.name, answer, clock, opened, shares))
         whole = merged_answer([*parts.values()])
+        if wrong := unproved({host.name: answer for host, answer in parts.items()}):
+            whole["evidence"][MISMATCH] = wrong
         if at_work := [part for part in hosts if part.took_part]:
             first = min(part.late_ns for part in at_work)
             whole["elapsed_ns"] = max(1, max(part.ended_ns for part in at_work) - first)
-        engines = sum(whole["cpu_ns"].values()) / 1e9
+        own = sum(whole["cpu_ns"].values()) / 1e9
         return PopulationAnswer(
             **whole,
             hosts=hosts,
-            foreign_cpu_seconds=max(0.0, sum(each["busy"] for each in told.values()) - engines),
+            foreign_cpu_seconds=max(0.0, sum(each["busy"] for each in told.values()) - own),
             steal_seconds=sum(each["steal"] for each in told.values()),
             unlike=unlike([*parts.values()]),
         )
 
     def _read(self, model: type[T], host: Host, told: dict[str, Any], name: str | None = None) -> T:
-        """What a host's engine said, which is a line of JSON. Raises `HOST_LOST` where it is an error."""
+        """What a host's instrument said, which is a line of JSON. Raises `HOST_LOST` where it is an error."""
         try:
             said = json.loads(told["line"])
             if "error" in said:
@@ -207,6 +228,16 @@ class Population:
         except (ValueError, ValidationError) as error:
             detail = f"its answer is not of the agreed form: {' '.join(str(error).split())[:300]}"
             raise HostLostError(host, detail) from None
+
+
+def check_costof(versions: Mapping[str, str]) -> None:
+    """Of hosts that are to run commands, by name; '' where there is none. Raises `HOST_REFUSED` for all but our own."""
+    others = {host: version for host, version in versions.items() if version != __version__}
+    if others:
+        found = dict.fromkeys(f"costof {version}" if version else "no costof" for version in others.values())
+        mend = f"there, pip install 'costof[ray]=={__version__}'"
+        detail = f"commands are run by the costof of each host, and it has {listed(list(found))}; {mend}"
+        raise CostofError(Problem.HOST_REFUSED, host=listed(list(others)), detail=detail)
 
 
 def _own(plan: Plan, share: Share, host: Host, files: dict[Path, Path]) -> Plan:

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from costof.model import Model
 
+#: A figure that the runner of commands has measured itself, of several runs the greatest.
+PEAK_MEMORY = "peak_memory"
+
 
 class ClassifiedError(Model):
     """An error's class, one of the words of docs/ipc.md, and the first one's story.
@@ -58,7 +61,7 @@ class Phase(Model):
 
 
 class PublicKey(Model):
-    """The first line of an engine that takes a sealed plan: the key that it is sealed to (`costof/ipc/sealing.py`)."""
+    """The first line of whoever takes a sealed plan: the key that it is sealed to (`costof/ipc/sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 
@@ -94,6 +97,7 @@ class SliceAnswer(Model):
     peak_memory_bytes: int
     counts: dict[str, int] = {}
     figures: dict[str, float] = Field(default={}, description="What commands tell of their work: means of runs.")
+    rates: list[str] = Field(default=[], description="Figures of which several hosts' add up.")
     evidence: dict[str, Any]
     #: Only of a slice that was told when to open.
     window: Window | None = None

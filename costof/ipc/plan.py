@@ -64,6 +64,15 @@ class ServiceSettings(Model):
         """Whether connections of a workload of this kind stand from slice to slice, however much they carry."""
         return kind != "connect"
 
+    @property
+    def proving_seconds(self) -> float:
+        """What its own proofs may take, beside the first connection."""
+        return 0.0
+
+    def longest_seconds(self, workload: str) -> float:
+        """What may follow the end of a slice of a workload: the operation that is under way then."""
+        return OPERATION_TIMEOUT_MS / 1000
+
     def entered_at(self, address: str) -> Self:
         """The same, reached by something that stands before it."""
         return self.model_copy(update={"addresses": [address]})
@@ -126,7 +135,7 @@ class Data(Model):
 
 
 class Share(Model):
-    """The part of a population that one of several hosts is, `host` counted from 0. Only the engine is told so."""
+    """The part of a population that one of several hosts is, `host` counted from 0. No driver is told so."""
 
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)
@@ -150,7 +159,7 @@ class Plan(Model):
 class PrepareOrder(Model):
     """What a slice does before its window is done now, for the slice of the same `id` that comes next.
 
-    `reconnect`: standing connections are ended and opened anew. Only the engine is told so.
+    `reconnect`: standing connections are ended and opened anew. No driver is told so.
     """
 
     id: int
@@ -163,7 +172,7 @@ class SliceOrder(Model):
     """A slice ends after so many operations or seconds, whichever comes first.
 
     `reconnect`: standing connections are ended before it and opened anew, and operations begin at once. `opens_ns`: it
-    was prepared, and its window opens at this instant of the engine's `CLOCK_MONOTONIC`. Only the engine is told so.
+    was prepared, and its window opens at this instant of its host's `CLOCK_MONOTONIC`. No driver is told so.
     """
 
     id: int

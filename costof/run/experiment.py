@@ -67,6 +67,7 @@ def run(
             facts = {**describe_machine(service.describe()), "idle cores": cores}
             if population is not None:
                 _check_hosts(ledger, before, population)
+                service.shared_by(len(population.hosts))
                 facts |= population.describe()
             ledger.append(EnvironmentRecord(started=now(), start=before.start, facts=facts))
             # What cannot be read is said before anything is loaded.

@@ -65,7 +65,7 @@ class Instruments:
 
     `start_number`: of the servers, among several. Which data and keys are drawn is luck too: each start has its own.
     `members` says who answers an arm, as `address:port`, by instrument and arm; several of several hosts.
-    `population`: the hosts that the engine runs on, instead of this machine. They have no other instrument.
+    `population`: the hosts that measure instead of this machine. They have the engine or the runner, and no driver.
     """
 
     plan: Plan
@@ -91,7 +91,7 @@ class Instruments:
         that would look like an effect. Raises `ARMS_CANNOT_RUN`, `OTHER_TLS_LIBRARY`.
         """
         workloads = self.plan.study.workloads.values()
-        asked = {each.instrument: each for each in workloads if each.view == WIRE or self.population is None}
+        asked = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}
         self.able = self.plan.arms
         for name in sorted(asked, key=lambda name: name != WIRE):
             ready = []

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from costof.hosts.parts import PopulationAnswer
 from costof.ipc.answers import SliceAnswer
 from costof.ledger.samples import Turn
 from costof.study.load import PHASES, WORKLOAD, Told
@@ -66,7 +67,8 @@ def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSiz
 
 def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """So long as the slowest arm takes for as many operations, and the fastest for so many times more: hosts would run
-    out of ports for its connections."""
+    out of ports for its connections. A program that is told how long to run ends by itself."""
+    told = {name for name, each in plan.study.workloads.items() if each.is_told_how_long}
     seconds: dict[str, list[float]] = {}
     for taken in round_taken:
         if taken.answer.operations:
@@ -75,7 +77,9 @@ def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequ
             seconds.setdefault(name, []).append(asked)
     ended = {name: min(max(found), MOST_TIMES * min(found)) for name, found in seconds.items()}
     return {
-        name: size.model_copy(update={"operations": ENDLESS, "seconds": ended.get(name, size.seconds)})
+        name: size
+        if name in told
+        else size.model_copy(update={"operations": ENDLESS, "seconds": ended.get(name, size.seconds)})
         for name, size in sizes.items()
     }
 
@@ -129,8 +133,11 @@ def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> floa
 
 
 def _in_a_row(plan: Plan, taken: Taken) -> float:
-    """Operations of each worker."""
-    return taken.answer.operations / plan.workers(taken.turn.workload, plan.arm(taken.turn.arm))
+    """Operations of each worker; a command has one on each host."""
+    workers = plan.workers(taken.turn.workload, plan.arm(taken.turn.arm))
+    if isinstance(taken.answer, PopulationAnswer) and plan.study.workloads[taken.turn.workload].command is not None:
+        workers = len(taken.answer.hosts)
+    return taken.answer.operations / workers
 
 
 def _fewest_in_a_row(plan: Plan, workload: str) -> int:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from math import inf
 
 from costof.errors import CostofError, Problem
 from costof.hosts.parts import PopulationAnswer, apart
@@ -50,9 +51,8 @@ def take_turn(
     if isinstance(answer, PopulationAnswer):
         # The machines that loaded are others than this one.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
-        unproved = (
-            unproved or answer.unlike or (apart(hosts, size.operations, size.seconds) if round_number >= 0 else None)
-        )
+        window = (0, inf) if workload.is_told_how_long else (size.operations, size.seconds)
+        unproved = unproved or answer.unlike or (apart(hosts, *window) if round_number >= 0 else None)
     record = SliceRecord(
         round=round_number,
         warm_up=round_number < 0,

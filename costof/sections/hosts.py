@@ -16,6 +16,7 @@ from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.errors import Caution
+from costof.hosts.merging import merged_figures
 from costof.hosts.parts import HostPart
 from costof.ipc.answers import Phase, SliceAnswer
 from costof.ledger.changes import every_change, judged
@@ -24,13 +25,21 @@ from costof.ledger.samples import Samples, Turn, add_samples
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_OF_AN_INTERVAL, trimmed_mean
+from costof.study.commands import COMMAND
+from costof.study.metric import OF_COMMAND, Metric
 
-HEAD = ["host", "cores", "operations", "errors", "CPU in use", "its engine", "steal", "latest start", "clock known to"]
+OF_ITS_ENGINE, OF_ITS_COMMANDS = "its engine", "its commands"
+HEAD = ["host", "cores", "operations", "errors", "CPU in use", OF_ITS_ENGINE, "steal", "latest start", "clock known to"]
 TITLE = "Slower than the others"
 METHOD = (
     "All hosts ask as one population: one plan, one window a slice, one figure a slice. A host is compared with the "
     "others of the same slices: the mean of its operations over theirs, trimmed over rounds, at 95 % for all hosts "
     "together (Bonferroni)."
+)
+OF_COMMANDS = (
+    "Of what programs print, rates are added over the hosts; all else, percentiles among it, is the mean of what the "
+    "hosts' programs said, since these do not say what their percentiles are percentiles of; of peak memory it is the "
+    "greatest."
 )
 #: Of a host's CPU time: from here on it waits for itself.
 BUSY = 0.8
@@ -57,7 +66,7 @@ class HostRow(Model):
 class Slower(Model):
     metric: str
     host: str
-    ratio: Estimate = Field(description="Its mean over that of the others.")
+    ratio: Estimate = Field(description="Its mean over that of the others; where more is better, theirs over its own.")
 
 
 class Decides(Model):
@@ -72,6 +81,7 @@ class Hosts(Model):
     rows: list[HostRow]
     slower: list[Slower]
     deciding: list[Decides]
+    commands: bool = Field(default=False, description="Whether they ran commands of the user's own.")
 
 
 class HostsSection(Section[None, Hosts]):
@@ -84,7 +94,8 @@ class HostsSection(Section[None, Hosts]):
             return None
         facts = run.environment.facts["hosts"]
         rows = [_row(run, name, facts.get(name, {})) for name in names]
-        return Hosts(rows=rows, slower=_slower(run, names), deciding=_deciding(run, names))
+        commands = run.plan.study.service.kind == COMMAND
+        return Hosts(rows=rows, slower=_slower(run, names), deciding=_deciding(run, names), commands=commands)
 
     def answer(self, index: Index, data: Hosts) -> list[Sentence]:
         texts = [
@@ -104,11 +115,12 @@ class HostsSection(Section[None, Hosts]):
         return sentences("caution", texts + [_decides(index, each) for each in data.deciding])
 
     def blocks(self, index: Index, data: Hosts) -> Iterator[Block]:
-        yield Table.of(HEAD, map(_cells, data.rows), texts=(0,), media=FILES)
+        head = [OF_ITS_COMMANDS if data.commands and each == OF_ITS_ENGINE else each for each in HEAD]
+        yield Table.of(head, map(_cells, data.rows), texts=(0,), media=FILES)
         if data.slower:
             found = [[index.metric_label(each.metric), each.host, _effect(each.ratio)] for each in data.slower]
             yield Table.of(["metric", "host", "slower by"], found, title=TITLE, texts=(0, 1))
-        yield Paragraph(METHOD, "note", media=FILES)
+        yield Paragraph(f"{METHOD} {OF_COMMANDS}" if data.commands else METHOD, "note", media=FILES)
 
 
 def _row(run: Run, name: str, facts: Mapping[str, int]) -> HostRow:
@@ -150,14 +162,16 @@ def _most_a_minute(slices: Sequence[SliceRecord], name: str) -> int:
 
 def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
     metrics = {
-        name: metric for name, metric in run.plan.study.metrics.items() if metric.headline and not metric.of_slice
+        name: metric
+        for name, metric in run.plan.study.metrics.items()
+        if metric.headline and (not metric.of_slice or metric.phase.startswith(OF_COMMAND))
     }
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     found = []
     for name, metric in metrics.items():
         pieces = [piece for piece in run.counted if piece.workload == metric.workload]
         for host in names:
-            logs = _logs_by_round(pieces, metric.phase, host)
+            logs = _logs_by_round(pieces, metric, host)
             if len(logs) < ROUNDS_OF_AN_INTERVAL:
                 continue
             ratio = trimmed_mean(logs).estimate(len(logs), confidence).through(math.exp)
@@ -166,16 +180,29 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
     return found
 
 
-def _logs_by_round(pieces: Sequence[SliceRecord], phase: str, host: str) -> list[float]:
-    """Logarithms of the host's mean over that of the others, the mean of each round's slices."""
+def _logs_by_round(pieces: Sequence[SliceRecord], metric: Metric, host: str) -> list[float]:
+    """Logarithms of how much slower than the others it was, the mean of each round's slices."""
     by_round: dict[int, list[float]] = {}
     for piece in pieces:
-        told = {part.host: part.phases[phase] for part in piece.hosts if phase in part.phases}
-        own = told.pop(host, None)
-        count, total = sum(each.count for each in told.values()), sum(each.sum_ns for each in told.values())
-        if own and own.count and own.sum_ns and count and total:
-            by_round.setdefault(piece.round, []).append(math.log(own.sum_ns / own.count / (total / count)))
+        own, others = _told(piece.hosts, metric, host)
+        if own > 0 and others > 0:
+            # A phase's mean is a time, whatever its metric makes of it.
+            more_is_better = metric.phase.startswith(OF_COMMAND) and metric.better == "higher"
+            by_round.setdefault(piece.round, []).append(math.log(others / own if more_is_better else own / others))
     return [fmean(logs) for logs in by_round.values()]
+
+
+def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
+    """The host's mean, or what its program told, and that of all others; 0 where there is none."""
+    if metric.phase.startswith(OF_COMMAND):
+        name = metric.phase.removeprefix(OF_COMMAND)
+        figures = {part.host: part.figures[name] for part in parts if name in part.figures}
+        own = figures.pop(host, 0.0)
+        return own, fmean(figures.values()) if figures else 0.0
+    told = {part.host: part.phases[metric.phase] for part in parts if metric.phase in part.phases}
+    alone = told.pop(host, None)
+    count, total = sum(each.count for each in told.values()), sum(each.sum_ns for each in told.values())
+    return (alone.sum_ns / alone.count if alone and alone.count else 0.0), (total / count if count else 0.0)
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[Decides]:
@@ -203,18 +230,21 @@ def _samples_without(run: Run, host: str) -> Samples:
     samples = Samples(run.samples.units)
     for piece in run.counted:
         part = next((part for part in piece.hosts if part.host == host), None)
-        answer = piece.answer if part is None else _answer_without(piece.answer, part)
+        answer = piece.answer if part is None else _answer_without(piece, part)
         if answer.operations:
             turn = Turn(piece.workload, answer.arm)
             add_samples(run.plan, samples, piece.round, turn, answer, servers_side(piece))
     return samples
 
 
-def _answer_without(answer: SliceAnswer, part: HostPart) -> SliceAnswer:
+def _answer_without(piece: SliceRecord, part: HostPart) -> SliceAnswer:
     """The other hosts' answer, as far as means and rates go."""
+    answer = piece.answer
+    figures = merged_figures([each.figures for each in piece.hosts if each is not part], answer.rates)
     phases = {name: _phase_without(phase, part, name) for name, phase in answer.phases.items()}
     left = {name: phase for name, phase in phases.items() if phase.count}
-    return answer.model_copy(update={"operations": answer.operations - part.operations, "phases": left})
+    operations = answer.operations - part.operations
+    return answer.model_copy(update={"operations": operations, "phases": left, "figures": figures})
 
 
 def _phase_without(phase: Phase, part: HostPart, name: str) -> Phase:

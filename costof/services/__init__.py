@@ -91,6 +91,9 @@ class Service(ABC):
     def arrange(self, arm: PlannedArm) -> None:
         """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
 
+    def shared_by(self, hosts: int) -> None:
+        """So many hosts ask it together, who each have a share of what a command is told. Said before it is reached."""
+
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Whether the client of an arm that resumes sessions must first connect once, outside measured time.
 

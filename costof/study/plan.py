@@ -83,6 +83,11 @@ class Plan(Model):
         return [arm for arm in self.arms if not arm.control and not arm.twin]
 
     @property
+    def left_out(self) -> list[str]:
+        """Labels of workloads that several hosts do not do: they have no drivers of applications."""
+        return [each.label for each in self.study.workloads.values() if self.hosts is not None and each.view == "app"]
+
+    @property
     def may_shorten_slices(self) -> bool:
         """Whether shorter slices would make more rounds."""
         shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
@@ -125,9 +130,10 @@ class Plan(Model):
         """The slice of a workload on an arm."""
         return self.slices[self.size_name(workload, arm)]
 
-    def programs(self, arm: PlannedArm) -> dict[str, tuple[CommandAsked, dict[str, float]]]:
-        """Of the workloads that run one on an arm, each with the numbers that stand for words of its line."""
-        rate = {RATE: self.load.told_per_second} if isinstance(self.load, Told) else {}
+    def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandAsked, dict[str, float]]]:
+        """Of the workloads that run one on an arm, each with the numbers that stand for words of its line. Of several
+        `hosts` that run it together each is told its share of a rate."""
+        rate = {RATE: self.load.told_per_second / hosts} if isinstance(self.load, Told) else {}
         return {
             name: (each.command, {SECONDS: self.size(name, arm).seconds, **rate})
             for name, each in self.study.workloads.items()

@@ -145,7 +145,12 @@ class Workload(Model):
     @property
     def keeps_its_length(self) -> bool:
         """Whether no slice of it may be shorter than it is planned."""
-        return self.pace is not None or (self.command is not None and self.command.is_told_how_long)
+        return self.pace is not None or self.is_told_how_long
+
+    @property
+    def is_told_how_long(self) -> bool:
+        """Whether its program runs once in a slice, and ends that itself."""
+        return self.command is not None and self.command.is_told_how_long
 
     @property
     def instrument(self) -> str:

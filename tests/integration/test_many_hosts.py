@@ -1,17 +1,21 @@
 """Many load machines: real Ray nodes in namespaces of their own ask a real server as one population, and fail as such.
 
 Runs are shared: each is looked at for all that it shows. The last ones end hosts, in this order.
+
+Long: all of it shares one cluster, and to stand one up takes longest.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import fsum
 from pathlib import Path
 from statistics import median
 
@@ -21,12 +25,16 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab, is_root
 from costof.programs.server import Place
 from tests.support.hosts_runs import (
+    COMMANDS,
     PACED,
     STUDY,
+    WHERE,
     Outcome,
     Running,
+    begun,
     costof,
     engines,
+    files_of_ray,
     holders_on,
     left,
     memory_holds,
@@ -34,8 +42,9 @@ from tests.support.hosts_runs import (
     target,
     told,
 )
+from tests.support.other_python import another_python, by_other_versions, by_python
 from tests.support.programs import eventually
-from tests.support.ray_nodes import STARTING_CORES, Cluster, a_cluster
+from tests.support.ray_nodes import CLIENTS_PORT, STARTING_CORES, Cluster, a_cluster
 from tests.support.redis import Standing
 
 pytestmark = [
@@ -46,6 +55,8 @@ pytestmark = [
 LOADS = ["load-1", "load-2", "load-3"]
 #: First operations of all hosts are apart by no more; the schedule alone has them 0.7 ms apart.
 TOGETHER_NS = 5_000_000
+#: Seconds of a command that nobody waits for.
+LONG = "123456789"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +74,8 @@ def server(lab: Lab, cluster: Cluster) -> Iterator[Standing]:
     with contextlib.closing(server):
         server.start()
         (cluster.head.folder / "ca.pem").write_bytes(server.ca_file.read_bytes())
-        (cluster.head.folder / "password").write_text(server.password.get_secret_value())
+        for node in cluster.nodes.values():
+            (node.folder / "password").write_text(server.password.get_secret_value())
         yield server
 
 
@@ -153,10 +165,7 @@ def test_hosts_begin_together(near: Near) -> None:
 def test_no_password_stands_where_ray_keeps_things(near: Near, cluster: Cluster, server: Standing) -> None:
     assert not near.holders
     secret = server.password.get_secret_value().encode()
-    for node in cluster.nodes.values():
-        logs = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
-        assert logs
-        assert not [path for path in logs if secret in path.read_bytes()]
+    assert not [path for node in cluster.nodes.values() for path in files_of_ray(node) if secret in path.read_bytes()]
 
 
 def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Standing) -> None:
@@ -171,28 +180,89 @@ def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
     assert "Traceback" not in err
 
 
+def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, study: Path) -> None:
+    by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
+    with running(cluster, server, "by-client", study, *by_client, "--rounds", "2") as run:
+        outcome = run.ends()
+    assert outcome.status in {0, 3}, outcome.out + outcome.err
+    assert "Traceback" not in outcome.err
+    for piece in outcome.slices:
+        assert [part.host for part in piece.hosts] == LOADS
+        assert sum(part.operations for part in piece.hosts) == piece.answer.operations > 0
+    eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
+
+
 def test_another_python_is_refused(cluster: Cluster) -> None:
-    """Ray itself refuses a node whose Python is not the cluster's; a command meets what the cluster says of itself."""
-    say = """
-import json, ray
-from ray.experimental import internal_kv as kv
-ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
-key, space = b"CLUSTER_METADATA", b"cluster"
-usual = kv._internal_kv_get(key, namespace=space)
-kv._internal_kv_put(key, json.dumps(json.loads(usual) | {"python_version": "3.13.0"}).encode(), namespace=space)
-print("changed", flush=True)
-input()
-kv._internal_kv_put(key, usual, namespace=space)
-"""
-    other = cluster.command(sys.executable, "-c", say, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert other.stdout is not None
-    assert other.stdout.readline() == "changed\n"
-    try:
-        status, said = told(cluster, "doctor", "--hosts", "auto")
-    finally:
-        other.communicate("\n")
+    """A real one, where this machine has it: of the same ABI, by which Ray can be imported."""
+    other = another_python()
+    status, said = by_other_versions(cluster) if other is None else by_python(cluster, *other)
+    version = "3.13.0" if other is None else other[1]
     assert status == 1
-    assert "3.13.0" in said
+    assert f"Python {platform.python_version()}" in said
+    assert f"Python {version}" in said
+
+
+def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: Standing) -> None:
+    token = secrets.token_hex(16)
+    text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
+    (cluster.head.folder / "own.toml").write_text(text)
+    server.ask("CONFIG", "RESETSTAT")
+    words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "4", "--load", "300/s", *WHERE]
+    with begun(cluster, "own", *words) as run:
+        run.wait_for_rounds(2)
+        # The command itself has it in its environment, as it was asked for.
+        holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
+        outcome = run.ends()
+    # Four rounds are too few for an answer.
+    assert outcome.status in {0, 3}, outcome.out + outcome.err
+    assert not holders
+    files = [path for node in cluster.nodes.values() for path in files_of_ray(node)]
+    held = [path for path in files if any(each in path.read_bytes() for each in (token.encode(), _password(server)))]
+    assert not held
+    for piece in outcome.slices:
+        assert [part.host for part in piece.hosts] == LOADS
+        assert piece.answer.figures["rate"] == fsum(part.figures["rate"] for part in piece.hosts)
+        assert piece.answer.operations == sum(part.operations for part in piece.hosts)
+        # Each host's share of 300 a second; what proves the arm is asked on each host.
+        assert "told: 100" in piece.answer.evidence["output"]
+    gets = sum(part.figures["gets"] * part.operations for piece in outcome.slices for part in piece.hosts)
+    assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
+    assert "the mean of what the hosts' programs said" in " ".join((outcome.folder / "report.md").read_text().split())
+    eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
+
+
+def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster: Cluster, server: Standing) -> None:
+    server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
+    server.ask("CONFIG", "RESETSTAT")
+    line = f"redis-benchmark --csv -t get -h {server.address} --user open -a none -n 400 -c"
+    words = [
+        "versus",
+        "--read",
+        "redis-benchmark",
+        "--seconds",
+        "0.1",
+        "--rounds",
+        "2",
+        *WHERE,
+        f"{line} 2",
+        f"{line} 8",
+    ]
+    with begun(cluster, "versus", *words) as run:
+        outcome = run.ends()
+    assert outcome.status in {0, 3}, outcome.out + outcome.err
+    for piece in outcome.slices:
+        assert piece.answer.figures["get_rps"] == fsum(part.figures["get_rps"] for part in piece.hosts)
+    runs = sum(part.operations for piece in outcome.slices for part in piece.hosts)
+    assert 400 * runs == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
+    with begun(cluster, "killed", "versus", *WHERE, *[f"sleep {LONG}"] * 2):
+        eventually("commands", lambda: all(node.pids_of(LONG) for node in cluster.loads))
+        for pid in cluster.head.pids_of(LONG):
+            os.kill(pid, signal.SIGKILL)
+        eventually("the end", lambda: not any(left(node) or node.pids_of(LONG) for node in cluster.loads))
+
+
+def _password(server: Standing) -> bytes:
+    return server.password.get_secret_value().encode()
 
 
 def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing, study: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,9 @@ from tests.support.ray_nodes import Cluster, Node
 from tests.support.redis import Standing
 
 ENGINE = "costof-engine"
+RUNNER = "costof.commands.runner"
+OF_RAY = ("gcs_server", "raylet", "ray::HostActor", "ray.util.client")
+WHERE = ("--hosts", "auto", "--hosts-where", "pool=load")
 #: An arm, its twin and its rival.
 ROUND = 3
 #: All hosts' first instants are within a millisecond.
@@ -61,6 +64,32 @@ precision = 0.05
 rounds = [2, 1000]
 records = 100
 slices.query = { operations = 1000000, seconds = SECONDS }
+"""
+
+#: Commands of the user's own, with what they print of their work and two secrets: one of a file on each host.
+COMMANDS = r"""
+title = "What does a longer answer cost?"
+service = "command"
+control.count = "few"
+[factors.count.levels]
+few = { set.count = "100" }
+many = { set.count = "300" }
+[factors.count.each]
+environment.TOKEN = "TOKEN_OF_A_LEVEL"
+proof = { run = "hostname", matches = "load-[123]" }
+[workloads.get.command]
+run = '''
+began=$(date +%s%N)
+redis-cli -h ADDRESS --user costof --no-auth-warning -r {count} GET nothing >/dev/null
+echo "rate: $(({count} * 1000000000 / ($(date +%s%N) - began)))"
+echo "gets: {count}, told: {rate}"
+'''
+shell = true
+seconds = 0.2
+figures.rate = { regex = "rate: ([0-9]+)", unit = "per_second", better = "higher" }
+figures.gets = { regex = "gets: ([0-9]+)", unit = "GETs", headline = false }
+[secrets]
+REDISCLI_AUTH = { file = "/tmp/password" }
 """
 
 
@@ -129,9 +158,14 @@ def told(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: str) -> Iterator[Running]:
-    process = costof(
-        cluster, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words, "--out", f"/tmp/{name}"
-    )
+    with begun(cluster, name, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words) as run:
+        yield run
+
+
+@contextlib.contextmanager
+def begun(cluster: Cluster, name: str, *words: str) -> Iterator[Running]:
+    """Its folder is called so."""
+    process = costof(cluster, *words, "--out", f"/tmp/{name}")
     try:
         yield Running(process, cluster.head.folder / name)
     finally:
@@ -142,8 +176,7 @@ def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: 
 
 def target(server: Standing) -> list[str]:
     url = f"rediss://{USER}@{server.address}:{TLS_PORT}/?plain_port={PORT}"
-    where = ["--hosts", "auto", "--hosts-where", "pool=load"]
-    return ["--target", url, "--tls-ca", "/tmp/ca.pem", "--allow-plain", "--password-file", "/tmp/password", *where]
+    return ["--target", url, "--tls-ca", "/tmp/ca.pem", "--allow-plain", "--password-file", "/tmp/password", *WHERE]
 
 
 def engines(node: Node) -> list[int]:
@@ -151,10 +184,9 @@ def engines(node: Node) -> list[int]:
 
 
 def left(node: Node) -> list[str]:
-    """What a run may not leave on a host: its engine, its actor, files in memory and others."""
-    processes = [
-        " ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in engines(node)
-    ]
+    """What a run may not leave on a host: its instrument, its actor, files in memory and others."""
+    own = {*engines(node), *node.pids_of(RUNNER)}
+    processes = [" ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in own]
     found = [each for each in processes if "Agent" not in each]
     for pid in node.processes():
         with contextlib.suppress(OSError):
@@ -186,12 +218,19 @@ def memory_holds(pid: int, secret: bytes) -> bool:
     return False
 
 
-def holders_on(node: Node, secret: bytes) -> Iterator[str]:
+def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", "environ")) -> Iterator[str]:
     """Processes that show it to others, and parts of Ray that have it in memory: what `ray list` tells is there."""
     for pid, words in node.processes().items():
-        shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
-        of_ray = any(
-            each in word for each in ("gcs_server", "raylet", "ray::HostActor", "ray.util.client") for word in words
-        )
-        if secret in shown or (of_ray and memory_holds(pid, secret)):
-            yield f"{node.name}: {' '.join(words)[:100]}"
+        # A command of the user's may end meanwhile.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in shown_by)
+            of_ray = any(each in word for each in OF_RAY for word in words)
+            if secret in shown or (of_ray and memory_holds(pid, secret)):
+                yield f"{node.name}: {' '.join(words)[:100]}"
+
+
+def files_of_ray(node: Node) -> list[Path]:
+    """Its logs, and all else that it writes."""
+    found = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
+    assert found
+    return found

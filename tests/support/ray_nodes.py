@@ -24,7 +24,7 @@ from costof.lab.network import Network
 from tests.support.programs import HANGS_SECONDS
 
 RAY = str(Path(sys.executable).with_name("ray"))
-PORT = 6379
+PORT, CLIENTS_PORT = 6379, 10001
 #: The least that Ray starts with.
 OBJECT_STORE_BYTES = 78_643_200
 #: Until it stands a node may have all that there is.
@@ -34,8 +34,10 @@ FAR_MS = 20.0
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
 # Ray waits 30 s for a raylet, and a busy machine may take longer. Images of containers often set
-# PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew.
+# PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew. Ray's proxy of clients forks, and by what
+# gRPC does in a fork the child often ends at once (ray#63202).
 ENVIRONMENT = {
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
     "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
     "PYTHONDONTWRITEBYTECODE": "",
     "HOME": str(TMP),

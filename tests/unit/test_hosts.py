@@ -117,6 +117,15 @@ def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named() -> 
     assert merged_ready({"load-1": ready(None), "load-2": ready(None)}).arms[0].server == "h:1"
 
 
+def test_whose_engine_waits_otherwise_is_named() -> None:
+    def ready(runtime: str) -> Ready:
+        return Ready(instrument="costof-engine", versions={}, runtime=runtime, arms=[])
+
+    told = {"load-1": ready("io_uring"), "load-2": ready("epoll"), "load-3": ready("io_uring")}
+    assert merged_ready(told).runtime == "io_uring on load-1 and load-3, epoll on load-2"
+    assert merged_ready({"load-1": ready("epoll"), "load-2": ready("epoll")}).runtime == "epoll"
+
+
 def test_a_late_host_and_windows_apart_are_no_population() -> None:
     assert late([part(), part("load-2", 19)]) is None
     assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
@@ -222,7 +231,7 @@ def test_an_actor_runs_the_engine_from_memory_and_opens_a_sealed_plan() -> None:
         assert {"busy", "steal"} < told.keys()
     finally:
         host.stop()
-    assert host.ask(b"{}\n", 1.0) == {"failed": "no engine runs"}
+    assert host.ask(b"{}\n", 1.0) == {"failed": "no instrument runs"}
 
 
 def test_an_actor_does_not_run_what_has_changed_on_the_way() -> None:

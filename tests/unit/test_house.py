@@ -31,7 +31,7 @@ WORDS_OF_PYTHON = {
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("drivers/", "programs/postgres/"),
     "simple": ("clients/", "drivers/", "programs/postgres/"),
-    "prepared": ("drivers/", "hosts/population.py", "programs/mariadb/", "programs/postgres/"),
+    "prepared": ("commands/runner.py", "drivers/", "hosts/population.py", "programs/mariadb/", "programs/postgres/"),
     # Kinds of keys, which the lab's authority makes.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/own.py"),

@@ -11,10 +11,11 @@ from costof.analysis import core_of, read_run
 from costof.analysis.run import Run
 from costof.errors import CostofError, Problem
 from costof.ledger.ledger import EndRecord, Ledger, LostRecord
-from costof.sections.hosts import SECTION, Hosts
+from costof.sections.hosts import SECTION, Hosts, _answer_without, _told
 from costof.study.library import load_study
+from costof.study.metric import Metric
 from costof.study.plan import Options, Plan, resolve
-from tests.fake_hosts import NAMES, fake_run_of_hosts
+from tests.fake_hosts import NAMES, fake_run_of_hosts, part
 from tests.fake_run import Truth, fake_run
 
 
@@ -64,6 +65,27 @@ def test_hosts_that_are_alike_are_not_named(tmp_path: Path) -> None:
     assert [row.host for row in found.rows] == list(NAMES)
 
 
+def test_figures_of_all_but_one_host_are_those_that_the_others_told(tmp_path: Path) -> None:
+    piece = run_of_hosts(tmp_path, {}).counted[0]
+    hosts = [
+        part.model_copy(update={"figures": {"rps": 100.0 * number, "p99_ms": number}})
+        for number, part in enumerate(piece.hosts, 1)
+    ]
+    answer = piece.answer.model_copy(update={"figures": {"rps": 600.0, "p99_ms": 2.0}, "rates": ["rps"]})
+    piece = piece.model_copy(update={"answer": answer, "hosts": hosts})
+    assert _answer_without(piece, hosts[1]).figures == {"rps": 400.0, "p99_ms": 2.0}
+    assert _answer_without(piece, hosts[2]).figures == {"rps": 300.0, "p99_ms": 1.5}
+
+
+def test_a_host_whose_program_does_less_is_named() -> None:
+    told = {"description": "d", "workload": "load", "phase": "figure.rps", "unit": "per_second", "margin": 0.05}
+    metric = Metric(label="requests a second", headline=True, better="higher", **told)
+    hosts = [part(name, figures={"rps": rate}) for name, rate in zip(NAMES, (100.0, 80.0, 101.0), strict=True)]
+    assert _told(hosts, metric, "load-2") == (80.0, 100.5)
+    assert _told(hosts, metric, "nowhere")[0] == 0.0
+    assert _told([part(name) for name in NAMES], metric, "load-2") == (0.0, 0.0)
+
+
 def test_a_round_in_which_a_host_was_lost_is_no_round(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", plan_of_hosts(), Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=5, rest=None, detail="its process was ended"))
@@ -77,3 +99,11 @@ def test_others_that_went_on_are_told(tmp_path: Path) -> None:
     ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it is silent"))
     warned = core_of(read_run(ledger), "run").warnings
     assert "load-2 was lost in the middle of the run (it is silent), which went on with the 2 others" in warned
+
+
+def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
+    told = core_of(run_of_hosts(tmp_path, {}), "run").warnings
+    (said,) = (text for text in told if text.startswith("left out, since hosts have the engine alone"))
+    labels = [each.label for each in plan_of_hosts().study.workloads.values() if each.view == "app"]
+    assert labels
+    assert all(label in said for label in labels)

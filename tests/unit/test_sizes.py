@@ -6,7 +6,7 @@ import pytest
 
 from costof.ledger.samples import Turn
 from costof.run.sizes import MOST_START_UP, Taken, chosen_sizes
-from costof.study.library import load_study
+from costof.study.library import load_study, study_of
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
 from tests.fake_run import Slice, answer_of, phase_of
@@ -137,3 +137,20 @@ def test_slices_of_several_hosts_end_by_time(plan: Plan) -> None:
     for milliseconds, seconds in ((5.0, 0.5), (50.0, 1.0)):
         slow = [each for each in warm_up(exact, milliseconds) if each.turn.arm == "tls"]
         assert chosen_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)
+
+
+def test_a_program_that_is_told_how_long_keeps_its_length_on_hosts() -> None:
+    """Where three do it at once, each to its end; what is run again and again ends by time."""
+    told = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
+    workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
+    plan = resolve(study_of("mine", {**told, "workloads": workloads}), Options(profile="quick", hosts="auto"))
+    taken = []
+    for workload, operations, seconds in (("once", 3, 2.1), ("again", 300, 1.0)):
+        for arm in plan.arms:
+            phases = {"command": phase_of(seconds / operations * 3e3, operations)}
+            answer = answer_of(Slice(operations, seconds, phases, {}, {}), workload, arm.name)
+            taken.append(Taken(Turn(workload, arm.name), answer, START_UP_SECONDS))
+    chosen = chosen_sizes(plan, taken)
+    assert chosen["once"] == plan.slices["once"] == SliceSize(operations=1, seconds=2.0)
+    assert chosen["again"].operations > 10**9
+    assert chosen["again"].seconds <= 1.0

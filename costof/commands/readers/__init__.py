@@ -40,6 +40,11 @@ class Figure:
     better: Literal["lower", "higher"] = "lower"
     headline: bool = False
 
+    @property
+    def is_rate(self) -> bool:
+        """Whether what several programs get done at once is the sum of theirs."""
+        return self.unit == "per_second" or self.unit.endswith("/s")
+
 
 @dataclass(frozen=True)
 class Reader:

@@ -20,9 +20,15 @@ class Commands(Resource, Service):
 
     def __init__(self, plan: Plan) -> None:
         """Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`."""
-        output = new_output()
-        self._arms = {arm.name: filled(arm.asked, plan.programs(arm), plan.study.secrets, output) for arm in plan.arms}
+        self._plan, self._output = plan, new_output()
         self._twins = {arm.name for arm in plan.arms if arm.twin}
+        self.shared_by(1)
+
+    def shared_by(self, hosts: int) -> None:
+        self._arms = {arm.name: self._filled(arm, hosts) for arm in self._plan.arms}
+
+    def _filled(self, arm: PlannedArm, hosts: int) -> CommandSettings:
+        return filled(arm.asked, self._plan.programs(arm, hosts), self._plan.study.secrets, self._output)
 
     def _open(self, stack: ExitStack) -> None:
         """Nothing: the runner makes what it needs."""

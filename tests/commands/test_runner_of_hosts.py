@@ -1,0 +1,182 @@
+"""The runner of commands on one of several hosts: a real one, started as a host's actor starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costof import __version__
+from costof.commands.asked import FigureAsked, SecretSource
+from costof.commands.settings import CommandSettings, Program, Shown, new_output
+from costof.hosts.actor import HostActor
+from costof.ipc.answers import PublicKey, Ready, SliceAnswer
+from costof.ipc.plan import Arm, Plan, PrepareOrder, Share, SliceOrder, line
+from costof.ipc.sealing import Opener, sealed
+from tests.support.programs import eventually
+
+SECRET = "hunter2-and-more"
+SECONDS = 60.0
+AHEAD_NS = 100_000_000
+
+
+@pytest.fixture
+def host() -> Iterator[HostActor]:
+    actor = HostActor()
+    yield actor
+    actor.stop()
+
+
+def plan_of(command: str, proof: str = "true", secret: Path | None = None, output: Path | None = None) -> Plan:
+    rate = FigureAsked(regex="rate: ([0-9]+)", unit="per_second", better="higher")
+    tail = FigureAsked(regex="p99: ([0-9]+)", unit="ms")
+    service = CommandSettings(
+        programs={
+            "load": Program(
+                argv=["sh", "-c", command],
+                once=True,
+                timeout_seconds=10,
+                figures={"rate": rate, "p99": tail} if "rate" in command else {},
+            )
+        },
+        environment={"PASSWORD": SECRET},
+        proofs=[Shown(argv=["sh", "-c", proof], matches="")],
+        secrets={"OF_FILE": SecretSource(file=secret)} if secret else {},
+        output=output or new_output(),
+    )
+    return Plan(share=Share(host=0, hosts=2), arms=[Arm(name="arm", service=service)], workloads=[])
+
+
+def handed(host: HostActor, plan: Plan) -> Ready:
+    key = PublicKey.model_validate_json(host.start_runner()["line"])
+    written = sealed(plan, key)
+    assert SECRET.encode() not in written
+    return Ready.model_validate(said(host.ask(written, SECONDS))["ready"])
+
+
+def said(told: dict[str, Any]) -> dict[str, Any]:
+    assert "line" in told, told
+    return dict(json.loads(told["line"]))
+
+
+def prepared(host: HostActor, number: int = 1) -> dict[str, Any]:
+    return said(host.ask(line({"prepare": PrepareOrder(id=number, arm="arm", workload="load")}), SECONDS))
+
+
+def measured(host: HostActor, number: int = 1, ahead_ns: int = AHEAD_NS) -> dict[str, Any]:
+    opens = time.monotonic_ns() + ahead_ns
+    order = SliceOrder(id=number, arm="arm", workload="load", operations=1, seconds=1, opens_ns=opens)
+    return {"opens": opens, **said(host.ask(line({"slice": order}), SECONDS))}
+
+
+def test_a_slice_begins_at_its_instant_and_tells_figures_and_no_secret(host: HostActor, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of-a-file\n")
+    ready = handed(host, plan_of('echo "rate: 300 p99: 7 $PASSWORD $OF_FILE"', secret=secret))
+    assert [(arm.name, arm.error) for arm in ready.arms] == [("arm", None)]
+    assert prepared(host) == {"prepared": {"id": 1, "errors": []}}
+    told = measured(host)
+    answer = SliceAnswer.model_validate(told["slice"])
+    window = answer.window
+    assert window is not None
+    assert window.first_began_ns is not None
+    assert told["opens"] <= window.opened_ns <= window.first_began_ns
+    assert window.last_ended_ns == window.first_began_ns + answer.elapsed_ns
+    assert (answer.operations, answer.rates) == (1, ["rate"])
+    assert {name: answer.figures[name] for name in ("rate", "p99")} == {"rate": 300, "p99": 7}
+    assert answer.evidence["output"] == "rate: 300 p99: 7 <redacted> <redacted>\n"
+
+
+def test_what_is_not_proved_is_not_run(host: HostActor, tmp_path: Path) -> None:
+    state, ran = tmp_path / "state", tmp_path / "ran"
+    state.touch()
+    handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
+    state.unlink()
+    prepared(host)
+    answer = SliceAnswer.model_validate(measured(host)["slice"])
+    assert answer.operations == 0
+    assert "ended with status 1" in answer.evidence["mismatch"]
+    assert not ran.exists()
+    state.touch()
+    prepared(host, 2)
+    assert SliceAnswer.model_validate(measured(host, 2)["slice"]).operations == 1
+    assert ran.exists()
+
+
+def test_a_secret_that_a_host_has_not_is_no_arm_of_it(host: HostActor, tmp_path: Path) -> None:
+    (arm,) = handed(host, plan_of("true", secret=tmp_path / "nowhere")).arms
+    assert arm.error is not None
+    assert arm.error.error_class == "no_secret"
+
+
+@pytest.mark.parametrize(("number", "ahead_ns"), [(2, AHEAD_NS), (1, 3600 * 10**9)])
+def test_a_slice_that_was_not_prepared_ends_it(host: HostActor, number: int, ahead_ns: int) -> None:
+    handed(host, plan_of("true"))
+    prepared(host)
+    assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
+
+
+def test_two_hosts_of_one_file_system_are_told(host: HostActor, tmp_path: Path) -> None:
+    key = PublicKey.model_validate_json(host.start_runner()["line"])
+    written = sealed(plan_of("true", output=tmp_path / "output"), key)
+    assert "the same file system" in said(host.ask(written, SECONDS))["error"]["detail"]
+
+
+@pytest.mark.parametrize("sealed_to_another", [False, True])
+def test_a_plan_that_is_not_sealed_to_it_is_refused_and_not_quoted(host: HostActor, sealed_to_another: bool) -> None:
+    host.start_runner()
+    plan = plan_of("true")
+    written = sealed(plan, Opener().public_key) if sealed_to_another else line({"plan": plan})
+    error = said(host.ask(written, SECONDS))["error"]
+    assert error == {"class": "plan", "detail": "it is no plan that was sealed to this key"}
+
+
+def test_a_sealed_plan_of_another_form_is_not_quoted(host: HostActor) -> None:
+    key = PublicKey.model_validate_json(host.start_runner()["line"])
+    plan = plan_of("true")
+    service = plan.arms[0].service.model_copy(update={"environment": [SECRET], "proofs": SECRET})
+    wrong = plan.model_copy(update={"arms": [plan.arms[0].model_copy(update={"service": service})]})
+    error = said(host.ask(sealed(wrong, key), SECONDS))["error"]
+    assert error["class"] == "plan"
+    assert "environment" in error["detail"]
+    assert SECRET not in error["detail"]
+
+
+def test_it_ends_with_its_host_and_so_does_what_it_runs(host: HostActor, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    handed(host, plan_of(f"echo $$ > {started}; sleep 1000"))
+    process = host._process
+    assert process is not None
+    prepared(host)
+    opens = time.monotonic_ns() + AHEAD_NS
+    order = SliceOrder(id=1, arm="arm", workload="load", operations=1, seconds=1, opens_ns=opens)
+    assert process.stdin is not None
+    process.stdin.write(line({"slice": order}))
+    process.stdin.flush()
+    eventually("the command", lambda: started.exists() and started.read_text().strip() != "")
+    command = Path("/proc", started.read_text().strip())
+    assert command.exists()
+    # As the end of the actor's process would.
+    process.stdin.close()
+    process.stdin = None
+    assert process.wait(SECONDS) == 0
+    assert not command.exists()
+
+
+def test_a_host_says_which_costof_it_has(host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert host.facts()["costof"] == __version__
+    # Its Python would find nothing of ours there.
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {os.path.realpath(sys.executable)} -S "$@"\n')
+    bare.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(bare))
+    assert host.facts()["costof"] == ""
+    assert "No module named" in host.start_runner()["failed"]
