@@ -109,7 +109,7 @@ class Network:
             a_address, b_address = link_addresses(self._run, number)
             kind = "veth" if plain else "netem" if self._has_netem(a) else "engine"
             if kind == "engine" and (lack := tun_lacks()) is not None:
-                raise CostofError(Problem.NEEDS_ROOT, what=f"the link '{name}'", detail=lack)
+                raise CostofError(Problem.LAB_FAILED, detail=f"the link '{name}': {lack}")
             device = f"link{number}"
             link = Link(name, a, b, a_address, b_address, kind, device, round_trip_ms, bandwidth_mbit, loss, queue)
             self._make(link)
