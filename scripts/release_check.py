@@ -114,7 +114,8 @@ def main() -> None:
     found = list(problems(ROOT, told.stdout.strip()))
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout:
         found.append("there are changes that are in no commit")
-    sys.exit("\n".join(f"release-check: {problem}" for problem in found))
+    # An empty text would be a failure.
+    sys.exit("\n".join(f"release-check: {problem}" for problem in found) or None)
 
 
 if __name__ == "__main__":
