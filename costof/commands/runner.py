@@ -217,14 +217,23 @@ def _end_orphans() -> None:
                 os.waitpid(pid, 0)
 
 
+def _leave_parent() -> None:
+    """Be nobody's child. Ray kills the children of a process that ends, and a runner that is killed ends no command."""
+    if os.fork():
+        os._exit(0)
+
+
 def main() -> int:
+    is_sealed = SEALED in sys.argv[1:]
+    if is_sealed:
+        _leave_parent()
     # A Ctrl-C is the run's business. A handler, since commands would inherit that a signal is ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     folders: list[Path] = []
     try:
-        return serve(folders, _opener() if SEALED in sys.argv[1:] else None)
+        return serve(folders, _opener() if is_sealed else None)
     except ParentGoneError:
         return 0
     except OrderError as error:

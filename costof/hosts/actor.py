@@ -79,7 +79,8 @@ class HostActor:
         return told | {"files": [f"/proc/self/fd/{file}" for file in files]}
 
     def start_runner(self) -> dict[str, Any]:
-        """A new runner of commands, in place of an engine; its first line."""
+        """A new runner of commands, in place of an engine; its first line. It is no child of this process: what is left
+        of that are its standard streams."""
         self.stop()
         try:
             return self._begin("runner of commands", [sys.executable, *RUNNER]) | {"files": []}
@@ -110,7 +111,7 @@ class HostActor:
                 if stdin is not None:
                     stdin.close()
             with suppress(subprocess.TimeoutExpired):
-                process.wait(ENDING_SECONDS)
+                process.communicate(timeout=ENDING_SECONDS)
             process.kill()
             process.communicate()
         while self._held:

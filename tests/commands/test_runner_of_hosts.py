@@ -19,6 +19,7 @@ from costof.hosts.actor import HostActor
 from costof.ipc.answers import PublicKey, Ready, SliceAnswer
 from costof.ipc.plan import Arm, Plan, PrepareOrder, Share, SliceOrder, line
 from costof.ipc.sealing import Opener, sealed
+from costof.lab.supervisor import parents
 from tests.support.programs import eventually
 
 SECRET = "hunter2-and-more"
@@ -162,11 +163,11 @@ def test_it_ends_with_its_host_and_so_does_what_it_runs(host: HostActor, tmp_pat
     eventually("the command", lambda: started.exists() and started.read_text().strip() != "")
     command = Path("/proc", started.read_text().strip())
     assert command.exists()
+    assert process.pid not in parents().values(), "Ray kills the children of an actor that ends"
     # As the end of the actor's process would.
     process.stdin.close()
     process.stdin = None
-    assert process.wait(SECONDS) == 0
-    assert not command.exists()
+    eventually("the end of the command", lambda: not command.exists())
 
 
 def test_a_host_says_which_costof_it_has(host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from statistics import median
 import pytest
 
 from costof.lab.certificates import Authority
-from costof.lab.lab import Lab, is_root
+from costof.lab.lab import Lab, descendants_of, is_root
 from costof.programs.server import Place
 from tests.support.hosts_runs import (
     COMMANDS,
@@ -254,9 +254,9 @@ def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster:
         assert piece.answer.figures["get_rps"] == fsum(part.figures["get_rps"] for part in piece.hosts)
     runs = sum(part.operations for piece in outcome.slices for part in piece.hosts)
     assert 400 * runs == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
-    with begun(cluster, "killed", "versus", *WHERE, *[f"sleep {LONG}"] * 2):
+    with begun(cluster, "killed", "versus", *WHERE, *[f"sleep {LONG}"] * 2) as run:
         eventually("commands", lambda: all(node.pids_of(LONG) for node in cluster.loads))
-        for pid in cluster.head.pids_of(LONG):
+        for pid in descendants_of(run.process.pid):
             os.kill(pid, signal.SIGKILL)
         eventually("the end", lambda: not any(left(node) or node.pids_of(LONG) for node in cluster.loads))
 
