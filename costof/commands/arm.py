@@ -24,7 +24,8 @@ from costof.model import HIDDEN
 #: Of a command's output, in the ledger.
 KEPT_CHARACTERS = 2000
 #: A variable of the environment by these names holds what nobody may read, whether the study says so or not.
-_SECRET_NAMES = re.compile(r"PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY", re.IGNORECASE)
+#: That a shell calls its working directory PWD is no reason to hide that.
+_SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
 #: Shorter ones stand in too many other words.
 SHORTEST_SECRET = 4
 #: Whose other end is closed when nobody wants the command any more.

@@ -31,9 +31,9 @@ QUIET = {
 #: Questions that a cluster answers to anybody where it is open, and to nobody without the token where it is not.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 5.0
-#: Ray's proxy forks a server for each client, which gRPC's threads there may end at once (ray#63202); another one is
-#: mostly not.
-ATTEMPTS, NOT_BEGUN = 3, ("Starting Ray client server failed", "Proxy failed to Connect to backend")
+#: Ray's proxy forks a server for each client, which what gRPC does in a fork may end at once (ray#63202). The next one
+#: mostly lives.
+ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _begin(ray: Any, asked: HostsAsked) -> None:
         try:
             ray.init(address=asked.address, log_to_driver=False, logging_level="CRITICAL")
         except ConnectionAbortedError as error:
-            if attempt == ATTEMPTS or not any(text in str(error) for text in NOT_BEGUN):
+            if attempt == ATTEMPTS or NOT_BEGUN not in str(error):
                 raise
             ray.shutdown()
         else:

@@ -94,6 +94,17 @@ def test_a_slice_begins_at_its_instant_and_tells_figures_and_no_secret(host: Hos
     assert answer.evidence["output"] == "rate: 300 p99: 7 <redacted> <redacted>\n"
 
 
+def test_a_variable_that_is_called_so_holds_a_secret_but_for_where_a_shell_stands(
+    monkeypatch: pytest.MonkeyPatch, host: HostActor, tmp_path: Path
+) -> None:
+    for name, value in {"PWD": str(tmp_path), "MYSQL_PWD": "of-mysql", "Some_Token": "of-some"}.items():
+        monkeypatch.setenv(name, value)
+    handed(host, plan_of(f"echo {tmp_path} of-mysql of-some"))
+    prepared(host)
+    answer = SliceAnswer.model_validate(measured(host)["slice"])
+    assert answer.evidence["output"] == f"{tmp_path} <redacted> <redacted>\n"
+
+
 def test_what_is_not_proved_is_not_run(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()

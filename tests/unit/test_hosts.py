@@ -20,7 +20,7 @@ from costof.errors import CostofError, Problem
 from costof.hosts import actor
 from costof.hosts.actor import HostActor
 from costof.hosts.asked import HostsAsked, hosts_asked
-from costof.hosts.cluster import reached
+from costof.hosts.cluster import _begin, reached
 from costof.hosts.merging import merged_answer, merged_ready, unlike
 from costof.hosts.parts import apart, late
 from costof.hosts.population import workers_of
@@ -204,6 +204,30 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), reached(HostsAsked("auto")):
         pass
+
+
+def test_a_client_that_ray_fails_to_begin_is_begun_anew() -> None:
+    """What ends it in Ray is luck, so a stand-in for Ray fails as often as is said."""
+
+    class Unlucky:
+        def __init__(self, failing: int, text: str) -> None:
+            self.asked, self.failing, self.text = 0, failing, text
+
+        def init(self, **_: object) -> None:
+            self.asked += 1
+            if self.asked <= self.failing:
+                raise ConnectionAbortedError(self.text)
+
+        def shutdown(self) -> None:
+            pass
+
+    unlucky = Unlucky(2, "Initialization failure from server:\nTraceback")
+    _begin(unlucky, HostsAsked("ray://h0:10001"))
+    assert unlucky.asked == 3
+    for ray in (Unlucky(3, unlucky.text), Unlucky(1, "another")):
+        with pytest.raises(ConnectionAbortedError):
+            _begin(ray, HostsAsked("ray://h0:10001"))
+        assert ray.asked == ray.failing
 
 
 def test_the_actor_is_of_the_standard_library_alone() -> None:
