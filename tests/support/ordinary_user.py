@@ -77,8 +77,10 @@ def folder_of_ordinary_user() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))
     if is_root():
         os.chown(folder, USER.pw_uid, USER.pw_gid)
-    yield folder
-    shutil.rmtree(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def _closed_above(path: Path) -> Path | None:
