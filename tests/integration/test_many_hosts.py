@@ -44,12 +44,15 @@ from tests.support.hosts_runs import (
 )
 from tests.support.other_python import another_python, by_other_versions, by_python
 from tests.support.programs import eventually
-from tests.support.ray_nodes import CLIENTS_PORT, STARTING_CORES, Cluster, a_cluster
+from tests.support.ray_nodes import CLIENTS_PORT, STARTING_CORES, TMP, Cluster, a_cluster
 from tests.support.redis import Standing
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.servers,
     pytest.mark.skipif(not is_root(), reason="hosts of their own are namespaces, which only root can make"),
+    pytest.mark.skipif(ROOT.is_relative_to(TMP), reason="nodes have a /tmp each, which hides these sources"),
 ]
 
 LOADS = ["load-1", "load-2", "load-3"]
