@@ -163,7 +163,8 @@ def _run(cluster: Cluster, server: RedisServer, number: int, way: str, rounds: i
 
 
 def _row(ledger: Ledger, number: int, way: str) -> Row:
-    control = ledger.plan().controls[0].name
+    plan = ledger.plan()
+    control = plan.controls[0].name
     slices = [each for each in ledger.records() if isinstance(each, SliceRecord) and not each.warm_up]
     phases = [each.answer.phases["operation"] for each in slices if each.answer.arm == control and not each.mismatch]
     count = sum(phase.count for phase in phases)
@@ -176,7 +177,7 @@ def _row(ledger: Ledger, number: int, way: str) -> Row:
         p99=p99 / 1e6,
         operations=count,
         discarded=sum(bool(each.mismatch) for each in slices),
-        apart=[_apart(each.hosts, ledger.plan().study.workloads[each.workload]) for each in slices if each.hosts],
+        apart=[_apart(each.hosts, plan.study.workloads[each.workload]) for each in slices if each.hosts],
     )
 
 
