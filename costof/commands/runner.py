@@ -24,7 +24,7 @@ from costof.commands.output import rates_of
 from costof.commands.process import ParentGoneError
 from costof.commands.settings import CommandSettings
 from costof.drivers.driver import read_plan
-from costof.ipc.answers import PEAK_MEMORY
+from costof.ipc.answers import MISMATCH, PEAK_MEMORY
 from costof.ipc.plan import Plan, PrepareOrder, SliceOrder
 from costof.ipc.sealing import Opener
 from costof.lab.supervisor import PR_SET_CHILD_SUBREAPER, parents
@@ -106,7 +106,7 @@ class Runner:
                 elapsed = time.monotonic_ns() - started
                 arm.prove()
         except UnprovedError as error:
-            evidence["mismatch"] = str(error)
+            evidence[MISMATCH] = str(error)
         except StepError as error:
             runs.errors.add(error.error_class, str(error))
         figures = {name: fmean(values) for name, values in runs.figures.items()}

@@ -13,10 +13,9 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from costof.errors import Caution
-from costof.ipc.answers import PEAK_MEMORY, ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.ipc.answers import MISMATCH, PEAK_MEMORY, ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 
 #: Facts of the evidence that must be alike, those that are counts, and members that hosts have chosen.
-MISMATCH = "mismatch"
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},

@@ -19,9 +19,9 @@ from costof.errors import Caution, CostofError, Problem
 from costof.hosts.asked import HostsAsked
 from costof.hosts.cluster import Cluster, reached
 from costof.hosts.host import CALL_SECONDS, START_SECONDS, Host, HostLostError, answers, read_clocks
-from costof.hosts.merging import MISMATCH, merged_answer, merged_ready, unlike, unproved
+from costof.hosts.merging import merged_answer, merged_ready, unlike, unproved
 from costof.hosts.parts import PopulationAnswer, part_of
-from costof.ipc.answers import Prepared, PublicKey, Ready, SliceAnswer
+from costof.ipc.answers import MISMATCH, Prepared, PublicKey, Ready, SliceAnswer
 from costof.ipc.plan import Plan, PrepareOrder, ServiceSettings, Share, SliceOrder, line
 from costof.ipc.process import READY_SECONDS, T, engine_path
 from costof.ipc.sealing import sealed

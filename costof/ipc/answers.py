@@ -10,6 +10,8 @@ from costof.model import Model
 
 #: A figure that the runner of commands has measured itself, of several runs the greatest.
 PEAK_MEMORY = "peak_memory"
+#: The fact of the evidence that says why a slice was not of its arm.
+MISMATCH = "mismatch"
 
 
 class ClassifiedError(Model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from costof.lab.network import TUN
+from costof.lab.supervisor import parents
 from costof.lab.user_namespace import prefix
 from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.result import Result
-from tests.support.ordinary_user import ROOT, TUN, folder_of_ordinary_user, ordinary_user
+from tests.support.ordinary_user import ROOT, folder_of_ordinary_user, ordinary_user
 from tests.support.programs import SHORTER_MS
 
 from .conftest import COSTOF, SMALL, alive, costof_running, descendants, eventually, processes_of, wait_for_slices
@@ -100,9 +103,9 @@ def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
         with costof_running(run, temporary, STUDY, *SMALL, *FAR, prefix=ordinary_user()) as process:
             wait_for_slices(process, run, 2)
             started = descendants(process.pid)
-            others = namespaces_of(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+            others = namespaces_of(parents())
             assert {Path(words[0].split(":")[0]).name for words in started.values()} >= {"mariadbd", "sshd", "ssh"}
-            of_run = namespaces_of([process.pid, *started]) - namespaces_of(["self"])
+            of_run = namespaces_of([process.pid, *started]) - namespaces_of([os.getpid()])
             # Its user and mount namespace, and a network namespace for the servers and for clients at each distance.
             assert len([kind for kind, _ in of_run if kind == "net"]) == 3
             assert len([kind for kind, _ in of_run if kind == "user"]) == 1
@@ -112,8 +115,7 @@ def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
         eventually("the teardown", lambda: not alive(started))
         eventually("the removal", lambda: not any(temporary.iterdir()))
         # A namespace lives as long as a process in it, or a file that holds it: those were mounted in the run's alone.
-        everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        assert not of_run & namespaces_of(everybody)
+        assert not of_run & namespaces_of(parents())
 
 
 LAB = """

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
+from costof.lab.network import TUN
 from costof.lab.unprivileged import NAME
 
 ROOT = Path(__file__).parents[2]
 USER = pwd.getpwnam(NAME)
-TUN = Path("/dev/net/tun")
 # Folders that are closed to others, what is needed below them, and the device with its mode; then the program.
 PREPARE = """
 closed=$1 needed=$2 tun=$3 mode=$4; shift 4

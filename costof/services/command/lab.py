@@ -6,7 +6,7 @@ import shlex
 from contextlib import ExitStack
 
 from costof.commands.settings import CommandSettings, filled, new_output
-from costof.ipc.answers import SliceAnswer
+from costof.ipc.answers import MISMATCH, SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
 from costof.lab.resource import Resource
@@ -53,7 +53,7 @@ class Commands(Resource, Service):
 
     def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
         proofs = self._arms[arm.name].proofs
-        mismatch = answer.evidence.get("mismatch")
+        mismatch = answer.evidence.get(MISMATCH)
         said = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)
         return Judgement(mismatch=mismatch, facts={"proof": said} if said and not mismatch else {})
 
