@@ -9,7 +9,6 @@ from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
 from costof.analysis.together import starting_together
 from costof.errors import CostofError, Problem
-from costof.study.metric import OF_COMMAND
 
 __all__ = ["core_of", "read_run"]
 
@@ -57,7 +56,7 @@ def core_of(run: Run, name: str) -> Core:
 
 def _is_told(run: Run, name: str) -> bool:
     """A reader knows more figures than a run of its program has."""
-    of_command = run.plan.study.metrics[name].phase.startswith(OF_COMMAND)
+    of_command = run.plan.study.metrics[name].of_command is not None
     return not of_command or any(run.samples.by_round(name, arm.name) for arm in run.plan.arms)
 
 

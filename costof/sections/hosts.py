@@ -26,7 +26,7 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_OF_AN_INTERVAL, trimmed_mean
 from costof.study.commands import COMMAND
-from costof.study.metric import OF_COMMAND, Metric
+from costof.study.metric import Metric
 
 OF_ITS_ENGINE, OF_ITS_COMMANDS = "its engine", "its commands"
 HEAD = ["host", "cores", "operations", "errors", "CPU in use", OF_ITS_ENGINE, "steal", "latest start", "clock known to"]
@@ -164,7 +164,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
     metrics = {
         name: metric
         for name, metric in run.plan.study.metrics.items()
-        if metric.headline and (not metric.of_slice or metric.phase.startswith(OF_COMMAND))
+        if metric.headline and (not metric.of_slice or metric.of_command)
     }
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     found = []
@@ -187,15 +187,14 @@ def _logs_by_round(pieces: Sequence[SliceRecord], metric: Metric, host: str) -> 
         own, others = _told(piece.hosts, metric, host)
         if own > 0 and others > 0:
             # A phase's mean is a time, whatever its metric makes of it.
-            more_is_better = metric.phase.startswith(OF_COMMAND) and metric.better == "higher"
+            more_is_better = metric.of_command and metric.better == "higher"
             by_round.setdefault(piece.round, []).append(math.log(others / own if more_is_better else own / others))
     return [fmean(logs) for logs in by_round.values()]
 
 
 def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
     """The host's mean, or what its program told, and that of all others; 0 where there is none."""
-    if metric.phase.startswith(OF_COMMAND):
-        name = metric.phase.removeprefix(OF_COMMAND)
+    if name := metric.of_command:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         own = figures.pop(host, 0.0)
         return own, fmean(figures.values()) if figures else 0.0

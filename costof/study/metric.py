@@ -49,3 +49,8 @@ class Metric(Model):
     def of_slice(self) -> bool:
         """Whether it is one figure of the slice as a whole, and no mean of a phase's times."""
         return self.phase == WHOLE_SLICE or "." in self.phase
+
+    @property
+    def of_command(self) -> str | None:
+        """The name of the figure that a command has told; None where it is none of a command's."""
+        return self.phase.removeprefix(OF_COMMAND) if self.phase.startswith(OF_COMMAND) else None

@@ -191,7 +191,7 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
     text = study(
         'set.nap = "0"',
         'set.nap = "3600"',
-        """run = "sh -c 'trap \\"\\" TERM; sleep {nap}'"\ntimeout_seconds = 0.3\nonce = true""",
+        """run = "sh -c 'trap \\"\\" TERM; sleep {nap}'"\ntimeout_seconds = 2.0\nonce = true""",
     )
     _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
     assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
@@ -228,5 +228,6 @@ def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: P
     assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
     assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
-    enough = costof("versus", "--budget", "6s", "--seconds", "0.1", "true", "true", cwd=tmp_path)
+    # Ends long before, since so great a difference is soon told.
+    enough = costof("versus", "--budget", "5m", "--seconds", "0.1", "sleep 0.2", "sleep 0.4", cwd=tmp_path)
     assert "rounds that an answer takes" not in enough.err
