@@ -100,7 +100,7 @@ wheels: man
 release-check:
 	@$(BIN)/python scripts/release_check.py
 
-# Installs dist/ in chroots of Debian 12 and 13 without a compiler, and asks there. Minutes; wants root.
+# Installs dist/ in chroots of Debian and Ubuntu without a compiler, and asks there. An hour; wants root.
 check-wheels:
 	@scripts/system-packages wheels
 	@scripts/check-wheels $${TMPDIR:-/tmp}/costof-chroots

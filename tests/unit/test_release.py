@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import runpy
 import shutil
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,21 @@ def test_a_program_that_wants_more_than_the_oldest_system_has_is_told() -> None:
     found = list(CHECK["of_engine"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
     assert found[0] == "is of another machine than aarch64"
     assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"
+
+
+@pytest.mark.skipif(find_spec("maturin") is None, reason="needs maturin, which `make wheels` installs")
+def test_a_build_without_rust_says_so_and_fetches_none(tmp_path: Path) -> None:
+    build = (
+        "import build_backend as backend; print(backend.get_requires_for_build_wheel()); "
+        "backend.prepare_metadata_for_build_wheel('metadata')"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", build],
+        cwd=ROOT,
+        env={"PATH": str(tmp_path), "PYTHONPATH": str(ROOT / "scripts")},
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 1
+    assert told.stdout.startswith("[]\n"), "puccinialin, which fetches Rust"
+    assert "Cargo, the Rust package manager, is not installed" in told.stderr
