@@ -93,7 +93,7 @@ docs-reports: setup
 
 # What is released, into dist/: wheels for x86-64 and aarch64, with a static OpenSSL, and the sources. Wants rustup and perl.
 wheels: man
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin ziglang
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt ziglang
 	@scripts/wheels $(CURDIR)/$(BIN)
 
 # Whether the tag, the changelog and dist/ agree, and the wheels run where they say (docs/releasing.md).

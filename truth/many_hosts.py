@@ -57,7 +57,7 @@ HOSTS = {
 
 
 class Row(Model):
-    """What a run says of all its GETs, in ms: arms differ in what was agreed before them."""
+    """What a run says of all its GETs, in ms: RESP 2 and RESP 3 answer them alike."""
 
     trial: int
     way: str

@@ -81,9 +81,7 @@ def _steps(points: Sequence[Point]) -> list[Step]:
     scale = max(apart, median(_error(point.ratio) for point in points))
     if scale <= 0:
         return []
-    changes = change_points(
-        ((values - values.mean()) / scale).tolist(), PENALTY * math.log(len(points)), FEWEST_BETWEEN
-    )
+    changes = change_points((values / scale).tolist(), PENALTY * math.log(len(points)), FEWEST_BETWEEN)
     means = [math.exp(fmean(values[low:high])) for low, high in pairwise([0, *changes, len(points)])]
     return [
         Step(first=points[first].run, before=before, after=after)

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from statistics import fmean
 
 
 def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[int]:
-    """Positions of the first value after each change; at least `fewest` values lie between two changes."""
-    sums = list(accumulate(values, initial=0.0))
-    squares = list(accumulate((value * value for value in values), initial=0.0))
+    """Positions of the first value after each change. `penalty` is in squares of the values' unit; at least `fewest`
+    values lie between two changes."""
+    # Around their own middle, or large sums would swallow small distances.
+    middle = fmean(values) if values else 0.0
+    centred = [value - middle for value in values]
+    sums = list(accumulate(centred, initial=0.0))
+    squares = list(accumulate((value * value for value in centred), initial=0.0))
 
     def distance(start: int, end: int) -> float:
         return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
@@ -25,4 +30,4 @@ def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[
         costs = {start: best[start][0] + distance(start, end) + penalty * (start > 0) for start in starts}
         start = min(costs, key=costs.__getitem__)
         best[end] = costs[start], [*best[start][1], *([start] if start else [])]
-    return best[len(values)][1] if len(values) in best else []
+    return best.get(len(values), best[0])[1]

@@ -6,7 +6,6 @@ import runpy
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,6 @@ def test_a_program_that_wants_more_than_the_oldest_system_has_is_told() -> None:
     assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"
 
 
-@pytest.mark.skipif(find_spec("maturin") is None, reason="needs maturin, which `make wheels` installs")
 def test_a_build_without_rust_says_so_and_fetches_none(tmp_path: Path) -> None:
     build = (
         "import build_backend as backend; print(backend.get_requires_for_build_wheel()); "
