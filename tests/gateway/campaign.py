@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -179,6 +180,7 @@ def make_databases(ground: Ground, targets: Sequence[Target] = TARGETS) -> None:
         run("make", target.database, plan=plan)
 
 
+@functools.cache
 def program() -> list[str]:
     """Build it, and how it is called."""
     build = ["cargo", "build", "--quiet", "--package", "canary"]
