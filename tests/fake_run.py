@@ -26,7 +26,7 @@ from costof.ledger.ledger import (
     ReadyRecord,
     SliceRecord,
 )
-from costof.statistics.histogram import new_histogram
+from costof.statistics.histogram import Counts
 from costof.study.arms import PlannedArm
 from costof.study.metric import WHOLE_SLICE
 from costof.study.plan import Plan
@@ -89,10 +89,7 @@ def phase_of(
     counts[steps // 2] += left
     values = milliseconds * factors * count / float((factors * counts).sum()) + link_ms
     nanoseconds = [max(1, round(value * NS_PER_MS)) for value in values]
-    histogram = new_histogram()
     pairs = list(zip(nanoseconds, map(int, counts), strict=True))
-    for value, number in pairs:
-        histogram.record_value(value, number)
     return Phase(
         count=count,
         sum_ns=sum(value * number for value, number in pairs),
@@ -102,7 +99,7 @@ def phase_of(
         round_trips=None if round_trips is None else round_trips * count,
         bytes_sent=None if sent is None else round(sent * count),
         bytes_received=None if received is None else round(received * count),
-        histogram=histogram.encode().decode(),
+        histogram=Counts.of(nanoseconds, counts.tolist()).encoded(),
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from costof.ipc.plan import Arm, Plan, ServiceSettings, SliceOrder, Transport
-from costof.statistics.histogram import recorded
+from costof.statistics.histogram import Counts
 
 PR_SET_PDEATHSIG = 1
 
@@ -41,7 +41,7 @@ class Recorder:
             "sum_squares_ns2": float(sum(t * t for t in self.times)),
             "min_ns": min(self.times),
             "max_ns": max(self.times),
-            "histogram": recorded(self.times).encode().decode(),
+            "histogram": Counts.of(self.times).encoded(),
         }
 
 

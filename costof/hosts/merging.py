@@ -10,10 +10,9 @@ from math import fsum
 from statistics import fmean
 from typing import Any
 
-from hdrh.histogram import HdrHistogram
-
 from costof.errors import Caution
 from costof.ipc.answers import MISMATCH, PEAK_MEMORY, ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.statistics.histogram import merged
 
 #: Facts of the evidence that must be alike, those that are counts, and members that hosts have chosen.
 ALIKE, COUNTED, CHOSEN = (
@@ -142,22 +141,13 @@ def _phase(parts: Sequence[Phase]) -> Phase:
         round_trips=_all_told([part.round_trips for part in parts]),
         bytes_sent=_all_told([part.bytes_sent for part in parts]),
         bytes_received=_all_told([part.bytes_received for part in parts]),
-        histogram=_histogram([part.histogram for part in parts]),
+        histogram=merged(part.histogram for part in parts).encoded(),
     )
 
 
 def _all_told(counts: Sequence[int | None]) -> int | None:
     told = [count for count in counts if count is not None]
     return sum(told) if len(told) == len(counts) else None
-
-
-def _histogram(encoded: Sequence[str]) -> str:
-    if len(encoded) == 1:
-        return encoded[0]
-    whole = HdrHistogram.decode(encoded[0])
-    for each in encoded[1:]:
-        whole.decode_and_add(each)
-    return str(whole.encode().decode())
 
 
 def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
-from hdrh.log import HistogramLogWriter
-
 from costof.analysis.run import Run
 from costof.ipc.answers import Phase
 from costof.ledger.ledger import SliceRecord
@@ -56,14 +54,12 @@ def write_parquet(run: Run, file: IO[bytes]) -> None:
 def write_hdr(run: Run, file: IO[str]) -> None:
     """HdrHistogram's log, version 1.2: an interval for each phase of each slice that counts, in nanoseconds, tagged
     'arm/workload/phase'."""
-    writer = HistogramLogWriter(file)
-    writer.output_log_format_version()
-    writer.output_legend()
+    file.write("#[Histogram log format version 1.2]\n")
+    file.write('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
     for piece in sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns):
         answer = piece.answer
         start, seconds = answer.started_unix_ns / NS_PER_SECOND, answer.elapsed_ns / NS_PER_SECOND
         for name, phase in answer.phases.items():
-            # By hand: the library's writer knows no tags, and cuts the longest to whole milliseconds.
             tag = _NOT_IN_A_TAG.sub("_", f"{answer.arm}/{piece.workload}/{name}")
             file.write(f"Tag={tag},{start:.6f},{seconds:.6f},{phase.max_ns / NS_PER_MS:.6f},{phase.histogram}\n")
 

@@ -2,6 +2,9 @@
 
 One set of bounds, the engine's (`record/recorder.rs`), so that histograms add up as arrays do. A run has tens of
 thousands of them, each with a few counts among as many buckets: they are decoded together, and only what is in them.
+
+HdrHistogram's V2 encoding: words of seven bits a byte, the least first; even ones twice a count, odd ones a run of
+empty buckets ("ZigZag LEB128"). These are compressed, with a head before them and an envelope around.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.histogram import HdrHistogram
 
 Numbers = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -23,21 +25,9 @@ LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
 #: Buckets of one width in each doubling of the values: as many as the digits want (HdrHistogram's half sub-buckets).
 HALF = 1024
-#: Of HdrHistogram's V2 encoding: what is around the compressed payload, and the payload's own head.
-ENVELOPE, HEAD = 8, struct.Struct(">IIIIQQd")
-
-
-def new_histogram() -> HdrHistogram:
-    """An empty one, nanoseconds."""
-    return HdrHistogram(1, LONGEST_NS, SIGNIFICANT_DIGITS)
-
-
-def recorded(nanoseconds: Iterable[int]) -> HdrHistogram:
-    """One of these values; longer ones count as the longest."""
-    histogram = new_histogram()
-    for value in nanoseconds:
-        histogram.record_value(min(value, LONGEST_NS))
-    return histogram
+#: Which encoding it is, and its length; before the words the same, with the bounds and a factor of the values.
+ENVELOPE, HEAD = struct.Struct(">II"), struct.Struct(">IIIIQQd")
+COMPRESSED, V2 = 0x1C849314, 0x1C849313
 
 
 @dataclass(frozen=True)
@@ -46,6 +36,22 @@ class Counts:
 
     buckets: Integers
     counts: Integers
+
+    @classmethod
+    def of(cls, nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
+        """Of these values, each so many times; longer ones count as the longest."""
+        values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
+        doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
+        return cls._summed((values >> doublings) + doublings * HALF, np.ones(len(values)) if times is None else times)
+
+    @classmethod
+    def _summed(cls, buckets: Integers, counts: npt.ArrayLike) -> Counts:
+        each, inverse = np.unique(buckets, return_inverse=True)
+        return cls(each, np.bincount(inverse, weights=counts, minlength=len(each)).astype(np.int64))
+
+    def __add__(self, other: Counts) -> Counts:
+        buckets = np.concatenate([self.buckets, other.buckets])
+        return self._summed(buckets, np.concatenate([self.counts, other.counts]))
 
     @property
     def total(self) -> int:
@@ -61,12 +67,23 @@ class Counts:
         total = self.total
         return self.at_ranks([max(1, int(percentile * total / 100 + 0.5)) - 1 for percentile in percentiles])
 
+    def encoded(self) -> str:
+        """As slice answers carry it."""
+        words, begun = bytearray(), 0
+        for bucket, count in zip(self.buckets.tolist(), self.counts.tolist(), strict=True):
+            if bucket > begun:
+                words += _word(begun - bucket)
+            words += _word(count)
+            begun = bucket + 1
+        head = HEAD.pack(V2, len(words), 0, SIGNIFICANT_DIGITS, 1, LONGEST_NS, 1.0)
+        payload = zlib.compress(head + words)
+        return base64.b64encode(ENVELOPE.pack(COMPRESSED, len(payload)) + payload).decode()
+
 
 def merged(encoded: Iterable[str]) -> Counts:
     """The sum of histograms as slice answers carry them."""
     _, places, counts = _decoded([*encoded])
-    buckets, inverse = np.unique(places, return_inverse=True)
-    return Counts(buckets, np.bincount(inverse, weights=counts, minlength=len(buckets)).astype(np.int64))
+    return Counts._summed(places, counts)
 
 
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
@@ -94,11 +111,7 @@ def highest_of(buckets: Integers) -> Integers:
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-    """Of each bucket that is not empty: which histogram it is of, its place there, and its count.
-
-    HdrHistogram's V2 encoding: words of seven bits a byte, the least first; even ones twice a count, odd ones a run of
-    empty buckets ("ZigZag LEB128").
-    """
+    """Of each bucket that is not empty: which histogram it is of, its place there, and its count."""
     payloads = [_payload(each) for each in encoded]
     data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
     if not len(data):
@@ -120,8 +133,18 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
 
 def _payload(encoded: str) -> bytes:
     """The words of a histogram. Raises `ValueError` for one with other buckets than ours."""
-    content = zlib.decompress(base64.b64decode(encoded)[ENVELOPE:])
+    content = zlib.decompress(base64.b64decode(encoded)[ENVELOPE.size :])
     _, length, _, digits, lowest, _, _ = HEAD.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):
         raise ValueError(f"a histogram of {digits} digits from {lowest} on")
     return content[HEAD.size : HEAD.size + length]
+
+
+def _word(number: int) -> bytes:
+    """A count, or less than nothing for that many empty buckets."""
+    left = number << 1 if number >= 0 else (-number << 1) - 1
+    found = bytearray()
+    while left >= 0x80:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*found, left])

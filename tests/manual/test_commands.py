@@ -31,6 +31,8 @@ NEEDS = {
 #: Programs that are not ours, and what is known of a line of them.
 OTHERS = {
     "podman": "podman, and a wheel in dist/",
+    "uv": "uv, and a wheel in dist/: make check-wheels",
+    "uvx": "uv, and a wheel in dist/: make check-wheels",
     "pip": "",
     "pytest": "",
     "python": "",

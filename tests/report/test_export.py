@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -19,7 +20,7 @@ from costof.errors import CostofError
 from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.export import rows
-from costof.statistics.histogram import merged, new_histogram
+from costof.statistics.histogram import LONGEST_NS, SIGNIFICANT_DIGITS, merged
 from tests.fake_run import fake_run
 from tests.support.small_plans import plan_of
 from tests.truths.mongodb_tls import MongodbTruth
@@ -76,7 +77,8 @@ def test_parquet_is_read_by_pandas(ledger: Ledger, run: Run, tmp_path: Path) -> 
 
 
 def test_the_log_is_read_by_hdrhistograms_reader(ledger: Ledger, run: Run, tmp_path: Path) -> None:
-    reader = HistogramLogReader(str(exported(ledger, "hdr", tmp_path / "run.hlog")), new_histogram())
+    log = exported(ledger, "hdr", tmp_path / "run.hlog")
+    reader = HistogramLogReader(str(log), HdrHistogram(1, LONGEST_NS, SIGNIFICANT_DIGITS))
     read = []
     while (histogram := reader.get_next_interval_histogram()) is not None:
         read.append(histogram)

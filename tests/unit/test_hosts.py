@@ -31,7 +31,7 @@ from costof.ipc.sealing import sealed
 from costof.programs.access import Access
 from costof.programs.redis.settings import RedisSettings
 from costof.services.open import open_service
-from costof.statistics.histogram import merged, recorded
+from costof.statistics.histogram import Counts, merged
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from tests.fake_hosts import part
@@ -49,7 +49,7 @@ def phase(nanoseconds: list[int]) -> Phase:
         round_trips=len(nanoseconds),
         bytes_sent=100 * len(nanoseconds),
         bytes_received=300 * len(nanoseconds),
-        histogram=recorded(nanoseconds).encode().decode(),
+        histogram=Counts.of(nanoseconds).encoded(),
     )
 
 

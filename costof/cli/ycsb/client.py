@@ -7,14 +7,12 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hdrh.histogram import HdrHistogram
-
 from costof.cli.ycsb.job import Job
 from costof.errors import CostofError, Problem
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Data, Endpoint, Pace, Plan, Workload
 from costof.ipc.process import Instrument
-from costof.statistics.histogram import LONGEST_NS, new_histogram
+from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
 #: Operations of the first slice for each worker, before anything is known of their speed.
@@ -29,11 +27,11 @@ class Times:
     sum_ns: int = 0
     min_ns: int = LONGEST_NS
     max_ns: int = 0
-    histogram: HdrHistogram = field(default_factory=new_histogram)
+    counts: Counts = field(default_factory=lambda: Counts.of([]))
 
     def percentile_ns(self, percentile: float) -> float:
         """The histogram rounds up to three digits; the largest is known exactly."""
-        return float(min(self.histogram.get_value_at_percentile(percentile), self.max_ns))
+        return min(*self.counts.at_percentiles([percentile]), self.max_ns)
 
 
 @dataclass
@@ -60,7 +58,7 @@ class Tally:
             times.count += phase.count
             times.sum_ns += phase.sum_ns
             times.min_ns, times.max_ns = min(times.min_ns, phase.min_ns), max(times.max_ns, phase.max_ns)
-            times.histogram.decode_and_add(phase.histogram)
+            times.counts += merged([phase.histogram])
         for error in answer.errors:
             self.failed[error.error_class] = self.failed.get(error.error_class, 0) + error.count
             if error.phase is not None:
