@@ -37,21 +37,16 @@ class Counts:
     buckets: Integers
     counts: Integers
 
-    @classmethod
-    def of(cls, nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
+    @staticmethod
+    def of(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
         """Of these values, each so many times; longer ones count as the longest."""
         values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
         doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
-        return cls._summed((values >> doublings) + doublings * HALF, np.ones(len(values)) if times is None else times)
-
-    @classmethod
-    def _summed(cls, buckets: Integers, counts: npt.ArrayLike) -> Counts:
-        each, inverse = np.unique(buckets, return_inverse=True)
-        return cls(each, np.bincount(inverse, weights=counts, minlength=len(each)).astype(np.int64))
+        return _summed((values >> doublings) + doublings * HALF, np.ones(len(values)) if times is None else times)
 
     def __add__(self, other: Counts) -> Counts:
         buckets = np.concatenate([self.buckets, other.buckets])
-        return self._summed(buckets, np.concatenate([self.counts, other.counts]))
+        return _summed(buckets, np.concatenate([self.counts, other.counts]))
 
     @property
     def total(self) -> int:
@@ -83,7 +78,7 @@ class Counts:
 def merged(encoded: Iterable[str]) -> Counts:
     """The sum of histograms as slice answers carry them."""
     _, places, counts = _decoded([*encoded])
-    return Counts._summed(places, counts)
+    return _summed(places, counts)
 
 
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
@@ -108,6 +103,12 @@ def lowest_of(buckets: Integers) -> Integers:
 def highest_of(buckets: Integers) -> Integers:
     """The greatest value of each bucket."""
     return lowest_of(buckets + 1) - 1
+
+
+def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
+    """Of buckets that may come more than once."""
+    each, inverse = np.unique(buckets, return_inverse=True)
+    return Counts(each, np.bincount(inverse, weights=counts, minlength=len(each)).astype(np.int64))
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
