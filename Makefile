@@ -100,7 +100,7 @@ wheels: man
 release-check:
 	@$(BIN)/python scripts/release_check.py
 
-# Installs dist/ in chroots of Debian and Ubuntu without a compiler, and asks there. An hour; wants root.
+# Installs dist/ in chroots of Debian and Ubuntu without a compiler, and asks there. Half an hour; wants root.
 check-wheels:
 	@scripts/system-packages wheels
 	@scripts/check-wheels $${TMPDIR:-/tmp}/costof-chroots
