@@ -89,7 +89,8 @@ def phase_of(
     counts[steps // 2] += left
     values = milliseconds * factors * count / float((factors * counts).sum()) + link_ms
     nanoseconds = [max(1, round(value * NS_PER_MS)) for value in values]
-    pairs = list(zip(nanoseconds, map(int, counts), strict=True))
+    times = counts.tolist()
+    pairs = list(zip(nanoseconds, times, strict=True))
     return Phase(
         count=count,
         sum_ns=sum(value * number for value, number in pairs),
@@ -99,7 +100,7 @@ def phase_of(
         round_trips=None if round_trips is None else round_trips * count,
         bytes_sent=None if sent is None else round(sent * count),
         bytes_received=None if received is None else round(received * count),
-        histogram=Counts.of(nanoseconds, counts.tolist()).encoded(),
+        histogram=Counts.of(nanoseconds, times).encoded(),
     )
 
 

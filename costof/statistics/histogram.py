@@ -4,7 +4,8 @@ One set of bounds, the engine's (`record/recorder.rs`), so that histograms add u
 thousands of them, each with a few counts among as many buckets: they are decoded together, and only what is in them.
 
 HdrHistogram's V2 encoding: words of seven bits a byte, the least first; even ones twice a count, odd ones a run of
-empty buckets ("ZigZag LEB128"). These are compressed, with a head before them and an envelope around.
+empty buckets ("ZigZag LEB128"). They are compressed with a header before them, and the whole has one too. Each header
+begins with a number that names the encoding, which HdrHistogram calls a cookie, and the length of what follows.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
 #: Buckets of one width in each doubling of the values: as many as the digits want (HdrHistogram's half sub-buckets).
 HALF = 1024
-#: Which encoding it is, and its length; before the words the same, with the bounds and a factor of the values.
-ENVELOPE, HEAD = struct.Struct(">II"), struct.Struct(">IIIIQQd")
-COMPRESSED, V2 = 0x1C849314, 0x1C849313
+#: Of the compressed whole: cookie, length.
+WHOLE_HEADER, WHOLE_COOKIE = struct.Struct(">II"), 0x1C849314
+#: Of the words: cookie, length, offset of the first bucket, digits, least and greatest value, factor of all values.
+WORDS_HEADER, WORDS_COOKIE = struct.Struct(">IIIIQQd"), 0x1C849313
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ class Counts:
                 words += _word(begun - bucket)
             words += _word(count)
             begun = bucket + 1
-        head = HEAD.pack(V2, len(words), 0, SIGNIFICANT_DIGITS, 1, LONGEST_NS, 1.0)
-        payload = zlib.compress(head + words)
-        return base64.b64encode(ENVELOPE.pack(COMPRESSED, len(payload)) + payload).decode()
+        header = WORDS_HEADER.pack(WORDS_COOKIE, len(words), 0, SIGNIFICANT_DIGITS, 1, LONGEST_NS, 1.0)
+        compressed = zlib.compress(header + words)
+        return base64.b64encode(WHOLE_HEADER.pack(WHOLE_COOKIE, len(compressed)) + compressed).decode()
 
 
 def merged(encoded: Iterable[str]) -> Counts:
@@ -134,15 +136,15 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
 
 def _payload(encoded: str) -> bytes:
     """The words of a histogram. Raises `ValueError` for one with other buckets than ours."""
-    content = zlib.decompress(base64.b64decode(encoded)[ENVELOPE.size :])
-    _, length, _, digits, lowest, _, _ = HEAD.unpack_from(content)
+    content = zlib.decompress(base64.b64decode(encoded)[WHOLE_HEADER.size :])
+    _, length, _, digits, lowest, _, _ = WORDS_HEADER.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):
         raise ValueError(f"a histogram of {digits} digits from {lowest} on")
-    return content[HEAD.size : HEAD.size + length]
+    return content[WORDS_HEADER.size : WORDS_HEADER.size + length]
 
 
 def _word(number: int) -> bytes:
-    """A count, or less than nothing for that many empty buckets."""
+    """Of a count, or of a negative number for that many empty buckets."""
     left = number << 1 if number >= 0 else (-number << 1) - 1
     found = bytearray()
     while left >= 0x80:

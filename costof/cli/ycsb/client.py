@@ -27,11 +27,11 @@ class Times:
     sum_ns: int = 0
     min_ns: int = LONGEST_NS
     max_ns: int = 0
-    counts: Counts = field(default_factory=lambda: Counts.of([]))
+    histogram: Counts = field(default_factory=lambda: Counts.of([]))
 
     def percentile_ns(self, percentile: float) -> float:
         """The histogram rounds up to three digits; the largest is known exactly."""
-        return min(*self.counts.at_percentiles([percentile]), self.max_ns)
+        return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Tally:
             times.count += phase.count
             times.sum_ns += phase.sum_ns
             times.min_ns, times.max_ns = min(times.min_ns, phase.min_ns), max(times.max_ns, phase.max_ns)
-            times.counts += merged([phase.histogram])
+            times.histogram += merged([phase.histogram])
         for error in answer.errors:
             self.failed[error.error_class] = self.failed.get(error.error_class, 0) + error.count
             if error.phase is not None:
