@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines, patient_plan
-from tests.support.programs import HANGS_SECONDS
+from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -39,22 +38,23 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
         assert {link.name for link in lab.links()} == {"lan", f"{FAR_MS:g}ms"}
         lab.prepare(plan.arms[0], engines.load)
         for arm in plan.arms:
-            far = plan.study.round_trip_ms(arm.levels) == FAR_MS
-            # The driver of an application, too, follows what the members say of each other.
-            phases = one_application_query(plan, lab, arm)
-            total = phases["connect_and_first_operation"]
-            assert (total.min_ns / 1e6 >= 3 * FAR_MS) == far, arm.name
+            # The driver of an application, too, follows what the members say of each other. A busy machine makes it
+            # slower and never quicker, and not for ever.
+            if plan.study.round_trip_ms(arm.levels) == FAR_MS:
+                assert quickest_by_driver_ms(plan, lab, arm) >= 3 * FAR_MS, arm.name
+            else:
+                eventually(f"{arm.name} near", lambda arm=arm: quickest_by_driver_ms(plan, lab, arm) < 3 * FAR_MS)
 
 
-def one_application_query(plan: Plan, lab: ServerLab, arm: PlannedArm) -> dict[str, Any]:
+def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
+    """Of six connections, each with its first operation."""
     with application("mongodb", {}, lab.prefix(arm)) as driver:
         asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
         (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
         assert ready.error is None
-        # The quickest of so many is near where the client is, on a busy machine too.
         answer = driver.slice(1, arm.name, "connect", 6, HANGS_SECONDS)
         assert (answer.operations, answer.errors) == (6, [])
-        return dict(answer.phases)
+        return answer.phases["connect_and_first_operation"].min_ns / 1e6
 
 
 def test_near_clients_need_no_hosts_and_every_member_knows_the_users() -> None:

@@ -75,12 +75,14 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, E
 
 def test_a_larger_key_costs_more(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
-    quickest_ns = {}
-    for key in ("rsa-2048", "rsa-4096"):
+
+    def quickest_ns(key: str) -> int:
         arm = next(a for a in plan.arms if (a.levels.get("suite"), a.levels.get("key")) == ("modern", key))
         lab.arrange(arm)
-        quickest_ns[key] = engines.slice(arm, "connect", 50).phases["tls"].min_ns
-    assert quickest_ns["rsa-4096"] > 1.5 * quickest_ns["rsa-2048"]
+        return engines.slice(arm, "connect", 50).phases["tls"].min_ns
+
+    large = quickest_ns("rsa-4096")
+    eventually("a handshake of the smaller key that nothing held up", lambda: large > 1.5 * quickest_ns("rsa-2048"))
 
 
 def test_every_tunnel_has_the_cipher_of_its_arm(every_level: tuple[Plan, ServerLab, Engines]) -> None:

@@ -61,19 +61,22 @@ def network() -> Iterator[Network]:
 
 @pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 800.0))))
 def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, next_asked: float) -> None:
-    """A busy machine makes packets later and never earlier, and hardly all of them; how little later a quiet one does,
+    """A busy machine makes packets later and never earlier, and not for ever; how little later a quiet one does,
     `make bench` tells."""
-    evidence = measure_link(network.links[f"{asked:g}ms"])
-    assert evidence.icmp is not None
-    for trips in (evidence.icmp, evidence.tcp):
-        assert asked - SHORTER_MS <= trips.quickest_ms < next_asked
-        assert trips.lost == 0
+
+    def is_less_than_the_next() -> bool:
+        evidence = measure_link(network.links[f"{asked:g}ms"])
+        assert evidence.icmp is not None
+        both = (evidence.icmp, evidence.tcp)
+        assert all(trips.quickest_ms >= asked - SHORTER_MS and trips.lost == 0 for trips in both)
+        return all(trips.quickest_ms < next_asked for trips in both)
+
+    eventually(f"a round trip of less than {next_asked:g} ms", is_less_than_the_next)
 
 
 def test_a_plain_link_is_near(network: Network) -> None:
-    evidence = measure_link(network.links["lan"])
     assert network.links["lan"].kind == "veth"
-    assert evidence.tcp.quickest_ms < 5.0
+    eventually("a near round trip", lambda: measure_link(network.links["lan"]).tcp.quickest_ms < 5.0)
 
 
 def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None:
@@ -93,13 +96,16 @@ def test_losses_are_as_frequent_as_asked_for_and_counted(network: Network) -> No
 
 
 def test_a_narrow_link_passes_its_bandwidth(network: Network) -> None:
-    link = network.links["narrow"]
-    times: list[float] = []
-    # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals. So many that what a busy machine
-    # may add at the end is a small share.
-    send_burst(network, link, count=200, size=1472, times=times)
-    mbit = 199 * 1500 * 8e-6 / (times[-1] - times[0])
-    assert 2 / 2 < mbit < 2 * 1.02
+    def is_near_its_bandwidth() -> bool:
+        times: list[float] = []
+        # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals. So many that what a busy
+        # machine may add at the end is a small share.
+        send_burst(network, network.links["narrow"], count=200, size=1472, times=times)
+        mbit = 199 * 1500 * 8e-6 / (times[-1] - times[0])
+        assert mbit < 2 * 1.02
+        return mbit > 2 / 2
+
+    eventually("a burst at the link's bandwidth", is_near_its_bandwidth)
 
 
 def send_burst(
