@@ -7,13 +7,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from costof.ipc.process import Instrument, process_cpu_seconds
+from costof.ipc.process import READY_SECONDS, Instrument, process_cpu_seconds
 from costof.lab.program import find_program
 from costof.model import Model
 
 ENGINE = Path(__file__).parents[1] / "engine"
-READY_SECONDS = 10.0
-ANSWER_SECONDS = 5.0
 NS_PER_MS = 1e6
 
 
@@ -116,7 +114,7 @@ class RelayProcess(Instrument):
     def paid(self) -> list[Paid]:
         """By entrance. Raises `INSTRUMENT_FAILED` when the process has died."""
         self._send({"counters": {}})
-        return _PAID.validate_python(self._answer(ANSWER_SECONDS).get("counters"))
+        return _PAID.validate_python(self._answer(READY_SECONDS).get("counters"))
 
     def cpu_seconds(self) -> float:
         return process_cpu_seconds(self._process.pid)

@@ -25,7 +25,7 @@ from typing import Any
 ENGINE_NAME = "costof-engine"
 RUNNER = ("-m", "costof.commands.runner", "--sealed")
 TELL_VERSION = "import costof; print(costof.__version__)"
-ENDING_SECONDS, STARTING_SECONDS = 2.0, 20.0
+ENDING_SECONDS, STARTING_SECONDS = 5.0, 300.0
 LATENCY_REQUEST = "/dev/cpu_dma_latency"
 PR_SET_PDEATHSIG = 1
 #: Of proc(5)'s stat: user, nice, system, idle, iowait, irq, softirq, steal.

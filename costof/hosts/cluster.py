@@ -30,7 +30,7 @@ QUIET = {
 }
 #: Questions that a cluster answers to anybody where it is open, and to nobody without the token where it is not.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 20.0
 #: Ray's proxy forks a server for each client, which what gRPC does in a fork may end at once (ray#63202). The next one
 #: mostly lives.
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"

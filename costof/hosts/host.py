@@ -14,9 +14,9 @@ from costof.hosts.cluster import Node
 #: Of which the fastest tells a clock: the others waited for something.
 CALLS = 16
 #: A call that takes longer says that the host is gone, whatever Ray thinks of it.
-CALL_SECONDS = 10.0
+CALL_SECONDS = 20.0
 #: From the cluster's promise of a process to its first answer: Python and Ray start there.
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 
 
 class HostLostError(CostofError):

@@ -28,7 +28,7 @@ from costof.ipc.sealing import sealed
 from costof.model import Model
 
 #: Beyond a slice's own seconds and what may follow them.
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 15.0
 #: Windows open so long after the last clock was read, at least, so that every host has its order by then.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 

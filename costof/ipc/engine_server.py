@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costof.ipc.process import Instrument, T, engine_path, process_cpu_seconds
+from costof.ipc.process import READY_SECONDS, Instrument, T, engine_path, process_cpu_seconds
 from costof.model import Model
 
 # A busy machine is waited for; one that hangs is ended.
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 300.0
 
 
 class EngineProcess(Instrument):
@@ -28,10 +28,10 @@ class EngineProcess(Instrument):
         """The exit status, when it has ended."""
         return self._process.poll()
 
-    def _begin(self, ready: type[T], plan: Model, seconds: float) -> T:
+    def _begin(self, ready: type[T], plan: Model) -> T:
         """Hand the plan over and wait until it stands. Raises `INSTRUMENT_FAILED`."""
         self._send(plan)
-        return self._validated(ready, self._answer(seconds).get("ready"))
+        return self._validated(ready, self._answer(READY_SECONDS).get("ready"))
 
     def _counted(self, counters: type[T]) -> T:
         """Raises `INSTRUMENT_FAILED` when the process has died."""

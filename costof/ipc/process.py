@@ -21,9 +21,10 @@ from costof.ipc.answers import Ready, SliceAnswer
 from costof.ipc.plan import OPERATION_TIMEOUT_MS, Plan, SliceOrder, line
 from costof.model import Model
 
-# A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
-PATIENCE_SECONDS = 30.0
-READY_SECONDS = 60.0
+# A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs. The
+# slowest of machines is waited for: an instrument that has ended is noticed at once.
+PATIENCE_SECONDS = 120.0
+READY_SECONDS = 600.0
 
 ENGINE = "costof-engine"
 

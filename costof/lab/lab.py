@@ -25,7 +25,8 @@ from costof.lab.supervisor import parents
 if TYPE_CHECKING:
     from costof.lab.host import Host
 
-READY_SECONDS = 60.0
+#: What has not come by then hangs, on any machine; a program that has ended is noticed at once.
+READY_SECONDS = 600.0
 LONGEST_TEMPORARY_FOLDER = 60
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from costof.ipc.engine_server import EngineProcess
 from costof.model import Model
 
-READY_SECONDS = 20.0
-
 
 class LinkEnd(Model):
     """A device in a namespace; `address` with the length of its network's prefix."""
@@ -81,7 +79,7 @@ class LinkProcess(EngineProcess):
 
     def begin(self, plan: LinksPlan) -> LinkReady:
         """Make the links of the plan. Raises `INSTRUMENT_FAILED`."""
-        return self._begin(LinkReady, plan, READY_SECONDS)
+        return self._begin(LinkReady, plan)
 
     def counters(self) -> AllCounters:
         """Raises `INSTRUMENT_FAILED` when the process has died."""

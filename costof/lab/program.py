@@ -18,6 +18,8 @@ UNPACKED = Path("/usr/local/lib/costof")
 # 'haproxy haproxy 2.6.12-1+deb12u4': file, package, version; and when it was last looked for newer ones.
 VERSIONS = "versions"
 NOT_UNPACKED = {VERSIONS, "looked"}
+#: A program that has said nothing of itself by then does not run.
+SAYS_SECONDS = 120.0
 # Debian keeps servers out of an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
@@ -72,7 +74,7 @@ def first_words(argv: list[str], name: str, package: str) -> str:
     Raises `PROGRAM_MISSING` when it does not run.
     """
     try:
-        answer = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+        answer = subprocess.run(argv, capture_output=True, text=True, timeout=SAYS_SECONDS, check=False)
         lines = (answer.stdout + answer.stderr).strip().splitlines()
         failed = answer.returncode != 0
     except (OSError, subprocess.TimeoutExpired) as error:

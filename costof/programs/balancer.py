@@ -27,7 +27,7 @@ REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
 #: For what it says of itself.
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
 #: What clients may choose from: whatever this OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
 #: Answered by the balancer itself: protocol and cipher of the connection that asks.

@@ -12,7 +12,6 @@ from costof.ipc.plan import PLAIN, TlsFiles, Transport
 from costof.model import Model
 
 ROLE = "gateway"
-READY_SECONDS = 60.0
 #: For what measures: its clients are many and of one address, and its tables stay as they are. To ask for them in the
 #: middle of a slice would be a connection and CPU time that no arm has asked for.
 NO_LIMITS = {
@@ -87,8 +86,7 @@ class GatewayProcess(EngineProcess):
 
     def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
         """Listen. Raises `INSTRUMENT_FAILED`, in the gateway's words where rules are wrong."""
-        plan = GatewayPlan(threads=self._threads, listeners=list(listeners))
-        return self._begin(GatewayReady, plan, READY_SECONDS)
+        return self._begin(GatewayReady, GatewayPlan(threads=self._threads, listeners=list(listeners)))
 
     def counters(self) -> GatewayCounters:
         """Raises `INSTRUMENT_FAILED` when the process has died."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import FFDHE2048
-from costof.lab.program import UNPACKED, Counters, find_program, first_words, located
+from costof.lab.program import SAYS_SECONDS, UNPACKED, Counters, find_program, first_words, located
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     DESCRIPTORS,
@@ -43,7 +43,9 @@ def nginx_version(binary: Path) -> str:
 
 def find_stream_module(binary: Path) -> Path | None:
     """What nginx passes connections through with; None where it is built in. Raises `PROGRAM_MISSING`."""
-    built = subprocess.run([str(binary), "-V"], capture_output=True, text=True, timeout=20, check=False).stderr
+    built = subprocess.run(
+        [str(binary), "-V"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
+    ).stderr
     if re.search(r"--with-stream(?=\s|$)", built):
         return None
     folder = re.search(r"--modules-path=(\S+)", built)

@@ -11,7 +11,6 @@ from costof.model import Model
 ROLE = "origin"
 # Tens of thousands of requests a second: more than any balancer of a lab passes on.
 THREADS = 1
-READY_SECONDS = 20.0
 
 
 class OriginReady(Model):
@@ -56,7 +55,7 @@ class OriginProcess(EngineProcess):
 
     def begin(self, listeners: Sequence[Listener]) -> OriginReady:
         """Listen. Raises `INSTRUMENT_FAILED`."""
-        return self._begin(OriginReady, OriginPlan(listeners=list(listeners)), READY_SECONDS)
+        return self._begin(OriginReady, OriginPlan(listeners=list(listeners)))
 
     def counters(self) -> OriginCounters:
         """Raises `INSTRUMENT_FAILED` when the process has died."""

@@ -253,8 +253,8 @@ class MariadbServer:
                 # PyMySQL takes TLS where it is offered; it would be counted, and there is nothing to protect.
                 ssl_disabled=True,
                 autocommit=True,
-                read_timeout=60,
-                write_timeout=60,
+                read_timeout=600,
+                write_timeout=600,
             )
         except MySQLError as error:
             raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error

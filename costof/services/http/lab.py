@@ -34,7 +34,7 @@ PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
 PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
-PROOF_SECONDS = 10
+PROOF_SECONDS = 60
 # A new connection for each request leaves its port waiting for a minute (TIME_WAIT); an operator who has thousands of
 # them a second says so. Where /proc/sys may not be written, the kernel's own 28,000 ports must do.
 TUNE = """
