@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from costof.lab.certificates import Authority
+from costof.lab.cpu_share import CpuShare
 from costof.lab.lab import Lab, descendants_of, is_root
 from costof.programs.server import Place
 from tests.support.hosts_runs import (
@@ -43,7 +44,7 @@ from tests.support.hosts_runs import (
 )
 from tests.support.other_python import another_python, by_other_versions, by_python
 from tests.support.programs import eventually
-from tests.support.ray_nodes import CLIENTS_PORT, STARTING_CORES, TMP, Cluster, a_cluster
+from tests.support.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.redis import Standing
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +85,12 @@ def server(lab: Lab, cluster: Cluster) -> Iterator[Standing]:
 @pytest.fixture(scope="module")
 def study(cluster: Cluster) -> Path:
     return _study(cluster, "paced", paced(3000.0), 0.1)
+
+
+@pytest.fixture(scope="module")
+def long_study(cluster: Cluster) -> Path:
+    """For few rounds: in a long slice a host may begin later, as on a busy machine one does."""
+    return _study(cluster, "long", paced(3000.0), 2.0)
 
 
 @dataclass
@@ -138,24 +145,31 @@ def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
     for piece in outcome.slices:
         assert [part.host for part in piece.hosts] == LOADS
         measured = sum(part.operations for part in piece.hosts)
-        assert measured == piece.answer.operations == piece.answer.phases["operation"].count
+        assert measured == piece.answer.operations
+        assert not measured or measured == piece.answer.phases["operation"].count
 
 
 def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) -> None:
     measured = sum(piece.answer.operations for piece in near.outcome.slices)
+    # What was under way for a second after its slice had ended is no host's operation, and the server's.
+    abandoned = sum(error.count for piece in near.outcome.slices for error in piece.answer.errors)
     # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
-    assert near.gets == 1 + 12 * len(near.outcome.slices) + measured
+    assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
 def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
     for piece in near.outcome.slices:
         offsets = [part.clock_offset_ns / 1e9 for part in piece.hosts]
         assert [round(offset) for offset in offsets] == [0, 10, 0]
-        assert all(part.operations > 0 and part.late_ns < 1e9 for part in piece.hosts)
+    for each in zip(*(piece.hosts for piece in near.outcome.slices), strict=True):
+        assert sum(part.operations for part in each) > 0
+        # A busy machine is late now and then; by a clock that is told wrong, all slices are.
+        assert min(part.late_ns for part in each) < 1e9
 
 
 def test_hosts_begin_together(near: Near) -> None:
-    apart = [max(firsts) - min(firsts) for each in near.outcome.slices if (firsts := [p.first_ns for p in each.hosts])]
+    begun_ns = [[part.first_ns for part in piece.hosts] for piece in near.outcome.slices]
+    apart = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
     print(sorted(round(each / 1e6, 2) for each in apart))
     assert len(apart) >= 100
     # A busy machine wakes one late, and hardly in all slices; a clock that is told wrong is wrong in all.
@@ -180,9 +194,9 @@ def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
     assert "Traceback" not in err
 
 
-def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
-    with running(cluster, server, "by-client", study, *by_client, "--rounds", "2") as run:
+    with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
         outcome = run.ends()
     assert outcome.status in {0, 3}, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
@@ -203,13 +217,13 @@ def test_another_python_is_refused(cluster: Cluster) -> None:
 
 
 def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
-    cluster: Cluster, server: Standing, study: Path
+    cluster: Cluster, server: Standing, long_study: Path
 ) -> None:
     bare, sources = cluster.nodes["load-3"], str(ROOT / "costof")
     (bare.folder / "nothing").mkdir()
     subprocess.run(bare.inside("mount", "--bind", "/tmp/nothing", sources), check=True)
     try:
-        with running(cluster, server, "bare", study, "--rounds", "2") as run:
+        with running(cluster, server, "bare", long_study, "--rounds", "2") as run:
             outcome = run.ends()
         status, said = told(cluster, "versus", *WHERE, "true", "true")
     finally:
@@ -225,13 +239,13 @@ def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: S
     text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
     (cluster.head.folder / "own.toml").write_text(text)
     server.ask("CONFIG", "RESETSTAT")
-    words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "2", "--load", "300/s", *WHERE]
+    words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "3", "--load", "300/s", *WHERE]
     with begun(cluster, "own", *words) as run:
         run.wait_for_rounds(2)
         # The command itself has it in its environment, as it was asked for.
         holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
         outcome = run.ends()
-    # Two rounds are too few for an answer.
+    # Three rounds are too few for an answer.
     assert outcome.status in {0, 3}, outcome.out + outcome.err
     assert not holders
     files = [path for node in cluster.nodes.values() for path in files_of_ray(node)]
@@ -258,7 +272,7 @@ def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster:
         "--read",
         "redis-benchmark",
         "--seconds",
-        "0.1",
+        "1",
         "--rounds",
         "2",
         *WHERE,
@@ -290,11 +304,11 @@ def _password(server: Standing) -> bytes:
 
 
 def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing) -> None:
-    # Asked so seldom that a busy machine keeps up: where all wait for it, 20 ms are nothing.
-    seldom = _study(cluster, "seldom", paced(300.0), 0.2)
+    # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
+    seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
         with running(cluster, server, "far", seldom, "--rounds", "14") as run:
-            run.wait_for_rounds(12)
+            run.wait_for_rounds(10)
             os.kill(engines(cluster.nodes["load-1"])[0], signal.SIGKILL)
             outcome = run.ends()
         assert outcome.status == 3
@@ -309,15 +323,19 @@ def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, se
 
 
 def test_a_host_with_a_third_of_the_cpu_is_named_and_one_that_dies_is_done_without(
-    cluster: Cluster, server: Standing
+    lab: Lab, cluster: Cluster, server: Standing
 ) -> None:
     closed = _study(cluster, "closed", "", 0.5)
     # On a busy machine a slice tells little: its hosts have less CPU than they may.
     with running(cluster, server, "slow", closed, "--rounds", "20", "--hosts-least", "2") as run:
         run.wait_for_rounds(1)
-        # Little enough to be a limit on a busy machine too.
+        # Little enough to be a limit on a busy machine too. Ray has what it had, and answers.
         for node in cluster.loads:
-            node.host.resize(0.06 if node.name == "load-2" else 0.18)
+            share = CpuShare.create(
+                lab, f"costof-engine-{os.getpid()}-{node.name}", 0.06 if node.name == "load-2" else 0.18
+            )
+            for folder in share.folders:
+                (folder / "cgroup.procs").write_text(str(engines(node)[0]))
         run.wait_for_rounds(16)
         cluster.kill("load-3")
         outcome = run.ends()
@@ -328,8 +346,6 @@ def test_a_host_with_a_third_of_the_cpu_is_named_and_one_that_dies_is_done_witho
     assert "raylet" not in outcome.out + outcome.err
     assert "load-2" in outcome.slower
     assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]
-    for node in cluster.loads:
-        node.host.resize(STARTING_CORES)
 
 
 def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:

@@ -83,7 +83,7 @@ echo "rate: $(({count} * 1000000000 / ($(date +%s%N) - began)))"
 echo "gets: {count}, told: {rate}"
 '''
 shell = true
-seconds = 0.2
+seconds = 1
 figures.rate = { regex = "rate: ([0-9]+)", unit = "per_second", better = "higher" }
 figures.gets = { regex = "gets: ([0-9]+)", unit = "GETs", headline = false }
 [secrets]

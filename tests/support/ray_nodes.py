@@ -29,7 +29,7 @@ PORT, CLIENTS_PORT = 6379, 10001
 OBJECT_STORE_BYTES = 78_643_200
 #: Until it stands a node may have all that there is.
 STARTING_CORES = 2.0
-FAR_MS = 20.0
+FAR_MS = 100.0
 #: Each node's own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
@@ -173,7 +173,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def far(self, name: str) -> Iterator[None]:
-        """A host 20 ms away from all others, its standing connections too."""
+        """A host `FAR_MS` away from all others, its standing connections too."""
         node, link = self.nodes[name], self.network.links["far"]
         inward, outward = link.address_of(self.hub), link.address_of(node.host)
         to_node = f"{node.address}/32 via {outward}"
