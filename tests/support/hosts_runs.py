@@ -195,10 +195,8 @@ def left(node: Node) -> list[str]:
         with contextlib.suppress(OSError):
             found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
     logs = node.folder / "ray"
-    shared = Path(f"/proc/{node.init}/root/dev/shm")
-    return found + [
-        str(path) for folder in (node.folder, shared) for path in folder.rglob("*costof*") if logs not in path.parents
-    ]
+    folders = [node.folder, *([Path(f"/proc/{node.init}/root/dev/shm")] if node.init else [])]
+    return found + [str(path) for folder in folders for path in folder.rglob("*costof*") if logs not in path.parents]
 
 
 def memory_holds(pid: int, secret: bytes) -> bool:

@@ -33,12 +33,14 @@ FAR_MS = 100.0
 #: Each node's own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
-# Ray waits 30 s for a raylet, and a busy machine may take longer. Images of containers often set
+# Ray waits 30 s for a raylet, and gives one up that has not told its health for 10 s, five times on end: a busy machine
+# may take longer. Images of containers often set
 # PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew. Ray's proxy of clients forks, and by what
 # gRPC does in a fork the child often ends at once (ray#63202).
 ENVIRONMENT = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
+    "RAY_health_check_timeout_ms": str(HANGS_SECONDS * 1000),
     "PYTHONDONTWRITEBYTECODE": "",
     "HOME": str(TMP),
 }
@@ -69,15 +71,15 @@ class Node:
         return self.link.address_of(self.host)
 
     @property
-    def init(self) -> int:
-        """The pid of its PID 1."""
+    def init(self) -> int | None:
+        """The pid of its PID 1; None where all of it has ended, as it does when its cluster has given it up."""
         assert self.process is not None
-        return descendants_of(self.process.pid)[0]
+        return next(iter(descendants_of(self.process.pid)), None)
 
     def processes(self) -> dict[int, list[str]]:
         """Command lines of all that it runs."""
         found = {}
-        for pid in descendants_of(self.init):
+        for pid in descendants_of(self.init) if self.init else []:
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
                 found[pid] = words
