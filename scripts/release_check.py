@@ -1,4 +1,4 @@
-"""`make release-check`: whether what stands here and in dist/ may be released. One line for each reason why not.
+"""`make release-check`: whether what stands here and in dist/ may be released, in a line; else a line for each reason.
 
 The version is that of `engine/Cargo.toml`; a tag, the changelog and each file in dist/ must agree with it.
 """
@@ -114,8 +114,9 @@ def main() -> None:
     found = list(problems(ROOT, told.stdout.strip()))
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout:
         found.append("there are changes that are in no commit")
-    # An empty text would be a failure.
-    sys.exit("\n".join(f"release-check: {problem}" for problem in found) or None)
+    if found:
+        sys.exit("\n".join(f"release-check: {problem}" for problem in found))
+    sys.stdout.write(f"release-check: {told.stdout.strip()} may be released\n")
 
 
 if __name__ == "__main__":
