@@ -1,6 +1,6 @@
 //! The program itself, by its standard streams.
 
-use crate::support::engine::Engine;
+use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn where_io_uring_is_forbidden_it_waits_by_epoll() {
     unsafe { command.arg("drive").env_remove("COSTOF_RUNTIME").pre_exec(forbid_io_uring) };
     let mut engine = Engine::start_with(&mut command);
     assert_eq!(engine.ask(&plan(&server::start(Manner::Plain)))["ready"]["runtime"], "epoll");
-    assert_eq!(engine.slice("plain", "query", 20, 60.0)["operations"], 20);
+    assert_eq!(engine.slice("plain", "query", 20, HANG_SECONDS)["operations"], 20);
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn answers_every_kind_of_slice() {
     assert_eq!(ready["arms"][0]["error"], Value::Null);
     assert_eq!(ready["arms"][1]["error"]["class"], "refused");
 
-    let load = engine.slice("plain", "load", 1050, 60.0);
+    let load = engine.slice("plain", "load", 1050, HANG_SECONDS);
     assert_eq!((&load["operations"], &load["phases"]["operation"]["count"]), (&json!(1050), &json!(11)));
 
-    let connect = engine.slice("plain", "connect", 20, 60.0);
+    let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
     let phases = &connect["phases"];
     let sum = |name: &str| phases[name]["sum_ns"].as_u64().unwrap();
     assert_eq!(connect["evidence"]["connections"], 20);
@@ -81,22 +81,23 @@ fn answers_every_kind_of_slice() {
     assert_eq!(phases["auth"], Value::Null, "what did not happen is not there");
 
     for _ in 0..2 {
-        let query = engine.slice("plain", "query", 500, 60.0);
+        let query = engine.slice("plain", "query", 500, HANG_SECONDS);
         assert_eq!((&query["operations"], &query["errors"]), (&json!(500), &json!([])));
         assert!(query["phases"]["operation"]["histogram"].as_str().unwrap().starts_with("HISTFAAA"));
     }
-    let standing = engine.slice("plain", "query", 10, 60.0);
+    let standing = engine.slice("plain", "query", 10, HANG_SECONDS);
     assert_eq!(standing["evidence"]["connections"], 0, "connections stand between slices");
-    let order =
-        json!({"id": 1, "arm": "plain", "workload": "query", "operations": 10, "seconds": 60.0, "reconnect": true});
+    let order = json!({"id": 1, "arm": "plain", "workload": "query", "operations": 10, "seconds": HANG_SECONDS,
+        "reconnect": true});
     for _ in 0..2 {
         let anew = engine.ask(&json!({"slice": order}))["slice"].take();
         assert_eq!((&anew["operations"], &anew["evidence"]["connections"]), (&json!(10), &json!(3)), "one a worker");
     }
 
-    let dead = engine.slice("dead", "query", 10, 60.0);
+    let dead = engine.slice("dead", "query", 10, HANG_SECONDS);
     assert_eq!((&dead["operations"], &dead["errors"][0]["class"]), (&json!(0), &json!("refused")));
-    assert_eq!(engine.slice("plain", "query", u64::MAX, 0.01)["errors"], json!([]), "time ends a slice without error");
+    // Time ends a slice without error.
+    engine.undisturbed("plain", "query", u64::MAX, 0.01, |_| true);
     drop(engine.input);
     assert!(engine.child.wait().unwrap().success());
 }
@@ -116,19 +117,19 @@ fn answers_every_kind_of_slice_of_mysql() {
     let mut engine = Engine::start();
     assert_eq!(engine.ask(&plan)["ready"]["arms"][0]["error"], Value::Null);
 
-    let load = engine.slice("plain", "load", 1050, 60.0);
+    let load = engine.slice("plain", "load", 1050, HANG_SECONDS);
     assert_eq!((&load["operations"], &load["phases"]["operation"]["count"]), (&json!(1050), &json!(11)));
 
-    let bare = engine.slice("plain", "bare", 20, 60.0);
+    let bare = engine.slice("plain", "bare", 20, HANG_SECONDS);
     assert_eq!(bare["phases"]["connect"]["round_trips"], 60);
     assert_eq!(bare["phases"]["first_operation"], Value::Null);
     assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
 
-    let connect = engine.slice("plain", "connect", 20, 60.0);
+    let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
     // Prepared, then executed: two more.
     assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
 
-    let query = engine.slice("plain", "query", 500, 60.0);
+    let query = engine.slice("plain", "query", 500, HANG_SECONDS);
     assert_eq!((&query["operations"], &query["errors"]), (&json!(500), &json!([])));
     assert_eq!(query["phases"]["operation"]["round_trips"], 500, "preparing is not measured");
     assert_eq!(query["evidence"]["connections"], 3);

@@ -1,6 +1,6 @@
 //! The driver behind a gateway: what a server would send if one stood before it, and what the program makes of it.
 
-use crate::support::engine::Engine;
+use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};
 use encryption::{
     Algorithm, ClientNonce, DataKey, Envelope, MasterKey, SessionSalt, WrappedKey, associated_data,
@@ -100,11 +100,11 @@ fn values_are_decrypted_and_counted_and_workloads_see_nothing_of_it() {
             let server = Mysql { answers: encrypted(algorithm, 7), ..Mysql::default() };
             let mut engine = start(&server, statements, &json!({"app": KEY}));
             for operations in [50, 20] {
-                let slice = engine.slice("decrypting", "query", operations, 60.0);
+                let slice = engine.slice("decrypting", "query", operations, HANG_SECONDS);
                 assert_eq!((&slice["operations"], &slice["errors"]), (&json!(operations), &json!([])));
                 assert_eq!(slice["counts"], decrypted(operations));
             }
-            let slice = engine.slice("decrypting", "connect", 5, 60.0);
+            let slice = engine.slice("decrypting", "connect", 5, HANG_SECONDS);
             assert_eq!(slice["counts"], decrypted(5));
         }
     }
@@ -116,10 +116,10 @@ fn only_a_client_with_keys_says_so_and_counts() {
     let mut engine = start(&server, "prepared", &json!({}));
     // One when the arm was proved.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
-    let direct = engine.slice("direct", "connect", 5, 60.0);
+    let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
-    let decrypting = engine.slice("decrypting", "connect", 5, 60.0);
+    let decrypting = engine.slice("decrypting", "connect", 5, HANG_SECONDS);
     assert_eq!(decrypting["counts"], decrypted(0), "nothing was encrypted");
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 6);
 }
@@ -138,7 +138,7 @@ fn what_cannot_be_decrypted_is_one_class_of_error_and_the_engine_lives_on() {
         (recorded, app.clone(), "encrypted for another column or session"),
     ] {
         let mut engine = start(&Mysql { answers, ..Mysql::default() }, "text", &keys);
-        let slice = engine.slice("decrypting", "query", 3, 60.0);
+        let slice = engine.slice("decrypting", "query", 3, HANG_SECONDS);
         let error = &slice["errors"][0];
         assert_eq!(
             (&slice["operations"], &error["class"], &error["count"]),
@@ -147,7 +147,11 @@ fn what_cannot_be_decrypted_is_one_class_of_error_and_the_engine_lives_on() {
         let detail = error["detail"].as_str().unwrap();
         assert!(detail.contains("column sbtest.sbtest1.c: ") && detail.contains(expected), "{detail}");
         assert!(!detail.contains("xxx") && !detail.contains("00112233"), "{detail}");
-        assert_eq!(engine.slice("direct", "query", 3, 60.0)["operations"], 3, "who does not look sees a string");
+        assert_eq!(
+            engine.slice("direct", "query", 3, HANG_SECONDS)["operations"],
+            3,
+            "who does not look sees a string"
+        );
     }
 }
 
@@ -157,7 +161,7 @@ fn another_proof_changes_no_keys() {
     let answers = encrypted(Algorithm::Aes128Gcm, 7);
     let server = Mysql { plugin: "client_ed25519", answers, ..Mysql::default() };
     let mut engine = start(&server, "prepared", &json!({"app": KEY}));
-    let slice = engine.slice("decrypting", "query", 5, 60.0);
+    let slice = engine.slice("decrypting", "query", 5, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(5), &json!([])));
 }
 
@@ -169,7 +173,7 @@ fn an_answer_that_comes_again_ends_its_session() {
         Box::new(move || answer.clone())
     });
     let mut engine = start(&Mysql { answers: again, ..Mysql::default() }, "text", &json!({"app": KEY}));
-    let slice = engine.slice("decrypting", "query", 20, 60.0);
+    let slice = engine.slice("decrypting", "query", 20, HANG_SECONDS);
     let error = &slice["errors"][0];
     assert_eq!(error["class"], "encryption");
     assert!(error["detail"].as_str().unwrap().contains("a value came twice, out of order"), "{error}");
@@ -184,7 +188,7 @@ fn a_column_that_must_be_encrypted_and_is_not_is_an_error() {
         let mut plan = plan(&Mysql::default().start(), "prepared", &json!({"app": KEY}));
         plan["plan"]["arms"][0]["service"]["decryption"]["must_be_encrypted"] = json!([must]);
         engine.ask(&plan);
-        let slice = engine.slice("decrypting", "query", 3, 60.0);
+        let slice = engine.slice("decrypting", "query", 3, HANG_SECONDS);
         assert_eq!(slice["operations"], operations, "{slice}");
         let error = &slice["errors"][0];
         assert!(operations > 0 || error["class"] == "encryption", "{error}");

@@ -1,7 +1,7 @@
 //! Load at a pace.
 
 use crate::http::{plain, plan};
-use crate::support::engine::Engine;
+use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::http::{Http, OK, Says};
 use crate::support::server::{self, Manner};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn a_late_workers_latency_counts_from_the_schedule() {
     let server = Http::start(Says::After(Duration::from_millis(40), OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
-    let slice = engine.slice("arm", "request", 6, 60.0);
+    let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
     // Due every 10 ms, and not answered before 40 ms: the n-th waits for its worker n times 30 ms at least.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
@@ -36,13 +36,14 @@ fn operations_begin_no_earlier_than_scheduled_on_all_threads_together() {
     let server = Http::start(Says::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 8, 200.0, "constant")));
-    let slice = engine.slice("arm", "request", 21, 60.0);
+    let slice = engine.slice("arm", "request", 21, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(21), &json!(21)));
     // The last one's instant is 20 gaps of 5 ms after the start, whoever makes it.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 100_000_000);
-    let closed = engine.slice("arm", "request", 1_000_000, 0.1);
-    assert!(closed["operations"].as_u64().unwrap() <= 20, "none begins at or after the window's close");
-    assert_eq!(closed["errors"], json!([]));
+    engine.undisturbed("arm", "request", 1_000_000, 0.1, |closed| {
+        assert!(closed["operations"].as_u64().unwrap() <= 20, "none begins at or after the window's close");
+        true
+    });
 }
 
 #[test]
@@ -51,11 +52,18 @@ fn what_has_no_end_when_its_slice_is_closed_is_counted_as_abandoned() {
     let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), never]));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &json!([{"name": "r", "kind": "request", "workers": 3}])));
-    // Long enough for each worker to begin, on a busy machine too.
-    let slice = engine.slice("arm", "r", 100, 2.0);
-    assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
-    let [error] = slice["errors"].as_array().unwrap().as_slice() else { panic!("{slice}") };
-    assert_eq!((&error["class"], &error["count"]), (&json!("abandoned"), &json!(3)));
+    let mut abandoned_in = |seconds| {
+        let slice = engine.slice("arm", "r", 100, seconds);
+        assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
+        match slice["errors"].as_array().unwrap().as_slice() {
+            // A busy machine may need longer until any worker has begun, or each.
+            [] => 0,
+            [error] if error["class"] == "abandoned" => error["count"].as_u64().unwrap(),
+            _ => panic!("{slice}"),
+        }
+    };
+    let of_all = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0].into_iter().map(&mut abandoned_in).find(|count| *count >= 3);
+    assert_eq!(of_all, Some(3));
 }
 
 #[test]
@@ -63,7 +71,7 @@ fn random_arrivals_are_followed() {
     let server = Http::start(Says::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 2000.0, "poisson")));
-    let slice = engine.slice("arm", "request", 50, 60.0);
+    let slice = engine.slice("arm", "request", 50, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(50), &json!(50)));
     let endless =
         json!({"slice": {"id": 1, "arm": "arm", "workload": "request", "operations": u64::MAX, "seconds": 1e9}});
@@ -76,7 +84,7 @@ fn users_think_before_each_operation_and_in_no_phase() {
     let mut engine = Engine::start();
     let thinking = json!([{"name": "request", "kind": "request", "workers": 4, "think_ms": 20.0}]);
     engine.ask(&plan(&server.address, &plain(), &thinking));
-    let slice = engine.slice("arm", "request", 100, 600.0);
+    let slice = engine.slice("arm", "request", 100, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
     assert!(slice["phases"].get("delay").is_none());
     // Four users with 25 operations each would take 500 ms in the mean; theirs are the seed's, whatever the machine.
@@ -93,8 +101,8 @@ fn the_first_operations_on_new_connections_wait_for_no_instant_and_no_thought() 
         {"name": "thinking", "kind": "request", "workers": 4, "think_ms": 3_600_000.0}]);
     engine.ask(&plan(&server.address, &plain(), &workloads));
     for workload in ["paced", "thinking"] {
-        let anew = json!({"slice": {"id": 1, "arm": "arm", "workload": workload, "operations": 4, "seconds": 600.0,
-            "reconnect": true}});
+        let anew = json!({"slice": {"id": 1, "arm": "arm", "workload": workload, "operations": 4,
+            "seconds": HANG_SECONDS, "reconnect": true}});
         let slice = &engine.ask(&anew)["slice"];
         assert_eq!((&slice["operations"], &slice["errors"]), (&json!(4), &json!([])), "{workload}");
     }
@@ -113,7 +121,7 @@ fn any_kind_of_workload_may_have_a_pace() {
     plan["plan"]["data"]["records"] = json!(1000);
     assert_eq!(engine.ask(&plan)["ready"]["arms"][0]["error"], Value::Null);
     for (kind, phase) in [("connect", "connect"), ("query", "operation"), ("load", "operation")] {
-        let slice = engine.slice("arm", kind, 20, 60.0);
+        let slice = engine.slice("arm", kind, 20, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])), "{kind}");
         assert_eq!(slice["phases"]["delay"]["count"], slice["phases"][phase]["count"], "{kind}");
         assert_eq!(slice["counts"], json!({"pace.scheduled": 20}));

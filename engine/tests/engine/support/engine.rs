@@ -4,6 +4,11 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+/// Of a slice that its operations end: one that takes so long hangs.
+pub const HANG_SECONDS: f64 = 600.0;
+/// Enough for a machine that stalls in some of them.
+const ATTEMPTS: usize = 20;
+
 pub struct Engine {
     pub child: Child,
     pub input: ChildStdin,
@@ -41,5 +46,24 @@ impl Engine {
     pub fn slice(&mut self, arm: &str, workload: &str, operations: u64, seconds: f64) -> Value {
         let slice = json!({"id": 1, "arm": arm, "workload": workload, "operations": operations, "seconds": seconds});
         self.ask(&json!({ "slice": slice }))["slice"].take()
+    }
+
+    /// Measure slices that time ends, until one has no error and is as it should be. A machine that stalls uses up the time
+    /// that operations have after a slice's end: those that are abandoned then are the only errors before.
+    pub fn undisturbed(
+        &mut self,
+        arm: &str,
+        workload: &str,
+        operations: u64,
+        seconds: f64,
+        is_right: impl Fn(&Value) -> bool,
+    ) {
+        let mut slices = (0..ATTEMPTS).map(|_| self.slice(arm, workload, operations, seconds));
+        let right = slices.find(|slice| {
+            let errors = slice["errors"].as_array().unwrap();
+            assert!(errors.iter().all(|error| error["class"] == "abandoned"), "{slice}");
+            is_right(slice) && errors.is_empty()
+        });
+        assert!(right.is_some(), "no slice of {ATTEMPTS} is undisturbed");
     }
 }
