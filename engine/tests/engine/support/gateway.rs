@@ -186,6 +186,11 @@ impl Gateway {
 
     pub fn start_under(test: &str, rules: &str, mut listener: Value) -> Self {
         listener["rules_file"] = json!(rules_file(test, rules));
+        let limits = &mut listener["limits"];
+        if limits["login_seconds"].is_null() {
+            // Only a test of this limit is about how long a login takes.
+            limits["login_seconds"] = json!(600);
+        }
         let mut engine = process();
         let ready = engine.ask(&json!({"threads": 2, "listeners": [listener]}));
         let address = ready["ready"]["listeners"][0].as_str().unwrap_or_else(|| panic!("{ready}")).to_owned();

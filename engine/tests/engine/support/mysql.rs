@@ -8,15 +8,15 @@ use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthSwitchRequest, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::{MyDeserialize, MySerialize};
-use openssl::pkey::{Id, PKey};
+use openssl::pkey::{Id, PKey, Private};
 use openssl::rsa::{Padding, Rsa};
 use openssl::sha::{sha1, sha256};
 use openssl::sign::Verifier;
 use openssl::ssl::SslAcceptor;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// The one user's.
 pub const PASSWORD: &str = "secret";
@@ -25,6 +25,8 @@ const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
 /// Of the greeting.
 pub const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
 const LONG_NONCE: [u8; 32] = [7; 32];
+/// Of all servers, and made before they start: on a slow machine that takes seconds, and logins have a time limit.
+static RSA_KEY: LazyLock<Rsa<Private>> = LazyLock::new(|| Rsa::generate(2048).unwrap());
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
 
@@ -95,6 +97,9 @@ impl Mysql {
     /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
+        if self.plugin == "caching_sha2_password" {
+            LazyLock::force(&RSA_KEY);
+        }
         // A client that goes away in the middle is what some tests are about.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
@@ -237,10 +242,9 @@ impl Mysql {
 /// Give out our public key, and read what was encrypted with it.
 fn exchange_key<S: Read + Write>(packets: &mut Packets<S>) -> std::io::Result<Vec<u8>> {
     assert_eq!(packets.read()?, [2], "a client asks for the key");
-    let key = Rsa::generate(2048)?;
-    packets.write(&[&[1], &key.public_key_to_pem()?[..]].concat())?;
-    let mut read = vec![0; key.size() as usize];
-    let length = key.private_decrypt(&packets.read()?, &mut read, Padding::PKCS1_OAEP)?;
+    packets.write(&[&[1], &RSA_KEY.public_key_to_pem()?[..]].concat())?;
+    let mut read = vec![0; RSA_KEY.size() as usize];
+    let length = RSA_KEY.private_decrypt(&packets.read()?, &mut read, Padding::PKCS1_OAEP)?;
     Ok(read[..length].iter().zip(NONCE.iter().cycle()).map(|(byte, pad)| byte ^ pad).collect())
 }
 
