@@ -17,7 +17,7 @@ const HELD_EACH_WAY: Duration = Duration::from_micros(500);
 const PROBES: usize = 61;
 /// More than this is a busy machine, not a path.
 const HIGHEST_BELIEVED: Duration = Duration::from_micros(300);
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The median of what a round trip over `link`, the first of `forwarder`, takes beyond the delay it was given.
 ///

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use wire::mysql::catalogue::{Inquiry, Row};
 
 /// In nanoseconds; a server with thousands of tables takes some of it.
-const TIMEOUT_NS: u64 = 30_000_000_000;
+const TIMEOUT_NS: u64 = 120_000_000_000;
 
 const SERVER: &str = "SELECT @@lower_case_table_names, VERSION()";
 /// By bytes: to these tables' collation names are alike that differ in case, and are those of two tables where tables are told
