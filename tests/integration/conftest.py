@@ -22,13 +22,14 @@ import pytest
 from cryptography import x509
 from pymongo.errors import PyMongoError
 
+from costof.errors import CostofError
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.supervisor import parents
 from costof.ledger.ledger import SLICES
 from costof.programs.mongod.binary import find_mongod
 from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
-from tests.support.programs import eventually
+from tests.support.programs import HANGS_SECONDS, eventually
 
 COSTOF = [sys.executable, "-m", "costof"]
 EXPIRES_SECONDS = 6
@@ -169,21 +170,27 @@ def authority(lab: Lab) -> Authority:
 def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
     """Start a `mongod` that does TLS as asked; `names` None gives its certificate the right ones."""
 
-    def start(number: int, tls: str = "preferTLS", names: list[str] | None = None, expired: bool = False) -> Standalone:
+    def start(
+        number: int,
+        tls: str = "preferTLS",
+        names: list[str] | None = None,
+        expired: bool = False,
+        seconds: int = EXPIRES_SECONDS,
+    ) -> Standalone:
         host, name = lab.address(number), f"mongod-{number}"
         folder = lab.folder / name
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         argv = [str(find_mongod()), "--auth", "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
         argv += ["--unixSocketPrefix", str(folder), "--tlsMode", tls, "--wiredTigerCacheSizeGB", "0.25"]
         if tls != "disabled":
-            valid = datetime.timedelta(seconds=EXPIRES_SECONDS) if expired else datetime.timedelta(days=1)
+            valid = datetime.timedelta(seconds=seconds) if expired else datetime.timedelta(days=1)
             issued = authority.issue(name, "ecdsa-p256", names or [host], valid)
             (certificate,) = x509.load_pem_x509_certificates(issued.read_bytes().split(b"-----END PRIVATE KEY-----")[1])
             private = lab.folder / f"{name}.pem"
             write_private(private, issued.read_bytes())
             argv += ["--tlsCertificateKeyFile", str(private), "--tlsCAFile", str(authority.ca_file)]
             argv += ["--tlsAllowConnectionsWithoutCertificates"]
-        lab.spawn(name, "server", argv)
+        process = lab.spawn(name, "server", argv)
         socket = quote(str(folder / "mongodb-27017.sock"), safe="")
         secure = {"tls": True, "tlsAllowInvalidCertificates": True} if tls == "requireTLS" else {}
         bootstrap: pymongo.MongoClient[dict[str, object]]
@@ -198,10 +205,17 @@ def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
                     return False
                 return True
 
-            lab.wait_until(name, answers)
+            try:
+                lab.wait_until(name, answers, HANGS_SECONDS, process)
+            except CostofError:
+                # mongod does not start with an expired certificate: a slow machine needs one that is valid for longer.
+                if not expired or datetime.datetime.now(datetime.UTC) < certificate.not_valid_after_utc:
+                    raise
+                lab.stop(name)
+                return start(number, tls, names, expired, 2 * seconds)
             bootstrap.admin.command("createUser", "tester", pwd=PASSWORD, roles=["root"])
         if expired:
-            # mongod does not start with an expired certificate, but goes on when its certificate expires.
+            # It goes on when its certificate expires.
             end = certificate.not_valid_after_utc
             eventually("the expiry", lambda: datetime.datetime.now(datetime.UTC) > end)
         return Standalone(f"{host}:27017", authority.ca_file)
