@@ -8,6 +8,8 @@ import pytest
 
 from costof.ledger.ledger import SliceRecord
 from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.support.small_plans import ended_by_operations
 from truth import relay
 from truth.campaign import about
 from truth.design import NOTHING, SERVICES, Trial
@@ -26,11 +28,16 @@ def built() -> None:
     relay.build()
 
 
+def planned_by_operations(trial: Trial, rounds: int) -> Plan:
+    """The campaign's slices of 40 ms end before a busy machine has done anything."""
+    return ended_by_operations(planned(trial, rounds=rounds), query=50)
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str, tmp_path: Path) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
-    done = Judged(measured(planned(trial, rounds=3), service, cost, tmp_path / "run"))
+    done = Judged(measured(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
     paying, twin = rows_of(done, about(trial), ADDED_MS)
     assert (done.result.partial, done.result.errors) == (None, [])
     assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
@@ -49,7 +56,8 @@ def test_requests_of_a_slice_go_over_a_connection_of_their_own(monkeypatch: pyte
         return lab.paid(arm)
 
     monkeypatch.setattr(TruthLab, "observe", observe)
-    ledger = measured(planned(Trial("effect", "http", NOTHING, False, 0), rounds=3), "http", FREE, tmp_path / "run")
+    plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=3)
+    ledger = measured(plan, "http", FREE, tmp_path / "run")
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord)]
     after = [0, *seen[1::2]]
     opened = [

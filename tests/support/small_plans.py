@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from costof.ipc.plan import Workload
@@ -47,6 +49,26 @@ def two_rounds(plan: Plan, **operations: int) -> Plan:
     sizes = {name: SliceSize(operations=count, seconds=HANGS_SECONDS) for name, count in operations.items()}
     counts = {"fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
     return plan.model_copy(update={"slices": sizes, **counts})
+
+
+def ended_by_operations(plan: Plan, **operations: int) -> Plan:
+    """The plan with slices that no time ends: a busy machine makes them longer, and neither empties one nor abandons
+    an operation. `operations` of workloads that plan too many for that."""
+    sizes = {
+        name: size.model_copy(
+            update={"operations": operations.get(name, size.operations), "seconds": float(HANGS_SECONDS)}
+        )
+        for name, size in plan.slices.items()
+    }
+    return plan.model_copy(update={"slices": sizes})
+
+
+def study_ended_by_operations(study: str, folder: Path) -> str:
+    """A file of the study with such slices, for the command."""
+    text = resources.files("costof.studies").joinpath(f"{study}.toml").read_text()
+    path = folder / f"{study}.toml"
+    path.write_text(re.sub(r"(operations = [\d_]+, seconds = )[\d.]+", rf"\g<1>{HANGS_SECONDS}.0", text))
+    return str(path)
 
 
 def _replication() -> Study:
