@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from costof.analysis import read_run
-from costof.ledger.ledger import Ledger
 from costof.report.result import Result
 from tests.support.command import costof
+from tests.support.small_plans import study_ended_by_operations
 
 from .conftest import SMALL
 
 pytestmark = pytest.mark.servers
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
-STUDY = "mongodb-tls"
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A quick run that went through, with two TLS arms."""
     folder = tmp_path_factory.mktemp("quick")
-    kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")
-    done = costof("run", STUDY, *SMALL, "--rounds", "5", "--seed", "1", *kept, *broken, "--out", "run", cwd=folder)
-    assert done.status == 4, done.err
-    assert re.search(r"Of \d limits \d (is|are) exceeded\.", done.out)
+    study = study_ended_by_operations("mongodb-tls", folder)
+    # Nothing reaches it; what is exceeded, tests/unit/test_gate.py shows.
+    limit = ("--limit", "wire.connect_and_first_query", "+1000s")
+    done = costof("run", study, *SMALL, "--rounds", "5", "--seed", "1", *limit, "--out", "run", cwd=folder)
+    assert done.status == 0, done.err
     gate = costof("gate", "run", cwd=folder)
-    assert gate.status == 4
-    assert "within: 'TCP' on the wire +10000%, TLS 1.3, rsa-2048: " in gate.out
-    assert "exceeded: 'connect and first query' on the wire +0.001ms, TLS 1.3, rsa-2048: " in gate.out
+    assert gate.status == 0
+    assert "within: 'connect and first query' on the wire +1000s, TLS 1.3, rsa-2048: " in gate.out
     return folder / "run"
 
 
@@ -46,20 +43,15 @@ def test_the_result_is_as_its_schema_says(finished: Path) -> None:
     jsonschema.validate(json.loads((finished / "result.json").read_text()), schema)
 
 
-def test_tls_costs_where_it_must(finished: Path, result: Result) -> None:
+def test_tls_costs_where_it_must(result: Result) -> None:
     effects = {effect.metric: effect for effect in result.effects if effect.arm == "tls"}
     assert effects["wire.tls"].control_value == 0 < effects["wire.tls"].value
     for metric in ("wire.connect_and_first_query", "app.connect_and_first_query"):
         assert effects[metric].difference.rounds == 5
-    # A busy machine makes connections slower, and hardly the quickest of them.
-    for workload in ("wire_connect", "app_connect"):
-        quickest = {arm: quickest_ns(finished, workload, arm) for arm in ("plain", "tls")}
-        assert quickest["tls"] > quickest["plain"], workload
-
-
-def quickest_ns(finished: Path, workload: str, arm: str) -> int:
-    pieces = read_run(Ledger.open(finished)).of(workload, arm)
-    return min(piece.answer.phases["connect_and_first_operation"].min_ns for piece in pieces)
+    # How much longer it takes, a busy machine hides; what it sends and receives more, it does not.
+    values = {value.arm: value for value in result.values if value.metric == "wire.connect_and_first_query"}
+    assert (values["tls"].bytes_sent or 0) > (values["plain"].bytes_sent or 0) > 0
+    assert (values["tls"].bytes_received or 0) > (values["plain"].bytes_received or 0) > 0
 
 
 def test_the_twin_is_no_cost(result: Result) -> None:
