@@ -14,6 +14,7 @@ from costof.report import analyse
 from costof.report.result import Result
 from costof.study.schema import SliceSize
 from tests.support.command import costof
+from tests.support.small_plans import study_ended_by_operations
 
 from .conftest import (
     SHORT,
@@ -117,8 +118,8 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
 @needs_root
 def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    settings = [*SMALL, "--set", "distance=lan", "--rounds", "4"]
-    with costof_running(run, temporary, "mysql-transport", *settings) as process:
+    study = study_ended_by_operations("mysql-transport", tmp_path)
+    with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "8") as process:
         wait_for_slices(process, run, MYSQL_ROUND + 2)
         tunnels = [
             pid for pid, words in descendants(process.pid).items() if words[0].endswith("/ssh") and "-N" in words
@@ -131,7 +132,7 @@ def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, tempora
     errors = {arm.name: arm.error for arm in result.arms}
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
-    assert result.rounds == 4
+    assert result.rounds == 8
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
-    assert rounds["plain"] == rounds["tls"] == 4, "the others went on"
-    assert rounds.get("ssh-aes256-ctr", 0) < 4
+    assert rounds["plain"] == rounds["tls"] == 8, "the others went on"
+    assert rounds.get("ssh-aes256-ctr", 0) < 8
