@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -19,15 +18,15 @@ from costof.ipc.process import engine
 from costof.lab.lab import Lab
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
 from costof.services.server.lab import ServerLab
-from tests.support.engines import patient_plan
-from tests.support.programs import HANGS_SECONDS, log_in, running_mariadb
+from tests.support.engines import patient_plan, slices_until_met
+from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 
 RECORDS = 200
-#: Enough for the load to be under way when the primary steps down, however late that is.
-STEPPED = 3000
+#: A slice of the load that goes on until the primary steps down.
+STEPPED = 1000
 Rows = dict[str, dict[str, bytes]]
 
 
@@ -267,24 +266,29 @@ def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab
 def test_a_step_down_is_survived(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("stepped", 10).model_copy(update={"write_concern": "majority"})
     primary = replica_set.server.set.admin("primary")
-    enough = threading.Event()
+    loading = Workload(name="load", kind="ycsb", workers=4, ycsb={"phase": "load", "record_count": 100_000})
+    answers: list[SliceAnswer] = []
 
     def step_down() -> None:
-        while primary.ycsb.stepped.estimated_document_count() < 50:
-            enough.wait(0.01)
-        enough.set()
+        eventually("a load", lambda: primary.ycsb.stepped.estimated_document_count() >= 50)
         with suppress(AutoReconnect):
-            primary.admin.command("replSetStepDown", 20, secondaryCatchUpPeriodSecs=10)
+            primary.admin.command("replSetStepDown", 2 * HANGS_SECONDS, secondaryCatchUpPeriodSecs=HANGS_SECONDS)
 
-    stepping = threading.Thread(target=step_down)
-    stepping.start()
-    [answer] = measure([service], [(0, STEPPED, {"phase": "load", "record_count": 100_000})])
-    stepping.join()
-    assert enough.is_set()
-    assert answer.operations + sum(error.count for error in answer.errors) == STEPPED
-    assert 0 < sum(error.count for error in answer.errors) < 100, answer.errors
-    assert sorted(answer.evidence["server"].split(",")) == sorted(service.addresses)
+    with engine() as wire:
+        (ready,) = wire.plan(patient_plan([Arm(name="arm", service=service)], [loading], seed=7, threads=2)).arms
+        assert ready.error is None
+
+        def load_more() -> SliceAnswer:
+            answers.append(wire.slice(len(answers), "arm", "load", STEPPED, HANGS_SECONDS))
+            failed = sum(error.count for error in answers[-1].errors)
+            assert answers[-1].operations + failed == STEPPED
+            return answers[-1]
+
+        slices_until_met(step_down, load_more)
+        eventually("a load of another primary", lambda: not load_more().errors)
+    seen = {server for answer in answers for server in answer.evidence["server"].split(",")}
+    assert seen == set(service.addresses)
     uri = "mongodb://" + ",".join(service.addresses)
     login = {"username": service.username, "password": service.password.get_secret_value()}
     with pymongo.MongoClient[dict[str, Any]](uri, replicaSet=service.replica_set, **login) as client:
-        assert client.ycsb.stepped.count_documents({}) >= answer.operations
+        assert client.ycsb.stepped.count_documents({}) >= sum(answer.operations for answer in answers)

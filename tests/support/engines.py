@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -13,11 +14,11 @@ from costof.ipc.plan import Arm, Data, Workload, line
 from costof.ipc.plan import Plan as InstrumentPlan
 from costof.ipc.process import Instrument, engine
 from costof.model import Model
-from costof.run.instruments import LOAD, load_workload
+from costof.run.instruments import LOAD, LOAD_SECONDS, load_workload
 from costof.services import Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.support.programs import HANGS_SECONDS
+from tests.support.programs import HANGS_SECONDS, eventually
 
 WORKLOADS = (
     Workload(name="connect", kind="connect"),
@@ -47,6 +48,22 @@ def patient_plan(
 def sent(message: Model) -> dict[str, Any]:
     """What a process of ours reads of it on its standard input."""
     return dict(json.loads(line(message)))
+
+
+def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer]) -> list[SliceAnswer]:
+    """Slices one after the other, up to the first with errors, and the fault beside them that makes these: a busy
+    machine may bring it about late."""
+    taken: list[SliceAnswer] = []
+
+    def meets_it() -> bool:
+        taken.append(take())
+        return bool(taken[-1].errors)
+
+    with ThreadPoolExecutor() as beside:
+        measuring = beside.submit(eventually, "the fault", meets_it)
+        fault()
+        measuring.result()
+    return taken
 
 
 class Engines:
@@ -106,6 +123,6 @@ class Engines:
             return
         warehouses = self._plan.study.warehouses
         operations = load_operations(warehouses) if warehouses else self._plan.records
-        answer = self.slice(arm, LOAD, operations)
+        answer = self.slice(arm, LOAD, operations, LOAD_SECONDS)
         assert not answer.errors
         assert answer.operations == operations
