@@ -225,7 +225,7 @@ def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) ->
     with engine() as wire:
         ready = wire.plan(patient_plan(arms, workloads, records=ROWS))
         assert [found.error for found in ready.arms] == [None] * len(arms)
-        assert wire.slice(1, "direct", "load", ROWS, 60).operations == ROWS
+        assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
         # Failures may be more: a worker prepares its statement anew, and fails at that too.

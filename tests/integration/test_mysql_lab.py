@@ -189,7 +189,7 @@ def test_a_tunnel_that_dies_is_lost_alone() -> None:
         lab._lab.kill("ssh-aes256-ctr-lan")
         eventually("notice of it", lambda: lab.lost(dying) is not None)
         assert "tunnel ssh-aes256-ctr-lan ended" in (lab.lost(dying) or "")
-        answer = engines.slice(dying, "connect", 3, 2.0)
+        answer = engines.slice(dying, "connect", 3)
         assert answer.operations == 0
         assert answer.errors[0].error_class in ("refused", "reset", "closed")
         # sshd itself is no longer needed by tunnels that stand.

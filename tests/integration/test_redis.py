@@ -94,7 +94,7 @@ class TestRefusals:
 
     def test_tls_where_plain_is_spoken(self, server: Standing, instrument: str) -> None:
         service = server.client_settings().model_copy(update={"tls_addresses": [f"{server.address}:{PORT}"]})
-        assert refusal(instrument, service, server.tls, seconds=1) == "tls_refused"
+        assert refusal(instrument, service, server.tls, seconds=10) == "tls_refused"
 
     def test_an_expired_certificate(self, server: Standing, instrument: str) -> None:
         with server.showing_an_expired_certificate():

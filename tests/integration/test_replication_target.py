@@ -14,7 +14,7 @@ from costof.programs.access import Access
 from costof.services.open import open_service
 from costof.services.server.lab import ServerLab
 from tests.integration.conftest import PASSWORD
-from tests.support.programs import eventually
+from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.small_plans import plan_of, replication_plan
 
 pytestmark = pytest.mark.servers
@@ -30,7 +30,7 @@ def playing() -> Iterator[tuple[ServerLab, str]]:
 
 
 def user(lab: ServerLab, name: str, roles: list[str]) -> str:
-    everywhere = {"w": 3, "wtimeout": 30_000}
+    everywhere = {"w": 3, "wtimeout": HANGS_SECONDS * 1000}
     admin = lab.server.set.admin("primary").admin
     admin.command("createUser", name, pwd=PASSWORD, roles=roles, writeConcern=everywhere)
     return f"{name}:{PASSWORD}"
