@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tests.clients.facts import HEX, SALARY, name_of
 from tests.clients.programs import Absent
+from tests.support.programs import HANGS_SECONDS
 
 # Where one answer ends and the next begins.
 SUBJECTS = ("columns", "visit", "summary", "updated", "residents", "person", "found", "left")
-SECONDS = 300
 SCRIPT = """
 use {database};
 select 'columns'; show columns from cities;
@@ -64,7 +64,7 @@ def round_trip(address: str, user: str, password: str, database: str, owner: str
     """What was seen. `folder` holds the password's file."""
     argv = [*_arguments(address, user, password, folder), "--batch", "--skip-column-names", "--raw", "--binary-as-hex"]
     script = SCRIPT.format(database=database, owner=owner, name=name_of(owner), salary=SALARY)
-    done = subprocess.run(argv, input=script.encode(), capture_output=True, timeout=SECONDS, check=False)
+    done = subprocess.run(argv, input=script.encode(), capture_output=True, timeout=HANGS_SECONDS, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return _lines(done.stdout.decode().splitlines())
 
@@ -98,7 +98,7 @@ def at_a_terminal(address: str, user: str, password: str, database: str, typed: 
         os.close(terminal)
         os.write(controller, f"{typed}\nquit\n".encode())
         screen = _until_end(controller)
-        assert program.wait(SECONDS) == 0, screen
+        assert program.wait(HANGS_SECONDS) == 0, screen
     return screen
 
 

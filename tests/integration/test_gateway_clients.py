@@ -27,9 +27,7 @@ from tests.clients.facts import PROTECTED, TABLES, check
 from tests.clients.programs import Absent
 from tests.support.programs import running_mariadb
 
-# The first build of a client fetches its libraries.
-# The first run of a machine fetches and builds the clients.
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
 # Accounts, by what they are to see.

@@ -46,8 +46,8 @@ func run(dsn, owner string, sealed bool, say func(string, ...any)) error {
 		return err
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	// Whoever waits for this program ends it where it hangs.
+	ctx := context.Background()
 	if err := db.PingContext(ctx); err != nil {
 		return err
 	}
