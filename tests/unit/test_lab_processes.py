@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from pathlib import Path
 
 import pytest
 
 from costof.errors import CostofError
+from costof.ipc.process import process_cpu_seconds
 from costof.lab.lab import Lab, descendants_of
 from tests.support.processes import alive
 from tests.support.programs import eventually
@@ -57,12 +59,19 @@ def test_a_child_in_a_session_of_its_own_ends_with_the_lab() -> None:
 
 
 def test_the_time_of_children_is_counted_for_a_program_that_forks(lab: Lab) -> None:
-    busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; sleep 1000"
-    for name, forks in (("alone", False), ("whole", True)):
-        process = lab.spawn(name, name, ["sh", "-c", f"({busy}) & wait"], forks=forks)
-        lab.wait_until("the work", lambda log=process.log: "done" in log.read_text())
-    seconds = lab.cpu_seconds()
-    assert seconds["whole"] > 2 * seconds["alone"]
+    # A child that is at work without end, and a parent that only waits.
+    alone, whole = (
+        lab.spawn(name, name, ["sh", "-c", "(while :; do :; done) & wait"], forks=forks).pid
+        for name, forks in (("alone", False), ("whole", True))
+    )
+    for pid in (alone, whole):
+        eventually("more work of the child", lambda pid=pid: of_children(pid) > 2 * process_cpu_seconds(pid))
+    assert lab.cpu_seconds()["alone"] <= process_cpu_seconds(alone)
+    eventually("the child's time", lambda: lab.cpu_seconds()["whole"] > 2 * process_cpu_seconds(whole))
+
+
+def of_children(pid: int) -> float:
+    return fsum(process_cpu_seconds(child) for child in descendants_of(pid))
 
 
 def test_a_folder_elsewhere_goes_with_the_lab() -> None:
