@@ -72,14 +72,13 @@ def test_a_report_in_a_file_is_read_and_not_what_is_printed(tmp_path: Path) -> N
 
 def test_a_command_that_fails_one_time_in_ten_is_reported_as_failing(tmp_path: Path) -> None:
     script = COUNTER.format(file="{count}") + "; test $((n % 10)) != 0 || { echo it broke >&2; exit 3; }"
-    text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nseconds = 0.3")
-    ended, result = ran(text, tmp_path)
+    text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nonce = true")
+    ended, result = ran(text, tmp_path, "--rounds", "20")
     assert ended.status == 0, ended.err
     failures = {each.arm: each for each in result.sections.failures.found}
-    runs = int((tmp_path / "count").read_text())
-    counted = sum(each.count for each in result.errors if each.arm == "on")
-    assert counted == runs // 10
-    assert failures["on"].failed > 0 == failures["off"].failed
+    assert int((tmp_path / "count").read_text()) == 21, "one of them warms up"
+    assert sum(each.count for each in result.errors if each.arm == "on") == 2
+    assert (failures["on"].failed, failures["off"].failed) == (2, 0)
     assert all(each.detail == "it ended with status 3: it broke" for each in result.errors)
     assert "of the operations of 'load' failed with on" in ended.out.replace("\N{NO-BREAK SPACE}", " ").replace(
         "\n", " "
@@ -194,9 +193,12 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
         """run = "sh -c 'trap \\"\\" TERM; sleep {nap}'"\ntimeout_seconds = 2.0\nonce = true""",
     )
     _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
-    assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
+    # A busy machine may hold up the control's for as long.
+    assert {each.error_class for each in result.errors} == {"command_failed"}
     assert all("longer than its time-out" in each.detail for each in result.errors)
-    assert not _started_with(temporary)
+    (on,) = (each for each in result.sections.failures.found if each.arm == "on")
+    assert on.failed == on.of > 0
+    eventually("the end of its children", lambda: not _started_with(temporary))
 
 
 def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
@@ -209,18 +211,24 @@ def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
-    ended = costof("versus", "--rounds", "6", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'", cwd=tmp_path)
-    assert ended.status == 0, ended.err
-    result = Result.model_validate(json.loads(ended.out))
-    (effect,) = (each for each in result.effects if each.metric == "run.time")
-    assert effect.verdict is Verdict.COSTS
-    assert [arm.label for arm in result.arms][::2] == ["“true”", "“sh -c 'sleep 0.3'”"]
+    arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'"]
+
+    def costs() -> bool:
+        ended = costof(*arguments, cwd=tmp_path)
+        assert ended.status == 0, ended.err
+        result = Result.model_validate(json.loads(ended.out))
+        assert [arm.label for arm in result.arms][::2] == ["“true”", "“sh -c 'sleep 0.3'”"]
+        (effect,) = (each for each in result.effects if each.metric == "run.time")
+        assert effect.value >= 300
+        return effect.verdict is Verdict.COSTS
+
+    eventually("a difference that nothing hid", costs)
 
 
 def test_it_ends_by_its_limits(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.3", "--limit", "time"]
-    assert costof(*arguments, "+10ms", cwd=tmp_path).status == 4
-    assert costof(*arguments, "+10s", cwd=tmp_path).status == 0
+    eventually("a difference that nothing hid", lambda: costof(*arguments, "+10ms", cwd=tmp_path).status == 4)
+    assert costof(*arguments, "+1000s", cwd=tmp_path).status == 0
 
 
 def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:
