@@ -122,7 +122,7 @@ def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
     before = theirs.databases()
     # As runs are named by themselves.
     run = tmp_path / "20261123-101112-study"
-    with costof_running(run, temporary, *theirs.study, "--target", theirs.url, "--budget", "60s") as process:
+    with costof_running(run, temporary, *theirs.study, "--target", theirs.url, "--rounds", "100000") as process:
         wait_for_slices(process, run, 1)
         (made,) = theirs.databases() - before
         done = theirs.clean(tmp_path, "--yes")

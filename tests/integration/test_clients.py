@@ -15,6 +15,8 @@ from costof.services.open import open_service
 from costof.study.client import WORKLOAD
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
+from costof.study.schema import SliceSize
+from tests.support.programs import HANGS_SECONDS
 from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
@@ -38,8 +40,9 @@ def test_a_client_asks_in_the_rounds_of_the_others(name: str, tmp_path: Path) ->
         pytest.skip(str(error))
     study, settings, metric, cannot = CLIENTS[name]
     plan = resolve(load_study(study), Options("quick", settings, seed=1, client=name))
-    # Its own slices last as long as a user's: it is told in seconds.
-    few = {each: size.model_copy(update={"operations": 20}) for each, size in plan.slices.items() if each != WORKLOAD}
+    # Its own slices last as long as a user's: it is told in seconds. The engine's end by their operations.
+    size = SliceSize(operations=20, seconds=HANGS_SECONDS)
+    few = {each: size for each in plan.slices if each != WORKLOAD}
     plan = plan.model_copy(
         update={"slices": plan.slices | few, "fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
     )

@@ -23,7 +23,7 @@ from costof.programs.mariadb.server import DATABASE, USER
 from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, Shop, before, column, refusal, rows
 from tests.integration.conftest import COSTOF
 from tests.support.command import costof
-from tests.support.programs import check_of, eventually
+from tests.support.programs import HANGS_SECONDS, check_of, eventually
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
@@ -130,7 +130,7 @@ def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop
 def test_a_hangup_reloads_too(shop: Shop) -> None:
     shop.write(RULES + column("people", "city"))
     os.kill(shop.process.pid, signal.SIGHUP)
-    answer = shop.process._answer(10.0)
+    answer = shop.process._answer(HANGS_SECONDS)
     assert answer == {"reloaded": {shop.address: None}}
     assert type(rows(shop.connect(), "SELECT city FROM people")[0][0]) is bytes
 

@@ -26,6 +26,13 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
     return " ".join(ended.out.split()), Result.model_validate_json((run / "result.json").read_bytes()), slices
 
 
+def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
+    """A machine that stands still for as long as a slice leaves it without any."""
+    found = [each for each in slices if each.answer.operations]
+    assert found
+    return found
+
+
 @pytest.mark.parametrize(
     ("study", "arms"),
     [
@@ -42,7 +49,7 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
     assert "100 new connections a second, 5 queries each" in said
     # A slow machine may not carry it.
     assert " cores busy instead of " in said or "cannot carry this load here" in said
-    for record in slices:
+    for record in with_operations(slices):
         phases = record.answer.phases
         assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
         assert phases["operation"].count == 4 * record.answer.operations
@@ -81,7 +88,7 @@ def test_operations_go_over_connections_that_stand(
     assert words in said
     assert " cores busy instead of " in said or "cannot carry this load here" in said
     paced = "--load" in asked
-    for record in slices:
+    for record in with_operations(slices):
         phases = record.answer.phases
         assert record.mismatch is None
         assert "connect" not in phases, "all stand before a slice begins"

@@ -22,7 +22,7 @@ from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
-from tests.support.programs import databases, running_mariadb, url_of
+from tests.support.programs import HANGS_SECONDS, databases, running_mariadb, url_of
 from tests.support.small_plans import plan_of
 
 from .conftest import PASSWORD, Standalone
@@ -231,7 +231,8 @@ def test_a_server_that_asks_nobody_who_he_is_lets_everybody(lab: Lab) -> None:
     argv = [str(find_mongod()), "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
     lab.spawn("open-mongod", "server", [*argv, "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25"])
     client: pymongo.MongoClient[dict[str, object]]
-    with pymongo.MongoClient(host, directConnection=True) as client:
+    patience_ms = HANGS_SECONDS * 1000
+    with pymongo.MongoClient(host, directConnection=True, serverSelectionTimeoutMS=patience_ms) as client:
         client.admin.command("ping")
         plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="shown")
         with open_service(plan, Access(f"mongodb://{host}/"), "a-run") as service:
