@@ -58,15 +58,20 @@ class Standing:
     folders: list[Path]
 
     @property
+    def started(self) -> list[int]:
+        return [process.pid for process in self.lab.processes.values()]
+
+    @property
     def pids(self) -> list[int]:
-        started = [process.pid for process in self.lab.processes.values()]
-        return started + [pid for parent in started for pid in descendants_of(parent)]
+        """Of what they have started too, some of which may be about to end."""
+        return self.started + [pid for parent in self.started for pid in descendants_of(parent)]
 
 
 def logs_in(settings: ServiceSettings) -> bool:
     """Whether the engine can, which is a client of every server."""
+    plan = Plan(operation_timeout_ms=HANGS_SECONDS * 1000, arms=[Arm(name="plain", service=settings)], workloads=[])
     with engine() as client:
-        return client.plan(Plan(arms=[Arm(name="plain", service=settings)], workloads=[])).arms[0].error is None
+        return client.plan(plan).arms[0].error is None
 
 
 def finds_nothing(settings: MongodbSettings) -> bool:
@@ -281,7 +286,11 @@ def eventually(what: str, condition: Callable[[], bool]) -> None:
 
 def main() -> None:
     with PROGRAMS[sys.argv[1]]() as standing:
-        told = {"pids": standing.pids, "paths": [str(folder) for folder in standing.folders]}
+        told = {
+            "started": standing.started,
+            "pids": standing.pids,
+            "paths": [str(folder) for folder in standing.folders],
+        }
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
