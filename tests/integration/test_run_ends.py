@@ -44,7 +44,8 @@ UNENDING = "100000"
 
 def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, *SHORT, "--rounds", "4") as process:
+    # Enough that a machine that stands still meanwhile does not end it.
+    with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
         wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
@@ -60,8 +61,8 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     assert done.status == 0, done.err
     whole = analyse(Ledger.open(run))
     assert whole.partial is None
-    assert whole.rounds == whole.rounds_asked == 4
-    again = 4 - (partial.rounds - 1)
+    assert whole.rounds == whole.rounds_asked == 6
+    again = 6 - (partial.rounds - 1)
     assert slices_measured(run) == measured + (1 + again) * SHORT_ROUND, "one to warm up, and the one cut off"
     assert whole.seed == partial.seed
 
