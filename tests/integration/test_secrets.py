@@ -171,6 +171,17 @@ def shortened(study: str, folder: Path) -> Path:
     return file
 
 
+def looked_at(pid: int, password: str) -> set[int]:
+    """A process and those that it has started, after a look at what each shows."""
+    pids = {pid, *descendants(pid)}
+    for each in pids:
+        # One may end in the meantime.
+        with contextlib.suppress(OSError):
+            for name in ("cmdline", "environ"):
+                assert_hidden(password, Path(f"/proc/{each}/{name}").read_bytes().decode(errors="replace"))
+    return pids
+
+
 @pytest.mark.parametrize("study", LEAST)
 def test_no_file_and_no_process_of_a_run_holds_the_password(
     study: str, somebodys: tuple[str, Path], tmp_path: Path, temporary: Path
@@ -185,12 +196,7 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
 
         def measured_after_a_look() -> bool:
             measured = slices_measured(run) > 0
-            for pid in (process.pid, *descendants(process.pid)) if run.exists() else ():
-                # A process may end in the meantime.
-                with contextlib.suppress(OSError):
-                    for name in ("cmdline", "environ"):
-                        assert_hidden(ALL, Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace"))
-                    started.add(pid)
+            started.update(looked_at(process.pid, ALL) if run.exists() else ())
             return measured or process.poll() is not None
 
         # As soon as the command has hidden its arguments: on a busy machine none may be left after the first slice.
@@ -223,24 +229,14 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = f"127.0.0.1:{listening.getsockname()[1]}"
         arguments = [word.format(secret=HEAD, at=at) for word in words]
-        environment = {**os.environ, VARIABLE: TAIL}
-        process = subprocess.Popen(
-            [str(SCRIPT), *arguments],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        environment, quiet = {**os.environ, VARIABLE: TAIL}, subprocess.DEVNULL
+        process = subprocess.Popen([str(SCRIPT), *arguments], cwd=tmp_path, env=environment, stdout=quiet, stderr=quiet)
         try:
             listening.settimeout(HANGS_SECONDS)
             # While it stands the command waits some seconds for an answer, and is there to be looked at.
             with listening.accept()[0]:
-                shown = Path(f"/proc/{process.pid}/cmdline").read_bytes().rstrip(b"\0").decode()
-                assert shown.startswith(f"costof {words[0]}")
-                for pid in (process.pid, *descendants(process.pid)):
-                    with contextlib.suppress(OSError):
-                        for name in ("cmdline", "environ"):
-                            assert_hidden(HEAD, Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace"))
+                assert Path(f"/proc/{process.pid}/cmdline").read_text().startswith(f"costof {words[0]}")
+                looked_at(process.pid, HEAD)
         finally:
             process.kill()
             process.wait()
