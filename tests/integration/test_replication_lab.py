@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import time
@@ -181,8 +180,7 @@ def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) 
     eventually("word of it", lambda: told() == "primary is in SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)
-    # Once for each arrangement that found it deposed.
-    assert any(re.search(r"deposed [1-9]\d* times", caution) for caution in seven.cautions())
+    assert any("deposed 1 times" in caution for caution in seven.cautions())
 
 
 def test_a_member_that_is_killed_costs_its_set_alone() -> None:

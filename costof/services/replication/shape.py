@@ -111,7 +111,6 @@ class ShapedSet:
         primary = self._set.admin(self.primary).admin
         if primary.command("hello").get("isWritablePrimary"):
             return
-        self.deposed += 1
         # Whoever chose a source under another primary may have been told wrong.
         self._shape = None
 
@@ -126,6 +125,8 @@ class ShapedSet:
             return f"{self.primary} is not primary"
 
         self._until(office)
+        # However many arrangements that took.
+        self.deposed += 1
 
     def take_shape(self, shape: str) -> None:
         """Until every member follows whom it should. Raises `NotArrangedError`."""
