@@ -286,11 +286,8 @@ def eventually(what: str, condition: Callable[[], bool]) -> None:
 
 def main() -> None:
     with PROGRAMS[sys.argv[1]]() as standing:
-        told = {
-            "started": standing.started,
-            "pids": standing.pids,
-            "paths": [str(folder) for folder in standing.folders],
-        }
+        paths = [str(folder) for folder in standing.folders]
+        told = {"started": standing.started, "pids": standing.pids, "paths": paths}
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
