@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from costof.ipc.engine_server import ANSWER_SECONDS
 from costof.ipc.process import READY_SECONDS, Instrument, process_cpu_seconds
 from costof.lab.program import find_program
 from costof.model import Model
@@ -114,7 +115,7 @@ class RelayProcess(Instrument):
     def paid(self) -> list[Paid]:
         """By entrance. Raises `INSTRUMENT_FAILED` when the process has died."""
         self._send({"counters": {}})
-        return _PAID.validate_python(self._answer(READY_SECONDS).get("counters"))
+        return _PAID.validate_python(self._answer(ANSWER_SECONDS).get("counters"))
 
     def cpu_seconds(self) -> float:
         return process_cpu_seconds(self._process.pid)

@@ -21,9 +21,9 @@ from costof.ipc.answers import Ready, SliceAnswer
 from costof.ipc.plan import OPERATION_TIMEOUT_MS, Plan, SliceOrder, line
 from costof.model import Model
 
-# A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs. The
-# slowest of machines is waited for: an instrument that has ended is noticed at once.
+# A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
 PATIENCE_SECONDS = 120.0
+#: What does not stand by then hangs, on the slowest of machines too; a process that has ended is noticed at once.
 READY_SECONDS = 600.0
 
 ENGINE = "costof-engine"

@@ -19,14 +19,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from costof.errors import CostofError, Problem
-from costof.ipc.process import ended_children_cpu_seconds, process_cpu_seconds
+from costof.ipc.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 from costof.lab.supervisor import parents
 
 if TYPE_CHECKING:
     from costof.lab.host import Host
 
-#: What has not come by then hangs, on any machine; a program that has ended is noticed at once.
-READY_SECONDS = 600.0
 LONGEST_TEMPORARY_FOLDER = 60
 
 
