@@ -190,11 +190,10 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
     text = study(
         'set.nap = "0"',
         'set.nap = "3600"',
-        """run = "sh -c 'trap \\"\\" TERM; sleep {nap}'"\ntimeout_seconds = 2.0\nonce = true""",
+        """run = "sh -c 'trap \\"\\" TERM; sleep {nap}'"\ntimeout_seconds = 10.0\nonce = true""",
     )
     _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
-    # A busy machine may hold up the control's for as long.
-    assert {each.error_class for each in result.errors} == {"command_failed"}
+    assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
     assert all("longer than its time-out" in each.detail for each in result.errors)
     (on,) = (each for each in result.sections.failures.found if each.arm == "on")
     assert on.failed == on.of > 0
@@ -228,7 +227,7 @@ def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
 def test_it_ends_by_its_limits(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.3", "--limit", "time"]
     eventually("a difference that nothing hid", lambda: costof(*arguments, "+10ms", cwd=tmp_path).status == 4)
-    assert costof(*arguments, "+1000s", cwd=tmp_path).status == 0
+    assert costof(*arguments, "+10s", cwd=tmp_path).status == 0
 
 
 def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:

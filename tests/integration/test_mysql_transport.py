@@ -60,14 +60,22 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
 
 
-def test_far_away_a_connection_takes_its_round_trips(finished: Ledger, result: Result) -> None:
+def test_far_away_a_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
     trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect"}
     # A standing tunnel answers TCP at its near end, and needs no handshake.
     crossing = {"plain@20": 3, "tls@20": 4, "ssh-aes256-ctr@20": 2}
     assert (trips["plain@20"], trips["tls@20"]) == (crossing["plain@20"], crossing["tls@20"])
-    # That a tunnel's connection takes no trip more, test_mysql_lab.py shows.
     for arm, expected in crossing.items():
         assert quickest_ms([finished], "connect", arm) >= expected * (FAR_MS - SHORTER_MS), arm
+    runs = [finished]
+
+    def takes_no_trip_more() -> bool:
+        if all(quickest_ms(runs, "connect", arm) < (trips + 1) * FAR_MS for arm, trips in crossing.items()):
+            return True
+        runs.append(carried_out(far_plan(rounds="2"), tmp_path / f"run{len(runs)}"))
+        return False
+
+    eventually("a connection that nothing held up", takes_no_trip_more)
 
 
 def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:

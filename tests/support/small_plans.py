@@ -67,7 +67,9 @@ def study_ended_by_operations(study: str, folder: Path) -> str:
     """A file of the study with such slices, for the command."""
     text = resources.files("costof.studies").joinpath(f"{study}.toml").read_text()
     path = folder / f"{study}.toml"
-    path.write_text(re.sub(r"(operations = [\d_]+, seconds = )[\d.]+", rf"\g<1>{HANGS_SECONDS}.0", text))
+    text, slices = re.subn(r"(operations = [\d_]+, seconds = )[\d.]+", rf"\g<1>{HANGS_SECONDS}.0", text)
+    assert slices
+    path.write_text(text)
     return str(path)
 
 
