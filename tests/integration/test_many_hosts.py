@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -167,13 +168,21 @@ def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
         assert min(part.late_ns for part in each) < 1e9
 
 
-def test_hosts_begin_together(near: Near) -> None:
-    begun_ns = [[part.first_ns for part in piece.hosts] for piece in near.outcome.slices]
-    apart = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
-    print(sorted(round(each / 1e6, 2) for each in apart))
-    assert len(apart) >= 100
-    # A busy machine wakes one late, and hardly in all slices; a clock that is told wrong is wrong in all.
-    assert sorted(apart)[len(apart) // 10] < TOGETHER_NS
+def test_hosts_begin_together(near: Near, cluster: Cluster, server: Standing, study: Path) -> None:
+    outcomes = [near.outcome]
+
+    def begin_together() -> bool:
+        begun_ns = [[part.first_ns for part in piece.hosts] for piece in outcomes[-1].slices]
+        apart = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
+        print(sorted(round(each / 1e6, 2) for each in apart))
+        if len(apart) >= 100 and median(apart) < TOGETHER_NS:
+            return True
+        # A busy machine wakes one late.
+        with running(cluster, server, f"together{len(outcomes)}", study, "--rounds", "33") as run:
+            outcomes.append(run.ends())
+        return False
+
+    eventually("hosts that begin together", begin_together)
 
 
 def test_no_password_stands_where_ray_keeps_things(near: Near, cluster: Cluster, server: Standing) -> None:
