@@ -288,6 +288,15 @@ class Caution(Enum):
         "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
         "so trust no effect of that size"
     )
+    ORDER_MATTERS = (
+        "the order matters here: '{metric}' is {change} in a slice after another arm than in one after its own; each "
+        "arm follows every arm equally often, so no arm pays for it, and intervals are wider"
+    )
+    ORDER_MATTERS_OF_COMMANDS = (
+        "the order matters here: '{metric}' is {change} after another command than after the same one; each command "
+        "follows every command equally often, so none pays for it, but intervals are wider: --warmup 1 runs a command "
+        "once, unmeasured, after each change"
+    )
     DRIVERS_OWN_LIBRARY = "{libraries} on the wire alone: an application's driver links a TLS library of its own"
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"
     LEFT_OUT_OF_TARGET = "left out, since only a lab has them: {levels}"

@@ -93,7 +93,7 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
     """Of queries, without the warm-up and those that a busy machine let nothing succeed in."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
-    return [each for each in slices if (each.workload, each.answer.arm) == ("query", arm) and each.answer.operations]
+    return [each for each in slices if (each.workload, each.turn.role) == ("query", arm) and each.answer.operations]
 
 
 def mean_ms(plan: Plan, record: SliceRecord) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from costof.analysis.arms import arm_result, cpu_of, same_set_ups
-from costof.analysis.cautions import errors_of, warnings_of
+from costof.analysis.carry_over import carry_over_of
+from costof.analysis.cautions import errors_of, order_warnings, warnings_of
 from costof.analysis.figures import between_starts, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
@@ -21,6 +22,7 @@ def core_of(run: Run, name: str) -> Core:
     floors = noise_floors(run)
     effects = effects_of(run)
     same = same_set_ups(run)
+    carried = carry_over_of(run)
     return Core(
         study=study.name,
         question=study.question,
@@ -44,11 +46,12 @@ def core_of(run: Run, name: str) -> Core:
         effects=effects,
         noise_floor=floors,
         between_starts=between_starts(run),
+        carry_over=carried,
         published=study.published,
         links=run.links,
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
         errors=errors_of(run),
-        warnings=warnings_of(run, len(effects)),
+        warnings=[*warnings_of(run, len(effects)), *order_warnings(run, carried)],
         starting_together=starting_together(run),
         environment=_environment(run),
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from costof.analysis.figures import view_of
 from costof.analysis.index import in_view
-from costof.analysis.models import ErrorCount
+from costof.analysis.models import CarryOver, ErrorCount
 from costof.analysis.run import Run
+from costof.document import format as fmt
 from costof.document.format import listed, plural
 from costof.errors import Caution
 from costof.ledger.changes import contrast_of, twins_of
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
+from costof.study.commands import COMMAND
 
 STEAL_WORTH_A_WORD = 0.02
 #: Of the machine's time in the median round: less is the kernel's own and the lab's small helpers.
@@ -85,6 +89,23 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         texts.append(Caution.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
     # Each start of the servers says what it has to say.
     return list(dict.fromkeys(texts))
+
+
+def order_warnings(run: Run, carried: Sequence[CarryOver]) -> list[str]:
+    """Return a warning for each headline metric in which the order of slices matters."""
+    commands = run.plan.study.service.kind == COMMAND
+    caution = Caution.ORDER_MATTERS_OF_COMMANDS if commands else Caution.ORDER_MATTERS
+    found = []
+    for each in carried:
+        metric = run.plan.study.metrics[each.metric]
+        change = fmt.percent(abs(each.ratio.value - 1))
+        more = each.ratio.value > 1
+        if metric.better == "higher":
+            words = f"{change} {'more' if more else 'less'}"
+        else:
+            words = f"{change} {'longer' if more else 'shorter'}"
+        found.append(caution.text(metric=metric.label, change=words))
+    return found
 
 
 def _twin_differs(run: Run) -> list[str]:

@@ -159,6 +159,13 @@ class NoiseFloor(Model):
     differences: list[Finite] = Field(default=[], description="The twin's paired differences, in order.")
 
 
+class CarryOver(Model):
+    """How a headline metric differs in slices after another arm's slice from those after one of their own arm."""
+
+    metric: str
+    ratio: Estimate = Field(description="After another arm over after its own; 1.4 is 40 % more.")
+
+
 class BetweenStarts(Model):
     """How far starts of the servers differ beyond what their rounds explain, in what arms change in a metric."""
 
@@ -240,6 +247,9 @@ class Core(Model):
     effects: list[Effect]
     noise_floor: list[NoiseFloor]
     between_starts: list[BetweenStarts] = Field(default=[], description="By headline metric, of a run with --restarts.")
+    carry_over: list[CarryOver] = Field(
+        default=[], description="Headline metrics in which the order of slices matters, by the run's own data."
+    )
     published: Published | None = None
     links: list[LinkEvidence] = Field(default_factory=list)
     cpu: list[Cpu]

@@ -26,7 +26,7 @@ from costof.ledger.ledger import (
     SizesRecord,
     SliceRecord,
 )
-from costof.ledger.samples import ByRound, Samples, ServersSide, Turn, add_samples
+from costof.ledger.samples import ByRound, Samples, ServersSide, add_samples
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, log_ratios
 from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
@@ -82,7 +82,7 @@ class Run:
     def _counted_of(self) -> dict[tuple[str, str], list[SliceRecord]]:
         found: dict[tuple[str, str], list[SliceRecord]] = {}
         for piece in self.counted:
-            found.setdefault((piece.workload, piece.answer.arm), []).append(piece)
+            found.setdefault((piece.workload, piece.turn.role), []).append(piece)
         return found
 
     def of(self, workload: str, arm: str) -> list[SliceRecord]:
@@ -248,8 +248,7 @@ def read_run(ledger: Ledger) -> Run:
     run.samples = Samples(Units(starts))
     run.disturbances = disturbances(run.slices, run.cores)
     for piece in run.counted:
-        turn = Turn(piece.workload, piece.answer.arm)
-        add_samples(run.plan, run.samples, piece.round, turn, piece.answer, servers_side(piece))
+        add_samples(run.plan, run.samples, piece.round, piece.turn, piece.answer, servers_side(piece))
     return run
 
 

@@ -21,6 +21,7 @@ from costof.files import write_whole
 from costof.hosts.parts import HostPart
 from costof.ipc.answers import Ready, SliceAnswer
 from costof.lab.round_trips import LinkEvidence
+from costof.ledger.samples import Turn
 from costof.model import Model
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
@@ -28,8 +29,9 @@ from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
-#: Of the form of a plan and its records, and the earliest that is still read: 6 has hosts beside what 5 has.
-LEDGER_VERSION, EARLIEST_VERSION = 6, 5
+#: Of the form of a plan and its records, and the earliest that is still read: 6 has hosts beside what 5 has, and 7 the
+#: control's copies by turns (`SliceRecord.stands_for`) and what commands report of failures.
+LEDGER_VERSION, EARLIEST_VERSION = 7, 5
 
 
 class EnvironmentRecord(Model):
@@ -73,6 +75,16 @@ class SliceRecord(Model):
     clock_jump_seconds: float = Field(default=0.0, description="What the time of day moved by beyond what passed.")
     mismatch: str | None = None
     hosts: list[HostPart] = Field(default=[], description="Each one's part, where several hosts measured together.")
+    stands_for: str | None = Field(
+        default=None,
+        description="The copy of the control whose figures it gives, where that is not its own arm: the copy that is "
+        "measured first in a round stands for the control.",
+    )
+
+    @property
+    def turn(self) -> Turn:
+        """Its place in a round."""
+        return Turn(self.workload, self.answer.arm, self.stands_for)
 
 
 class ProofRecord(Model):

@@ -18,10 +18,17 @@ ByRound = Mapping[int, float]
 
 
 class Turn(NamedTuple):
-    """A slice's place in a round."""
+    """A slice's place in a round. `stands_for`: of the control's two copies, the one whose figures it gives, where that
+    is the other one than it was measured on."""
 
     workload: str
     arm: str
+    stands_for: str | None = None
+
+    @property
+    def role(self) -> str:
+        """The arm whose figures the slice gives."""
+        return self.stands_for or self.arm
 
 
 @dataclass
@@ -33,10 +40,19 @@ class Samples:
 
     units: Units = field(default_factory=Units)
     _values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+    _swapped: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    _reported: set[str] = field(default_factory=set)
     _succeeded: set[Turn] = field(default_factory=set)
 
-    def add(self, metric: str, arm: str, round_number: int, value: float) -> None:
+    def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
+        """`swapped`: the number stands for this arm, and was measured on the other copy of the control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
+        if swapped:
+            self._swapped.setdefault((metric, arm), set()).add(round_number)
+
+    def reported(self, metric: str) -> None:
+        """Note that commands report the metric: where one does not, the number is missing, and not 0."""
+        self._reported.add(metric)
 
     def succeeded(self, turn: Turn) -> None:
         """Something of the workload has succeeded on the arm."""
@@ -55,12 +71,17 @@ class Samples:
         return [self.units.means(each) for each in in_common(found)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
-        """Both arms' numbers in the rounds that both have, in their order.
+        """Return both arms' numbers in the rounds that both have, in their order.
 
-        A control without the phase counts as 0: it spends nothing on it.
+        A control without the phase counts as 0: it spends nothing on it. Where the control's copies have changed places
+        (`Turn.stands_for`), the pair of control and twin is turned round: a difference is between the same two copies.
         """
-        of_arm = self.by_round(metric, arm)
-        return in_common([self.by_round(metric, control) or dict.fromkeys(of_arm, 0.0), of_arm])
+        of_arm, of_control = self.by_round(metric, arm), self.by_round(metric, control)
+        if not of_control and metric not in self._reported:
+            of_control = dict.fromkeys(of_arm, 0.0)
+        common = in_common([of_control, of_arm])
+        swapped = self._swapped.get((metric, arm), set())
+        return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
         """Both arms' numbers in the rounds that both have."""
@@ -96,18 +117,21 @@ def add_samples(
     plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, servers: ServersSide
 ) -> None:
     """The slice's means and figures, by metric, in the metric's unit."""
+    swapped = turn.stands_for is not None
     if answer.operations:
-        samples.succeeded(turn)
+        samples.succeeded(Turn(turn.workload, turn.role))
     for name, metric in plan.study.metrics.items():
         if metric.workload != turn.workload:
             continue
+        if metric.of_command:
+            samples.reported(name)
         if metric.of_slice:
             figure = of_slice(metric, answer, servers)
             if figure is not None:
-                samples.add(name, turn.arm, number, figure)
+                samples.add(name, turn.role, number, figure, swapped)
         elif (phase := answer.phases.get(metric.phase)) is not None:
             workers = plan.workers(turn.workload, plan.arm(turn.arm)) if metric.all_workers else 1
-            samples.add(name, turn.arm, number, in_unit(metric, phase.sum_ns / phase.count, workers))
+            samples.add(name, turn.role, number, in_unit(metric, phase.sum_ns / phase.count, workers), swapped)
 
 
 def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float | None:

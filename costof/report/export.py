@@ -91,6 +91,7 @@ def _about(run: Run, piece: SliceRecord) -> dict[str, Any]:
         "arm": answer.arm,
         "is_control": arm.control,
         "is_twin": arm.twin,
+        "stands_for": piece.turn.role,
         **levels,
         "view": piece.view,
         "workload": piece.workload,

@@ -27,7 +27,7 @@ from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
 from costof.run.rounds import Before, Progress, State, take_round
-from costof.run.schedule import Looks, enough, precision
+from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
@@ -57,7 +57,7 @@ def run(
     before = before or Before()
     looks = Looks(plan, before.error_rate_spent)
     instruments = Instruments(plan, service, ledger, before.start, population)
-    state = State(plan, service, ledger, progress, instruments, before, looks)
+    state = State(plan, service, ledger, progress, instruments, before, looks, Schedule(plan))
     partial: str | None = None
     if before.start == 0:
         _caution_if_busy(ledger)

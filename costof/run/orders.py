@@ -1,33 +1,57 @@
-"""Orders in which arms take turns: Williams designs, balanced for what an arm leaves to the one after it."""
+"""Orders in which arms take turns, balanced for what a slice leaves to the next one."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-T = TypeVar("T")
+#: Orders drawn for a round, of which the most balanced is taken.
+DRAWS = 8
 
 
-def williams(size: int) -> list[list[int]]:
-    """Rows of 0 to `size` - 1. Over all rows each of them has each position equally often, and follows each other one
-    equally often (Williams 1949): `size` rows, or twice as many where `size` is odd.
+class BalancedOrders:
+    """Orders of the same few items, one a round, in which each item follows every item, itself too, equally often.
+
+    A round has each item once and begins with the item that the round before ended with. All ordered pairs of items,
+    of an item with itself too, come equally often, but for a difference of one or two. So what a slice leaves behind (a
+    cache, a built tree, a busy server) meets every item alike, and is in no difference between them. Such designs are
+    called strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957,
+    "Extra-period Latin-square change-over designs"). Fixed designs exist for some numbers of items and rounds only.
+    Here a round takes the order that keeps the counts most even, by lot among equals (minimization: Pocock & Simon
+    1975).
     """
-    zigzag = [(step + 1) // 2 if step % 2 else -step // 2 for step in range(size)]
-    first_rows = [zigzag, zigzag[::-1]] if size % 2 else [zigzag]
-    return [[(letter + shift) % size for letter in row] for row in first_rows for shift in range(size)]
 
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._followed: Counter[tuple[str, str]] = Counter()
 
-def ordered(items: Sequence[T], number: int, seed: str) -> list[T]:
-    """The items in the order of round `number`. Over as many rounds as a design has rows, counted from round 0, every
-    row comes once; the seed draws which item has which letter, and in which order rows come.
-    """
-    rows = williams(len(items))
-    cycle, place = divmod(number, len(rows))
-    letters = _shuffled(items, f"{seed}/letters")
-    row = _shuffled(rows, f"{seed}/cycle {cycle}")[place]
-    return [letters[letter] for letter in row]
+    def next(self, items: Sequence[str], previous: str | None) -> list[str]:
+        """Return the order of the next round. `previous`: the item that was measured last, of these or of others."""
+        rows = [self._draw(items, previous) for _ in range(DRAWS)]
+        row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
+        self._followed.update(pairwise(row))
+        # One that begins by lot counts as if it followed itself: all of them begin equally often.
+        self._followed[row[0], row[0]] += 1
+        return row
 
+    def _draw(self, items: Sequence[str], previous: str | None) -> list[str]:
+        first = (
+            previous if previous is not None and previous in items else self._rarest(items, lambda item: (item, item))
+        )
+        left = [item for item in items if item != first]
+        if not left:
+            return [first]
+        # The last one follows itself in the next round.
+        last = self._rarest(left, lambda item: (item, item))
+        left.remove(last)
+        row = [first]
+        while left:
+            row.append(self._rarest(left, lambda item: (row[-1], item)))
+            left.remove(row[-1])
+        return [*row, last]
 
-def _shuffled(items: Sequence[T], seed: str) -> list[T]:
-    return random.Random(seed).sample(items, len(items))
+    def _rarest(self, items: Sequence[str], pair: Callable[[str], tuple[str, str]]) -> str:
+        fewest = min(self._followed[pair(item)] for item in items)
+        return self._chance.choice([item for item in items if self._followed[pair(item)] == fewest])

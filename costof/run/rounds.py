@@ -10,7 +10,7 @@ from costof.hosts.parts import late
 from costof.ledger.ledger import Ledger, LostRecord, SliceRecord
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.instruments import Instruments
-from costof.run.schedule import Looks, turns_of_round
+from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import Taken
 from costof.run.turn import take_turn
 from costof.services import Service
@@ -58,6 +58,7 @@ class State:
     instruments: Instruments
     before: Before
     looks: Looks
+    schedule: Schedule
     lost_arms: set[str] = field(default_factory=set)
     slices: int = 0
     rounds: int = 0
@@ -105,7 +106,7 @@ def take_round(state: State, number: int) -> list[Taken]:
 def _turns(state: State, number: int) -> list[Taken]:
     """All turns of a round, or those until the service is lost."""
     taken = []
-    for turn in turns_of_round(state.plan, number, state.runnable):
+    for turn in state.schedule.round(number, state.runnable):
         if not _arm_is_lost(state, turn.arm):
             taken.append(_take_turn(state, turn, number))
         if state.service.lost():

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from costof.ledger.samples import Samples, Turn
-from costof.run.orders import ordered
+from costof.run.orders import BalancedOrders
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE
+from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 T = TypeVar("T")
@@ -21,28 +22,66 @@ LOOKS = (0.3, 0.5)
 SPENDING_POWER = 3
 
 
-def turns_of_round(plan: Plan, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
-    """One slice of every arm of each workload, in an order that depends on the plan's seed and the round alone.
+class Schedule:
+    """The order of a run's slices, round after round, by the plan's seed.
 
-    `workloads` maps a workload to the arms that can run it. The arms of one workload and context follow each other, so
-    that the pairs of a difference are as close in time as they can be, in the orders of a Williams design: what an arm
-    leaves behind, such as warm caches, meets all others equally often. Workloads and contexts are shuffled each round.
-    Where a factor is slow to change, all this holds within one level of it, and the levels take their turns.
+    The arms of one workload and context follow each other, so that the pairs of a difference are close in time.
+    Workloads and contexts are shuffled in each round; within one level of a factor that is slow to change, all of them.
     """
-    chance = random.Random(f"{plan.seed}/{number}")
-    slow = [name for name, factor in plan.study.factors.items() if factor.slow]
-    levels: dict[tuple[str | None, ...], dict[tuple[str, str], list[str]]] = {}
-    for workload, arms in workloads.items():
-        for name in arms:
-            arm = plan.arm(name)
-            groups = levels.setdefault(tuple(arm.levels.get(each) for each in slow), {})
-            groups.setdefault((workload, arm.context), []).append(name)
-    turns = []
-    for level in _shuffled(chance, levels):
-        for workload, context in _shuffled(chance, levels[level]):
-            arms = ordered(levels[level][workload, context], number, f"{plan.seed}/{level}/{workload}/{context}")
-            turns += [Turn(workload, arm) for arm in arms]
-    return turns
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._orders: dict[str, BalancedOrders] = {}
+        self._last: str | None = None
+
+    def round(self, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
+        """Return one turn of each arm of each workload; `workloads` maps a workload to the arms that can run it.
+
+        Protections are balanced, whatever their context: a group of arms begins with the protection that the group
+        before it ended with (`run/orders.py`). The control's two copies are one protection. Which of them comes first
+        is drawn by lot, once each in two rounds; it stands for the control, and the other, which follows at once, for
+        the replicate: so the control is measured as often after itself as any other arm.
+        """
+        chance = random.Random(f"{self._plan.seed}/{number}")
+        slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
+        levels: dict[tuple[str | None, ...], dict[tuple[str, str], list[PlannedArm]]] = {}
+        for workload, arms in workloads.items():
+            for arm in map(self._plan.arm, arms):
+                groups = levels.setdefault(tuple(arm.levels.get(each) for each in slow), {})
+                groups.setdefault((workload, arm.context), []).append(arm)
+        turns = []
+        for level in _shuffled(chance, levels):
+            for workload, context in _shuffled(chance, levels[level]):
+                group = f"{self._plan.seed}/{level}/{workload}/{context}"
+                turns += self._turns(workload, levels[level][workload, context], group, number)
+        return turns
+
+    def _turns(self, workload: str, arms: list[PlannedArm], group: str, number: int) -> list[Turn]:
+        """Return the turns of the arms of one workload and context."""
+        copies = [arm for arm in arms if arm.control or arm.twin]
+        by_protection = {arm.protection: [arm] for arm in arms if arm not in copies}
+        if copies:
+            by_protection[copies[0].protection] = _by_turns(copies, group, number)
+        orders = self._orders.setdefault(group, BalancedOrders(random.Random(group)))
+        row = orders.next([*by_protection], self._last)
+        self._last = row[-1]
+        return [
+            Turn(workload, arm.name, role.name if role is not arm else None)
+            for protection in row
+            for arm, role in zip(
+                by_protection[protection], sorted(by_protection[protection], key=_is_twin), strict=True
+            )
+        ]
+
+
+def _is_twin(arm: PlannedArm) -> bool:
+    return arm.twin
+
+
+def _by_turns(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:
+    """Return the control's copies in the order of this round, which is the opposite in the next or the last one."""
+    swapped = random.Random(f"{group}/{number // 2}").random() < 0.5
+    return copies[::-1] if swapped == (number % 2 == 0) else copies
 
 
 def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:

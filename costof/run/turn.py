@@ -72,6 +72,7 @@ def take_turn(
         clock_jump_seconds=machine.clock,
         mismatch=unproved,
         hosts=hosts,
+        stands_for=turn.stands_for,
     )
     return record, time.monotonic() - began - measuring
 

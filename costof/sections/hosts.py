@@ -21,7 +21,7 @@ from costof.hosts.parts import HostPart
 from costof.ipc.answers import Phase, SliceAnswer
 from costof.ledger.changes import every_change, judged
 from costof.ledger.ledger import SliceRecord
-from costof.ledger.samples import Samples, Turn, add_samples
+from costof.ledger.samples import Samples, add_samples
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_OF_AN_INTERVAL, trimmed_mean
@@ -231,8 +231,7 @@ def _samples_without(run: Run, host: str) -> Samples:
         part = next((part for part in piece.hosts if part.host == host), None)
         answer = piece.answer if part is None else _answer_without(piece, part)
         if answer.operations:
-            turn = Turn(piece.workload, answer.arm)
-            add_samples(run.plan, samples, piece.round, turn, answer, servers_side(piece))
+            add_samples(run.plan, samples, piece.round, piece.turn, answer, servers_side(piece))
     return samples
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from costof.run.schedule import LOOKS, Looks, enough, turns_of_round
+from costof.run.schedule import LOOKS, Looks, Schedule, enough
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import mean_of
 from costof.statistics.verdicts import Contrast, verdicts
@@ -27,14 +28,46 @@ def test_a_round_has_one_slice_of_every_arm_and_its_order_is_the_seeds(study: St
     plan = resolve(study, Options(seed=5))
     arms = [arm.name for arm in plan.arms]
     workloads = dict.fromkeys(study.workloads, arms)
-    first, again, second = (turns_of_round(plan, number, workloads) for number in (0, 0, 1))
-    assert first == again
+    schedule, other = Schedule(plan), Schedule(plan)
+    first, second = schedule.round(0, workloads), schedule.round(1, workloads)
+    assert [other.round(number, workloads) for number in range(2)] == [first, second]
     assert first != second
-    assert sorted(first) == sorted((workload, arm) for workload in workloads for arm in arms)
+    assert sorted(turn[:2] for turn in first) == sorted((workload, arm) for workload in workloads for arm in arms)
     # The arms of a workload follow each other: a pair is as close in time as it can be.
     assert [turn.workload for turn in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in arms]
-    orders = {tuple(t.arm for t in turns_of_round(plan, n, workloads) if t.workload == "app_query") for n in range(60)}
-    assert len(orders) == 6
+
+
+def test_the_controls_copies_take_turns_in_standing_for_the_control(study: Study) -> None:
+    plan = resolve(study, Options(seed=5))
+    schedule, control = Schedule(plan), plan.controls[0]
+    twin = plan.twin_of(control).name
+    first = []
+    for number in range(-1, 40):
+        turns = schedule.round(number, {"app_query": [arm.name for arm in plan.arms]})
+        copies = [place for place, turn in enumerate(turns) if turn.arm in (control.name, twin)]
+        assert copies[1] == copies[0] + 1, "the second copy finds what the first one has left"
+        assert [turns[place].role for place in copies] == [control.name, twin]
+        assert all(turn.role == turn.arm for turn in turns if turn.arm not in (control.name, twin))
+        first.append(turns[copies[0]].arm)
+    assert all({one, other} == {control.name, twin} for one, other in zip(first[1::2], first[2::2], strict=True))
+    assert len(set(first[1::2])) == 2, "by lot"
+
+
+@pytest.mark.parametrize("workloads", [1, 3])
+def test_no_arm_follows_other_protections_more_often_than_another(study: Study, workloads: int) -> None:
+    plan = resolve(study, Options(seed=5))
+    schedule, arms = Schedule(plan), [arm.name for arm in plan.arms]
+    measured = [
+        (turn, plan.arm(turn.role).protection)
+        for number in range(60)
+        for turn in schedule.round(number, dict.fromkeys(list(study.workloads)[:workloads], arms))
+    ]
+    twin = plan.twin_of(plan.controls[0]).name
+    # The replicate is the control again, and what follows it finds what the control has left.
+    kinds = [(turn, plan.controls[0].name if protection == twin else protection) for turn, protection in measured]
+    own = Counter(kind for (_, before), (turn, kind) in pairwise(kinds) if before == kind and turn.role != twin)
+    assert max(own.values()) - min(own.values()) <= workloads
+    assert own.keys() == {arm.protection for arm in plan.arms if not arm.twin}
 
 
 def test_the_stop_rule(study: Study) -> None:
@@ -61,15 +94,16 @@ def test_rounds_alone_end_a_run_that_has_a_number_of_them(study: Study) -> None:
 
 def test_the_arms_of_a_distance_follow_each_other() -> None:
     plan = resolve(load_study("mysql-transport"), Options(settings=["distance=lan,us-us"], seed=3))
-    turns = turns_of_round(plan, 0, {"connect": [arm.name for arm in plan.arms]})
+    turns = Schedule(plan).round(0, {"connect": [arm.name for arm in plan.arms]})
     contexts = [plan.arm(turn.arm).context for turn in turns]
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
 def test_a_slow_factor_changes_once_in_a_round() -> None:
     plan = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", seed=5))
+    schedule = Schedule(plan)
     for number in range(4):
-        turns = turns_of_round(plan, number, {"write": [arm.name for arm in plan.arms]})
+        turns = schedule.round(number, {"write": [arm.name for arm in plan.arms]})
         shapes = [plan.arm(turn.arm).levels["sync"] for turn in turns]
         assert len(turns) == len(plan.arms)
         assert sum(a != b for a, b in pairwise(shapes)) == 1
