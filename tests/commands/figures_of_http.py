@@ -25,7 +25,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "p99_ms": 1.0,
         "max_ms": 1.0,
         "connect_ms": 0.0,
-        "failed_percent": 0.0,
+        "failed_percent": 100.0,
         "non_2xx_percent": 100.0,
     },
     "ab.txt": {
@@ -163,7 +163,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "p90_ms": 0.144,
         "p99_ms": 0.696,
         "max_ms": 4.91,
-        "failed_percent": 0.0,
+        "failed_percent": 20.000174483528756,
         "socket_errors": 22925.0,
     },
     "wrk-failed.txt": {
@@ -176,7 +176,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "failed_percent": 9.999833813888173,
         "socket_errors": 0.0,
     },
-    "wrk-slow.txt": {"requests_per_second": 2.99, "failed_percent": 0.0, "socket_errors": 12.0},
+    "wrk-slow.txt": {"requests_per_second": 2.99, "failed_percent": 100.0, "socket_errors": 12.0},
     "wrk.txt": {
         "requests_per_second": 70429.73,
         "latency_ms": 0.49234,
@@ -209,6 +209,30 @@ FIGURES: dict[str, dict[str, float]] = {
         "failed_percent": 0.0,
         "socket_errors": 0.0,
     },
+}
+#: How many operations the program tried, and how many of them failed.
+COUNTS = {
+    "ab-failed.txt": (500, 50),
+    "ab-none.txt": (100, 100),
+    "ab.txt": (2000, 0),
+    "hey-drop.txt": (500, 100),
+    "hey-failed.txt": (500, 50),
+    "hey.txt": (2000, 0),
+    "k6-failed.json": (500, 50),
+    "k6-no-http.json": (100, None),
+    "k6.json": (50313, 0),
+    "oha-deadline.json": (4, 0),
+    "oha-drop.json": (500, 100),
+    "oha-failed.json": (500, 50),
+    "oha.json": (2000, 0),
+    "vegeta-failed.json": (600, 60),
+    "vegeta.json": (600, 0),
+    "wrk-drop.txt": (114624, 22925),
+    "wrk-failed.txt": (240694, 24069),
+    "wrk-slow.txt": (12, 12),
+    "wrk.txt": (211353, 0),
+    "wrk2-overload.txt": (12, 0),
+    "wrk2.txt": (1502, 0),
 }
 UNREADABLE = {
     "hey-refused.txt": "no request was answered",

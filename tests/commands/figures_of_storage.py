@@ -29,13 +29,13 @@ FIGURES: dict[str, dict[str, float]] = {
         "write_p99_us": 5.6,
         "sync_latency_us": 97.935303869,
         "sync_p99_us": 154.624,
-        "failed": 0.0,
+        "failed_percent": 0.0,
     },
     "fio-jobs.json": {
         "read_mb_per_second": 193.28537,
         "read_iops": 47188.811188,
         "read_latency_us": 41.57735436935202,
-        "failed": 0.0,
+        "failed_percent": 0.0,
     },
     "fio.json": {
         "read_mb_per_second": 58.191448,
@@ -46,12 +46,12 @@ FIGURES: dict[str, dict[str, float]] = {
         "write_iops": 14212.393803,
         "write_latency_us": 2.922552938,
         "write_p99_us": 6.752,
-        "failed": 0.0,
+        "failed_percent": 0.0,
     },
     "memtier-runs.json": {
         "ops_per_second": 51665.43,
-        "failed": 0.0,
-        "latency_ms": 0.078472,
+        "failed_percent": 0.0,
+        "latency_ms": 0.07847200013626134,
         "sets_per_second": 4753.22,
         "set_latency_ms": 0.093,
         "set_p99_ms": 0.271,
@@ -65,7 +65,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "p99_ms": 0.103,
         "p999_ms": 0.191,
         "max_ms": 0.239,
-        "failed": 0.0,
+        "failed_percent": 0.0,
         "latency_ms": 0.047,
         "sets_per_second": 7669.13,
         "set_latency_ms": 0.047,
@@ -74,7 +74,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "get_latency_ms": 0.047,
         "get_p99_ms": 0.103,
     },
-    "pgbench-13.txt": {"tps": 85.296346, "tps_with_connecting": 85.184871},
+    "pgbench-13.txt": {"tps": 85.296346, "tps_with_connecting": 85.184871, "failed_percent": 0.0},
     "pgbench-failed.txt": {
         "tps": 1100.994002,
         "latency_ms": 2.253,
@@ -141,12 +141,14 @@ FIGURES: dict[str, dict[str, float]] = {
         "latency_ms": 0.019947206026727577,
         "p95_ms": 0.02,
         "max_ms": 0.16,
+        "failed_percent": 0.0,
     },
     "sysbench-cpu.txt": {
         "events_per_second": 49886.86,
         "latency_ms": 0.019947206026727577,
         "p95_ms": 0.02,
         "max_ms": 0.16,
+        "failed_percent": 0.0,
     },
     "sysbench-fileio.txt": {
         "events_per_second": 102496.37663051626,
@@ -158,6 +160,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "fsyncs_per_second": 3941.12,
         "read_mib_per_second": 923.58,
         "written_mib_per_second": 615.72,
+        "failed_percent": 0.0,
     },
     "sysbench-memory.txt": {
         "events_per_second": 7260229.42,
@@ -165,6 +168,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "p95_ms": 0.0,
         "max_ms": 0.03,
         "transferred_mib_per_second": 7090.07,
+        "failed_percent": 0.0,
     },
     "sysbench-no-percentile.txt": {
         "events_per_second": 4343.89,
@@ -179,6 +183,7 @@ FIGURES: dict[str, dict[str, float]] = {
         "latency_ms": 0.4074602527517326,
         "p95_ms": 0.42,
         "max_ms": 0.48,
+        "failed_percent": 0.0,
     },
     "sysbench.txt": {
         "events_per_second": 101.0,
@@ -224,7 +229,32 @@ FIGURES: dict[str, dict[str, float]] = {
         "failed_percent": 0.0,
     },
 }
+#: How many operations the program tried, and how many of them failed.
+COUNTS = {
+    "fio-fsync.json": (39030, 0),
+    "fio-jobs.json": (47236, 0),
+    "fio.json": (56867, 0),
+    "memtier-runs.json": (6000, 0),
+    "memtier.json": (4000, 0),
+    "pgbench-13.txt": (10000, 0),
+    "pgbench-failed.txt": (800, 552),
+    "pgbench-rate.txt": (762, 0),
+    "pgbench-reconnect.txt": (200, 0),
+    "pgbench-scripts.txt": (31858, 0),
+    "pgbench.txt": (34230, 0),
+    "sysbench-1.1.txt": (99822, 0),
+    "sysbench-cpu.txt": (99822, 0),
+    "sysbench-fileio.txt": (205085, 0),
+    "sysbench-memory.txt": (204800, 0),
+    "sysbench-no-percentile.txt": (8715, 0),
+    "sysbench-threads.txt": (2453, 0),
+    "sysbench.txt": (428, 9),
+    "ycsb-failed.txt": (2000, 1706),
+    "ycsb-histogram.txt": (7511, 0),
+    "ycsb-load.txt": (1000, 0),
+    "ycsb.txt": (20000, 0),
+}
 UNREADABLE = {
-    "fio-error.json": "its jobs read and wrote nothing",
+    "fio-error.json": "its jobs read, wrote and trimmed nothing",
     "redis-benchmark-error.txt": "there is no row of a test",
 }

@@ -1,4 +1,4 @@
-"""Readers of what load generators print: the figures of real runs, and of what is not their output an error."""
+"""Readers of what load generators print: figures and failures of real runs, and an error for all that is no report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.commands.readers import UnreadableError, json_of, reader, reader_names
+from costof.commands.readers import Report, UnreadableError, json_of, reader, reader_names
 from costof.errors import CostofError
 from tests.commands import figures_of_http, figures_of_storage
 
 OUTPUTS = Path(__file__).parent / "outputs"
 FIGURES = figures_of_http.FIGURES | figures_of_storage.FIGURES
+COUNTS = figures_of_http.COUNTS | figures_of_storage.COUNTS
 #: Why each of these is refused.
 UNREADABLE = figures_of_http.UNREADABLE | figures_of_storage.UNREADABLE
 
@@ -51,36 +52,68 @@ def reader_of(output: str) -> str:
 
 
 def check(name: str, output: str) -> None:
-    """It is refused as unreadable, or gives finite numbers of its own figures."""
-    each = reader(name)
+    """Assert that a reader refuses an output, or gives finite numbers of its own figures and plausible counts."""
+    each, report, refused = reader(name), Report({}), ""
     try:
-        found, refused = each.read(output), ""
+        report = each.read(output)
     except UnreadableError as error:
-        found, refused = {}, str(error)
-    assert bool(found) != bool(refused)
+        refused = str(error)
+    assert bool(report.figures) != bool(refused)
     assert len(refused) < 200
-    assert found.keys() <= each.figures.keys()
-    assert all(type(figure) is float and math.isfinite(figure) for figure in found.values())
+    assert report.figures.keys() <= each.figures.keys()
+    assert all(type(figure) is float and math.isfinite(figure) for figure in report.figures.values())
+    assert report.missing.keys() <= each.figures.keys() - report.figures.keys()
+    assert all(reason and len(reason) < 200 for reason in report.missing.values())
+    if report.failed is not None:
+        assert report.operations is not None
+        assert 0 <= report.failed <= report.operations
+        assert math.isfinite(report.operations)
+    assert (report.failed is None or not report.operations) == ("failed_percent" not in report.figures)
+
+
+def read(output: str) -> Report:
+    """Return the report of a file of `outputs/`."""
+    return reader(reader_of(output)).read(WRITTEN[output])
 
 
 @pytest.mark.parametrize("output", FIGURES)
 def test_real_output_gives_exactly_its_figures(output: str) -> None:
-    found = reader(reader_of(output)).read(WRITTEN[output])
-    assert found == pytest.approx(FIGURES[output], rel=1e-12, abs=0)
+    report = read(output)
+    assert report.figures == pytest.approx(FIGURES[output], rel=1e-12, abs=0)
+    assert (report.operations, report.failed) == COUNTS.get(output, (None, None))
 
 
 @pytest.mark.parametrize("output", UNREADABLE)
 def test_a_run_without_an_operation_is_refused(output: str) -> None:
     with pytest.raises(UnreadableError, match=re.escape(UNREADABLE[output])):
-        reader(reader_of(output)).read(WRITTEN[output])
+        read(output)
 
 
 @pytest.mark.parametrize("output", FIGURES)
 def test_lines_around_a_report_and_of_another_system_change_nothing(output: str) -> None:
-    name, expected = reader_of(output), reader(reader_of(output)).read(WRITTEN[output])
-    said = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n"
+    name, expected = reader_of(output), read(output)
+    said = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
     assert reader(name).read(said) == expected
     assert reader(name).read(said.replace("\n", "\r\n")) == expected
+
+
+@pytest.mark.parametrize("name", reader_names())
+@given(data=st.data())
+def test_the_last_whole_report_counts_and_reports_are_never_mixed(name: str, data: st.DataObject) -> None:
+    outputs = [each for each in FIGURES if reader_of(each) == name]
+    first = data.draw(st.sampled_from(outputs))
+    # A table without a header is told from another one by a test that comes again alone.
+    last = data.draw(st.sampled_from([each for each in outputs if each != "redis-benchmark-older.txt"]))
+    assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
+    cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]
+    allowed: list[Report | str] = [read(first)]
+    found: list[Report | str] = []
+    for output, into in ((cut, allowed), (f"{WRITTEN[first]}\n{cut}", found)):
+        try:
+            into.append(reader(name).read(output))
+        except UnreadableError as error:
+            into.append(str(error))
+    assert found[0] in allowed
 
 
 def test_every_output_is_in_the_table_and_read() -> None:
@@ -100,9 +133,23 @@ def test_a_reader_declares_its_figures(name: str) -> None:
         assert figure.unit in UNITS
         assert called.endswith(f"_{figure.unit}") or figure.unit not in ("ms", "us", "percent")
         assert not figure.label[0].isspace()
-    failures = [called for called in each.figures if called.startswith("failed")]
-    # Neither tells of failures: the first one ends redis-benchmark, and BenchBase leaves them out of its summary.
-    assert bool(failures) == (name not in ("redis-benchmark", "benchbase"))
+    counts = [COUNTS.get(output, (None, None))[1] for output in FIGURES if reader_of(output) == name]
+    assert ("failed_percent" in each.figures) == any(failed is not None for failed in counts)
+    assert "failed_percent" in each.figures or each.silent_on_failures.endswith(".")
+
+
+def test_the_page_for_users_has_every_reader_as_it_is() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "readers.md").read_text()
+    rows = {
+        row[0]: row[1:]
+        for row in re.findall(r"^\| `([a-z0-9-]+)` \| (.+?) \| (.+) \| (`.+) \| (.+) \|$", page, re.MULTILINE)
+    }
+    assert sorted(rows) == reader_names()
+    for name, (_, hint, headlines, _) in rows.items():
+        each = reader(name)
+        assert hint == each.hint.replace("|", r"\|")
+        for called in re.findall(r"`(\w+_\w+|tps)`", headlines):
+            assert each.figures[called].headline
 
 
 @pytest.mark.parametrize("name", reader_names())

@@ -1,7 +1,8 @@
-"""Readers: the figures that a program prints of its own work, one file a program.
+"""Readers: turn the report that a program prints into figures, one file for each program.
 
-Each module has a `READER`. It is told what the program wrote and gives numbers; which of them there are, in which unit
-and which of them answers the question, stands beside it.
+Each module has a `READER`: a table of figures that says where in the report each one stands, and a function that counts
+failed operations and handles what is peculiar to the program. An output may hold several reports (a warm-up before the
+measured run, or figures every second): the last whole one counts.
 """
 
 from __future__ import annotations
@@ -10,62 +11,130 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import islice
 from pkgutil import iter_modules
 from typing import Any, Literal
 
 from costof.errors import CostofError, Problem, nearest
 
-#: A number as programs print it, as the group that `numbers_in` takes.
+#: Where a number stands: a regular expression whose first group is the number (`^` matches at each line), or a path of
+#: keys in a JSON document.
+Place = str | tuple[str, ...]
+
+#: A number as programs print it, as a group of a regular expression.
 NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-#: Where a document may begin: at once, or in a line of its own below what the program said first. Of the lines of a log
-#: that begin so as well, only the first few are tried: each attempt may read all that follows.
-_BEGINNING = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
+_SIZES = {"share": 100, "percent": 1}
+_SIZES |= {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+#: JSON may begin at the first bracket of a line, perhaps below log lines that hold brackets as well.
+_BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
+#: Failed attempts at JSON may read the whole output this often, so that no output takes minutes.
 _ATTEMPTS = 20
 
 
 class UnreadableError(ValueError):
-    """What a program wrote does not hold what its reader looks for; the message says what is missing."""
+    """An output lacks what its reader needs; the message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that a program gives of one of its runs. `unit`: ms, us, per_second, percent, bytes, or any other word
-    as it is to be printed. A `headline` answers the question; the others stand beside it."""
+    """A number in the report of a program.
+
+    `unit` is ms, us, per_second, percent, bytes, or any other word as it is printed. A `headline` answers the question;
+    the other figures stand beside it. `at` is empty where the reader works the figure out. `given` is the unit that the
+    program uses, where that is another one and the report does not show it (a group `unit` of the expression).
+    """
 
     label: str
     unit: str
     better: Literal["lower", "higher"] = "lower"
     headline: bool = False
+    at: Place = ()
+    given: str = ""
 
     @property
     def is_rate(self) -> bool:
-        """Whether what several programs get done at once is the sum of theirs."""
+        """Return whether the rates of several programs that run at once add up."""
         return self.unit == "per_second" or self.unit.endswith("/s")
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Of one program. `figures` are all that it may give, in the order of a report; a run need not have each.
+class Report:
+    """The figures and failures of one run, as its program reports them.
 
-    `read` raises `UnreadableError`. `hint` is what the program must be called with, in words.
+    A figure that is absent is missing, never 0; `missing` has the reason where the reader knows it. `operations` are
+    those that the program tried, failed ones included. Both counts are None where the program does not print them.
+    """
+
+    figures: dict[str, float]
+    operations: float | None = None
+    failed: float | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        figures: Mapping[str, float | None],
+        operations: float | None = None,
+        failed: float | None = None,
+        missing: Mapping[str, str] | None = None,
+    ) -> Report:
+        """Return a report without the figures that are None, and with the share of failed operations as a figure."""
+        if operations is None or failed is None:
+            failed = None
+        elif operations > 0:
+            # Some programs count two failures of one operation.
+            failed = min(max(float(failed), 0.0), operations)
+            figures = {**figures, "failed_percent": 100 * failed / operations}
+        known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
+        return cls(known, operations, failed, {name: why for name, why in (missing or {}).items() if name not in known})
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The reader of one program.
+
+    `figures` are all that it may give, in the order of the report. `report` makes a report of one text or document, and
+    of the figures found there. `hint` names the options that the program needs, and continues 'called with'.
+
+    A report in text reaches from a line that matches `begins` to the next one, and has one line that begins with
+    `line`; one in JSON has one of `keys`. `silent_on_failures` says in one sentence why the program cannot count
+    failures. `statuses` are exit statuses other than 0 with which its report is whole, and what they mean.
     """
 
     program: str
     figures: dict[str, Figure]
-    read: Callable[[str], dict[str, float]]
-    hint: str = ""
+    report: Callable[[Any, dict[str, float]], Report]
+    hint: str
+    begins: str = ""
+    line: str = ""
+    keys: tuple[str, ...] = ()
+    silent_on_failures: str = ""
+    statuses: Mapping[int, str] = field(default_factory=dict)
+
+    def read(self, output: str) -> Report:
+        """Return the last whole report of an output. Raises `UnreadableError`."""
+        found: Any = last_text(output, self.begins, self.line) if self.line else output
+        if self.keys:
+            found = json_of(output, *self.keys)
+        report = self.report(found, figures_at(found, self.figures))
+        if not report.figures:
+            raise UnreadableError(next(iter(report.missing.values()), "there is no figure in its report"))
+        return report
+
+
+def rate(label: str, at: Place = (), unit: str = "per_second", headline: bool = False) -> Figure:
+    """Return a figure that is the better the higher it is."""
+    return Figure(label, unit, "higher", headline, at)
 
 
 def reader_names() -> list[str]:
-    """Of all readers, sorted."""
+    """Return the names of all readers, sorted."""
     return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
 
 
 def reader(name: str) -> Reader:
-    """The reader of this name. Raises `UNKNOWN_READER`."""
+    """Return the reader of this name. Raises `UNKNOWN_READER`."""
     names = reader_names()
     if name not in names:
         raise CostofError(Problem.UNKNOWN_READER, name=name, nearest=nearest(name, names), allowed=", ".join(names))
@@ -73,24 +142,43 @@ def reader(name: str) -> Reader:
     return found
 
 
-def json_of(output: str) -> Any:
-    """The JSON document that a program wrote, whatever it said before or after. Raises `UnreadableError`."""
-    starts = [match.end() - 1 for match in islice(_BEGINNING.finditer(output), _ATTEMPTS)]
-    starts += [at for at in (output.find("{"),) if at >= 0 and at not in starts]
-    if not starts:
-        raise UnreadableError("it wrote no JSON")
-    first: Exception | None = None
-    for start in starts:
+def last_text(output: str, first_line: str, line: str) -> str:
+    """Return the part of an output from the last first line on that has a line beginning with `line`, which each whole
+    report has once. Raises `UnreadableError`."""
+    starts = [match.start() for match in re.finditer(first_line, output, re.MULTILINE | re.ASCII)]
+    for start, end in reversed(list(zip([0, *starts], [*starts, len(output)], strict=True))):
+        found = len(re.findall(rf"^\s*{re.escape(line)}", output[start:end], re.MULTILINE))
+        if found > 1:
+            raise UnreadableError(f"there are {found} lines '{line} …', and no first lines that tell reports apart")
+        if found:
+            return output[start:end]
+    raise UnreadableError(f"there is no line '{line} …'")
+
+
+def json_of(output: str, *keys: str) -> Any:
+    """Return the last whole JSON object of an output that has one of these keys; if none are given, the last object,
+    or else the last array. Raises `UnreadableError`."""
+    documents: list[Any] = []
+    broken: Exception | None = None
+    at, effort = 0, _ATTEMPTS * len(output)
+    while effort > 0 and (match := _BEGINNING.search(output, at)):
+        start = match.end() - 1
         try:
-            return json.JSONDecoder().raw_decode(output, start)[0]
-        # The latter of a document nested deeper than Python's stack.
+            document, at = json.JSONDecoder().raw_decode(output, start)
+            documents.append(document)
+        # A document nested deeper than Python's stack raises the latter.
         except (ValueError, RecursionError) as error:
-            first = first or error
-    raise UnreadableError(f"its JSON is broken: {first}") from None
+            broken, at = broken or error, start + 1
+            effort -= getattr(error, "pos", len(output)) - start + 1
+    objects = [each for each in documents if isinstance(each, dict) and (not keys or not each.keys().isdisjoint(keys))]
+    if not objects and (keys or not documents):
+        why = f"there is no whole JSON document with '{keys[0]}'" if documents else f"its JSON is broken: {broken}"
+        raise UnreadableError(why if documents or broken else "it wrote no JSON")
+    return (objects or documents)[-1]
 
 
 def number(written: Any) -> float | None:
-    """The finite number that a program wrote, as text or in JSON; None for all else, such as NaN, null and true."""
+    """Return the finite number that a program wrote, as text or in JSON; None for all else, such as NaN and null."""
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         return None
     try:
@@ -100,34 +188,44 @@ def number(written: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def number_at(document: Any, *path: str) -> float | None:
-    """The number at this path of keys in a JSON document, or None."""
+def number_at(report: Any, place: Place) -> float | None:
+    """Return the number at a place of a report, a text or a JSON document; None if there is none."""
+    return _number_and_unit(report, place)[0]
+
+
+def figures_at(report: Any, figures: Mapping[str, Figure]) -> dict[str, float]:
+    """Return the figures that a report holds, each in its unit."""
+    found = {}
+    for name, figure in figures.items():
+        value, unit = _number_and_unit(report, figure.at)
+        if value is not None and figure.at:
+            found[name] = convert(value, unit or figure.given or figure.unit, figure.unit)
+    return found
+
+
+def _number_and_unit(report: Any, place: Place) -> tuple[float | None, str]:
+    if isinstance(place, str):
+        match = re.search(place, report, re.MULTILINE | re.ASCII)
+        return (number(match[1]), match.groupdict().get("unit", "")) if match else (None, "")
+    return number(_value_at(report, place)), ""
+
+
+def _value_at(document: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         document = document.get(key) if isinstance(document, dict) else None
-    return number(document)
+    return document
 
 
-def numbers_in(output: str, patterns: Mapping[str, str]) -> dict[str, float]:
-    """Of each pattern the number in its group, where it first matches; `^` is the beginning of any line."""
-    matches = {name: re.search(pattern, output, re.MULTILINE | re.ASCII) for name, pattern in patterns.items()}
-    return known({name: number(match[1]) for name, match in matches.items() if match})
+def objects_at(document: Any, *path: str) -> list[dict[str, Any]]:
+    """Return the objects of the list at a path of a JSON document; none if there is no list."""
+    found = _value_at(document, path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def known(figures: Mapping[str, float | None]) -> dict[str, float]:
-    """Those that there are: a figure that a program did not give, or gave as NaN, is left out."""
-    return {name: figure for name, figure in figures.items() if figure is not None and math.isfinite(figure)}
-
-
-def times(factor: float, figure: float | None) -> float | None:
-    """To a smaller unit; None of None."""
-    return None if figure is None else figure * factor
-
-
-def over(divisor: float, figure: float | None) -> float | None:
-    """To a larger unit, without the rounding of a factor such as 0.001; None of None."""
-    return None if figure is None else figure / divisor
-
-
-def percent_of(part: float | None, whole: float | None) -> float | None:
-    """The percentage that a part is of the whole; None of nothing."""
-    return 100 * part / whole if part is not None and whole else None
+def convert(value: float, given: str, wanted: str) -> float:
+    """Return a value in another unit, rounded once: a division, not a factor such as 0.001, leads to a larger unit."""
+    if given == wanted:
+        return value
+    if _SIZES[given] >= _SIZES[wanted]:
+        return value * (_SIZES[given] // _SIZES[wanted])
+    return value / (_SIZES[wanted] // _SIZES[given])

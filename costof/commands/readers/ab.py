@@ -1,55 +1,55 @@
 """ab (ApacheBench): requests a second, and latency.
 
-https://httpd.apache.org/docs/current/programs/ab.html, "Output". Its means have three digits; connecting and
-percentiles it prints in whole ms.
+ab 2.3 of Apache httpd 2.4 was run; httpd 2.0 and later print the same lines (support/ab.c). Means have three digits;
+connecting and percentiles are printed in whole ms.
+
+Failed are requests that did not connect or lost their connection, statuses other than 2xx and, without -l, answers of
+another length than the first: ab cannot tell a page that varies from one that broke off.
 """
 
 from __future__ import annotations
 
-from costof.commands.readers import NUMBER, Figure, Reader, UnreadableError, known, numbers_in, percent_of
+from costof.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 FIGURES = {
-    "requests_per_second": Figure("requests a second", "per_second", "higher", headline=True),
-    "latency_ms": Figure("latency of a request", "ms", headline=True),
-    "p50_ms": Figure("median of the latency, in whole ms", "ms"),
-    "p95_ms": Figure("95th percentile of the latency, in whole ms", "ms"),
-    "p99_ms": Figure("99th percentile of the latency, in whole ms", "ms"),
-    "max_ms": Figure("longest latency, in whole ms", "ms"),
-    "connect_ms": Figure("connecting, TLS counted in, in whole ms", "ms"),
+    "requests_per_second": rate("requests a second", rf"^Requests per second: +{NUMBER} ", headline=True),
+    # The first of two lines; the other is the inverse of the rate, "across all concurrent requests".
+    "latency_ms": Figure(
+        "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} \[ms\] \(mean\)"
+    ),
+    "p50_ms": Figure("median of the latency, in whole ms", "ms", at=rf"^ +50% +{NUMBER}"),
+    "p95_ms": Figure("95th percentile of the latency, in whole ms", "ms", at=rf"^ +95% +{NUMBER}"),
+    "p99_ms": Figure("99th percentile of the latency, in whole ms", "ms", at=rf"^ +99% +{NUMBER}"),
+    "max_ms": Figure("longest latency, in whole ms", "ms", at=rf"^ +100% +{NUMBER} \(longest"),
+    "connect_ms": Figure("connecting, TLS counted in, in whole ms", "ms", at=rf"^Connect: +\d+ +{NUMBER}"),
     "failed_percent": Figure("failed requests, or answers of another length than the first", "percent"),
     "non_2xx_percent": Figure("answers with a status other than 2xx", "percent"),
 }
-_LINES = {
-    "requests_per_second": rf"^Requests per second: +{NUMBER} ",
-    # The first of two lines; the other is the inverse of the rate, "across all concurrent requests".
-    "latency_ms": rf"^Time per request: +{NUMBER} \[ms\] \(mean\)",
-    "p50_ms": rf"^ +50% +{NUMBER}",
-    "p95_ms": rf"^ +95% +{NUMBER}",
-    "p99_ms": rf"^ +99% +{NUMBER}",
-    "max_ms": rf"^ +100% +{NUMBER} \(longest",
-    "connect_ms": rf"^Connect: +\d+ +{NUMBER}",
-}
-_COUNTS = {
-    "complete": rf"^Complete requests: +{NUMBER}",
-    "failed": rf"^Failed requests: +{NUMBER}",
-    "non_2xx": rf"^Non-2xx responses: +{NUMBER}",
-}
 
 
-def read(output: str) -> dict[str, float]:
-    """Times in ms. Raises `UnreadableError` without a rate, and if no request was completed."""
-    counts = numbers_in(output, _COUNTS)
-    found = numbers_in(output, _LINES)
-    if "requests_per_second" not in found:
-        raise UnreadableError("there is no line 'Requests per second: …'")
-    if not counts.get("complete"):
+def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no request was completed."""
+    complete = number_at(text, r"^Complete requests: +(\d+)")
+    if not complete:
         raise UnreadableError("no request was completed")
-    shares = {
-        "failed_percent": percent_of(counts.get("failed"), counts["complete"]),
-        # A line that is there only if there are some.
-        "non_2xx_percent": percent_of(counts.get("non_2xx", 0.0), counts["complete"]),
-    }
-    return known({**found, **shares})
+    # Lines of errors are left out where they would be 0.
+    connect, receive, length, exceptions = (
+        number_at(text, rf"^ +\(.*\b{kind}: (\d+)") or 0.0 for kind in ("Connect", "Receive", "Length", "Exceptions")
+    )
+    written = number_at(text, r"^Write errors: +(\d+)") or 0.0
+    refused = number_at(text, r"^Non-2xx responses: +(\d+)") or 0.0
+    figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
+    # A request that is refused or breaks off has, as a rule, another length as well: it failed once.
+    failed = connect + exceptions + max(length, receive + written + refused)
+    is_counted = number_at(text, r"^Failed requests: +(\d+)") is not None
+    return Report.build(figures, complete + connect, failed if is_counted else None)
 
 
-READER = Reader("ab", FIGURES, read, "as it is; -l where answers differ in length, which it takes for failures")
+READER = Reader(
+    "ab",
+    FIGURES,
+    _report,
+    "no option; with -l where answers differ in length, which ab takes for failures",
+    begins=r"^Server Software:",
+    line="Requests per second:",
+)

@@ -1,81 +1,91 @@
-"""fio 3: bandwidth, operations a second and completion latency of reads and of writes, and the latency of syncs.
+"""fio: bandwidth, operations a second and completion latency of each direction, and the latency of syncs.
 
-https://fio.readthedocs.io/en/latest/fio_doc.html#json-output: times are in ns. What several jobs did is added up.
+fio 3.33 was run; 2.0 to 3.39 by source (https://github.com/axboe/fio, stat.c). fio 2 gives latencies in us, 3 in ns;
+before 3.2 there is only `bw`, in KiB/s; before 3.18 no count of latencies. What several jobs did is added up.
+
+Failed are the errors that --continue_on_error counts; without it the first error ends a job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from costof.commands.readers import Figure, Reader, UnreadableError, json_of, known, number_at, over
+from costof.commands.readers import Figure, Reader, Report, UnreadableError, convert, number_at, objects_at, rate
 
+#: `mixed` is in the place of the others with --unified_rw_reporting=mixed, and beside them with =both.
+DIRECTIONS = {"read": "reads", "write": "writes", "trim": "trims", "mixed": "reads and writes"}
 FIGURES = {
-    "read_mb_per_second": Figure("bandwidth of reads", "MB/s", "higher", headline=True),
-    "read_iops": Figure("reads a second", "per_second", "higher"),
-    "read_latency_us": Figure("completion latency of a read", "us", headline=True),
-    "read_p99_us": Figure("99th percentile of a read's completion latency", "us"),
-    "write_mb_per_second": Figure("bandwidth of writes", "MB/s", "higher", headline=True),
-    "write_iops": Figure("writes a second", "per_second", "higher"),
-    "write_latency_us": Figure("completion latency of a write", "us", headline=True),
-    "write_p99_us": Figure("99th percentile of a write's completion latency", "us"),
-    "sync_latency_us": Figure("latency of a sync", "us"),
-    "sync_p99_us": Figure("99th percentile of a sync's latency", "us"),
-    "failed": Figure("operations that failed", "errors"),
+    **{
+        f"{direction}_{name}": figure
+        for direction, called in DIRECTIONS.items()
+        for name, figure in (
+            ("mb_per_second", rate(f"bandwidth of {called}", unit="MB/s", headline=True)),
+            ("iops", rate(f"{called} a second")),
+            ("latency_us", Figure(f"completion latency of {called}", "us", headline=True)),
+            ("p99_us", Figure(f"99th percentile of the completion latency of {called}", "us")),
+        )
+    },
+    "sync_latency_us": Figure("latency of syncs", "us"),
+    "sync_p99_us": Figure("99th percentile of the latency of syncs", "us"),
+    "failed_percent": Figure("operations that failed", "percent"),
 }
-_NS_PER_US = 1e3
-_BYTES_PER_MB = 1e6
-_Jobs = Sequence[dict[str, Any]]
+_Part = dict[str, Any]
 
 
-def read(output: str) -> dict[str, float]:
-    """Latencies in us. Raises `UnreadableError` without jobs, and if none of them read or wrote anything."""
-    document = json_of(output)
-    listed = document.get("jobs") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        raise UnreadableError("there are no 'jobs'")
-    jobs = [job for job in listed if isinstance(job, dict)]
-    moved = {**_moved(jobs, "read"), **_moved(jobs, "write")}
-    if not moved:
-        raise UnreadableError("its jobs read and wrote nothing")
-    syncs = _latencies([job for job in jobs if number_at(job, "sync", "total_ios")], "sync", "lat_ns")
-    return known({**moved, **syncs, "failed": float(sum(_failed(job) for job in jobs))})
+def _report(document: _Part, _: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no job moved anything."""
+    jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
+    # The server mode adds up its clients itself, after the jobs of each.
+    jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
+    figures: dict[str, float | None] = {}
+    missing: dict[str, str] = {}
+    for direction in DIRECTIONS:
+        busy = [job[direction] for job in jobs if number_at(job, (direction, "iops"))]
+        if busy and not (direction == "mixed" and figures):
+            bandwidths = [_mb_per_second(part) for part in busy]
+            known = [bandwidth for bandwidth in bandwidths if bandwidth is not None]
+            figures[f"{direction}_mb_per_second"] = sum(known) if known == bandwidths else None
+            figures[f"{direction}_iops"] = sum(number_at(part, ("iops",)) or 0.0 for part in busy)
+            figures |= _latencies(direction, busy, "clat")
+            missing[f"{direction}_latency_us"] = "fio timed no completion, as with --gtod_reduce or --disable_clat"
+            if len(busy) > 1:
+                missing[f"{direction}_p99_us"] = "there are several jobs, and no --group_reporting"
+    if not figures:
+        raise UnreadableError("its jobs read, wrote and trimmed nothing")
+    figures |= _latencies("sync", [job["sync"] for job in jobs if isinstance(job.get("sync"), dict)], "lat")
+    tried = [number_at(job, (kind, "total_ios")) or 0.0 for job in jobs for kind in (*DIRECTIONS, "sync")]
+    failed = [number_at(job, ("total_err",)) or bool(number_at(job, ("error",))) for job in jobs]
+    return Report.build(figures, sum(tried), float(sum(failed)), missing)
 
 
-def _moved(jobs: _Jobs, direction: str) -> dict[str, float | None]:
-    """Empty if no job went in this direction."""
-    busy = [job for job in jobs if number_at(job, direction, "iops")]
-    if not busy:
-        return {}
-    moved = sum(number_at(job, direction, "bw_bytes") or 0.0 for job in busy)
+def _mb_per_second(part: _Part) -> float | None:
+    in_bytes, in_kib = number_at(part, ("bw_bytes",)), number_at(part, ("bw",))
+    if in_bytes is not None:
+        return in_bytes / 1e6
+    return None if in_kib is None else in_kib * 1024 / 1e6
+
+
+def _latencies(name: str, parts: list[_Part], kind: str) -> dict[str, float | None]:
+    """Return the mean of all operations, and the percentile of a single part: those of several cannot be merged."""
+    timed = []
+    for part in parts:
+        for key, unit in ((f"{kind}_ns", "ns"), (kind, "us")):
+            # Older versions do not count the operations that they timed.
+            count = number_at(part, (key, "N")) or number_at(part, ("total_ios",))
+            mean, p99 = number_at(part, (key, "mean")), number_at(part, (key, "percentile", "99.000000"))
+            if count and mean:
+                timed.append((count, convert(mean, unit, "us"), None if p99 is None else convert(p99, unit, "us")))
+    total = sum(count for count, _, _ in timed)
     return {
-        f"{direction}_mb_per_second": over(_BYTES_PER_MB, moved),
-        f"{direction}_iops": sum(number_at(job, direction, "iops") or 0.0 for job in busy),
-        **_latencies(busy, direction, "clat_ns"),
+        f"{name}_latency_us": sum(count * mean for count, mean, _ in timed) / total if timed else None,
+        f"{name}_p99_us": timed[0][2] if len(timed) == 1 else None,
     }
-
-
-def _latencies(jobs: _Jobs, direction: str, kind: str) -> dict[str, float | None]:
-    """The mean is of all operations. Percentiles of several jobs cannot be put together."""
-    counted = [(number_at(job, direction, kind, "N"), number_at(job, direction, kind, "mean")) for job in jobs]
-    operations = sum(count or 0.0 for count, _ in counted)
-    total = sum((count or 0.0) * (mean or 0.0) for count, mean in counted)
-    p99 = number_at(jobs[0], direction, kind, "percentile", "99.000000") if len(jobs) == 1 else None
-    return {
-        f"{direction}_latency_us": over(_NS_PER_US, total / operations) if operations else None,
-        f"{direction}_p99_us": over(_NS_PER_US, p99),
-    }
-
-
-def _failed(job: dict[str, Any]) -> float:
-    """With --continue_on_error it counts; else it ends at the first, and gives its number."""
-    counted = number_at(job, "total_err")
-    return float(bool(number_at(job, "error"))) if counted is None else counted
 
 
 READER = Reader(
     "fio",
     FIGURES,
-    read,
-    "with --output-format=json; with several jobs --group_reporting, for percentiles of all of them",
+    _report,
+    "--output-format=json; with several jobs --group_reporting, for percentiles of all of them",
+    keys=("jobs", "client_stats"),
 )

@@ -1,66 +1,42 @@
 """hey: requests a second, and latency, of its text summary.
 
-https://github.com/rakyll/hey, requester/print.go. It prints times in seconds with four digits: 0.1 ms is the least
-that it tells apart.
+hey 0.1.5 was run (https://github.com/rakyll/hey, requester/print.go). It prints times in seconds with four digits:
+0.1 ms is the least that it tells apart.
+
+Failed are requests without an answer, and statuses of 400 and above.
 """
 
 from __future__ import annotations
 
 import re
 
-from costof.commands.readers import (
-    NUMBER,
-    Figure,
-    Reader,
-    UnreadableError,
-    known,
-    number,
-    numbers_in,
-    percent_of,
-    times,
-)
+from costof.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, rate
 
+_S = rf"{NUMBER} sec(?P<unit>s)"
+#: hey doubles the percent sign.
 FIGURES = {
-    "requests_per_second": Figure("requests a second", "per_second", "higher", headline=True),
-    "latency_ms": Figure("latency of a request, to 0.1 ms", "ms", headline=True),
-    "p50_ms": Figure("median of the latency", "ms"),
-    "p95_ms": Figure("95th percentile of the latency", "ms"),
-    "p99_ms": Figure("99th percentile of the latency", "ms"),
-    "max_ms": Figure("longest latency", "ms"),
-    "connect_ms": Figure("connecting, TLS counted in, spread over all requests", "ms"),
+    "requests_per_second": rate("requests a second", rf"^ +Requests/sec:\s+{NUMBER}", headline=True),
+    "latency_ms": Figure("latency of a request, to 0.1 ms", "ms", headline=True, at=rf"^ +Average:\s+{_S}"),
+    "p50_ms": Figure("median of the latency", "ms", at=rf"^ +50%+ in {_S}"),
+    "p95_ms": Figure("95th percentile of the latency", "ms", at=rf"^ +95%+ in {_S}"),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=rf"^ +99%+ in {_S}"),
+    "max_ms": Figure("longest latency", "ms", at=rf"^ +Slowest:\s+{_S}"),
+    "connect_ms": Figure("connecting, TLS counted in, spread over all requests", "ms", at=rf"^ +DNS\+dialup:\s+{_S}"),
     "failed_percent": Figure("requests without an answer, or with a status of 400 and above", "percent"),
 }
-_SECONDS = {
-    "latency_ms": rf"^ +Average:\s+{NUMBER} secs",
-    # hey writes the sign doubled.
-    "p50_ms": rf"^ +50%+ in {NUMBER} secs",
-    "p95_ms": rf"^ +95%+ in {NUMBER} secs",
-    "p99_ms": rf"^ +99%+ in {NUMBER} secs",
-    "max_ms": rf"^ +Slowest:\s+{NUMBER} secs",
-    "connect_ms": rf"^ +DNS\+dialup:\s+{NUMBER} secs",
-}
-_STATUS = re.compile(r"^ +\[(\d{3})\]\s+(\d+) responses", re.MULTILINE | re.ASCII)
-_ERROR = re.compile(r"^ +\[(\d+)\]\s", re.MULTILINE | re.ASCII)
+_ANSWERS = re.compile(r"^ +\[(\d{3})\]\s+(\d{1,15}) responses", re.MULTILINE | re.ASCII)
+_ERRORS = re.compile(r"^ +\[(\d{1,15})\]\s", re.MULTILINE | re.ASCII)
 
 
-def read(output: str) -> dict[str, float]:
-    """Times in ms. Raises `UnreadableError` without a rate, and if no request was answered."""
-    rate = numbers_in(output, {"requests_per_second": rf"^ +Requests/sec:\s+{NUMBER}"})
-    if not rate:
-        raise UnreadableError("there is no line 'Requests/sec: …'")
-    seconds = numbers_in(output, _SECONDS)
-    if "latency_ms" not in seconds:
+def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no request was answered."""
+    if "latency_ms" not in figures:
         raise UnreadableError("no request was answered")
-    found = {name: times(1000, seconds.get(name)) for name in _SECONDS}
-    return known({**rate, **found, "failed_percent": _failed_percent(output)})
+    answers, _, errors = text.partition("Error distribution:")
+    counts = [(int(status), int(count)) for status, count in _ANSWERS.findall(answers)]
+    lost = sum(int(count) for count in _ERRORS.findall(errors))
+    refused = sum(count for status, count in counts if status >= 400)
+    return Report.build(figures, float(lost + sum(count for _, count in counts)) or None, float(lost + refused))
 
 
-def _failed_percent(output: str) -> float | None:
-    answered = [(int(status), number(count) or 0.0) for status, count in _STATUS.findall(output)]
-    _, _, errors = output.partition("Error distribution:")
-    failed = sum(number(count) or 0.0 for count in _ERROR.findall(errors))
-    requests = failed + sum(count for _, count in answered)
-    return percent_of(failed + sum(count for status, count in answered if status >= 400), requests)
-
-
-READER = Reader("hey", FIGURES, read, "without -o")
+READER = Reader("hey", FIGURES, _report, "no -o", begins=r"^Summary:", line="Requests/sec:")

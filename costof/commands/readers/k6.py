@@ -1,61 +1,90 @@
-"""k6: requests and iterations a second, and their times, of the file that `--summary-export` writes.
+"""k6: requests and iterations a second, and their times, of its summary as JSON.
 
-https://grafana.com/docs/k6/latest/using-k6/metrics/reference/: times are in ms. A share has its `value` from 0 to 1.
+k6 1.8.1 was run; 0.26 and later by source (https://github.com/grafana/k6). Times are in ms. Three forms are read: the
+file of --summary-export, the `data` of `handleSummary`, and the machine-readable summary that replaces the first one.
+
+Failed are requests that were not answered as expected: by default, statuses below 200 and above 399. In the first two
+forms `passes` of http_req_failed are the failed ones. A script without HTTP counts no failures.
 """
 
 from __future__ import annotations
 
-from costof.commands.readers import Figure, Reader, UnreadableError, json_of, known, number_at, percent_of, times
+from typing import Any
 
+from costof.commands.readers import Figure, Reader, Report, UnreadableError, figures_at, number_at, objects_at, rate
+
+_DURATION = "http_req_duration"
 FIGURES = {
-    "requests_per_second": Figure("HTTP requests a second", "per_second", "higher", headline=True),
-    "latency_ms": Figure("latency of an HTTP request, connecting left out", "ms", headline=True),
-    "p50_ms": Figure("median of the latency", "ms"),
-    "p95_ms": Figure("95th percentile of the latency", "ms"),
-    "p99_ms": Figure("99th percentile of the latency", "ms"),
-    "max_ms": Figure("longest latency", "ms"),
-    "connect_ms": Figure("connecting by TCP, spread over all requests", "ms"),
-    "tls_ms": Figure("handshake of TLS, spread over all requests", "ms"),
-    "iterations_per_second": Figure("iterations of the script a second", "per_second", "higher"),
-    "iteration_ms": Figure("an iteration of the script, its pauses counted in", "ms"),
+    "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),
+    "latency_ms": Figure("latency of an HTTP request, connecting left out", "ms", headline=True, at=(_DURATION, "avg")),
+    "p50_ms": Figure("median of the latency", "ms", at=(_DURATION, "med")),
+    "p95_ms": Figure("95th percentile of the latency", "ms", at=(_DURATION, "p(95)")),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=(_DURATION, "p(99)")),
+    "max_ms": Figure("longest latency", "ms", at=(_DURATION, "max")),
+    "connect_ms": Figure("connecting by TCP, spread over all requests", "ms", at=("http_req_connecting", "avg")),
+    "tls_ms": Figure("handshake of TLS, spread over all requests", "ms", at=("http_req_tls_handshaking", "avg")),
+    "iterations_per_second": rate("iterations of the script a second", ("iterations", "rate")),
+    "iteration_ms": Figure("an iteration of the script, its pauses counted in", "ms", at=("iteration_duration", "avg")),
     "failed_percent": Figure("failed HTTP requests", "percent"),
     "failed_checks_percent": Figure("failed checks of the script", "percent"),
 }
-_HTTP = {
-    "requests_per_second": ("http_reqs", "rate"),
-    "latency_ms": ("http_req_duration", "avg"),
-    "p50_ms": ("http_req_duration", "med"),
-    "p95_ms": ("http_req_duration", "p(95)"),
-    "p99_ms": ("http_req_duration", "p(99)"),
-    "max_ms": ("http_req_duration", "max"),
-    "connect_ms": ("http_req_connecting", "avg"),
-    "tls_ms": ("http_req_tls_handshaking", "avg"),
-}
-_ITERATIONS = {
-    "iterations_per_second": ("iterations", "rate"),
-    "iteration_ms": ("iteration_duration", "avg"),
-}
 
 
-def read(output: str) -> dict[str, float]:
-    """Times in ms. A script that speaks no HTTP gives the figures of its iterations. Raises `UnreadableError` without
-    an iteration, and if no HTTP request of any was answered."""
-    document = json_of(output)
-    found = {name: number_at(document, "metrics", *path) for name, path in {**_HTTP, **_ITERATIONS}.items()}
-    if found["iterations_per_second"] is None:
+def _report(document: dict[str, Any], _: dict[str, float]) -> Report:
+    """Return a report; a script that speaks no HTTP has the figures of its iterations alone.
+
+    Raises `UnreadableError` without an iteration, and if no HTTP request of any was answered.
+    """
+    metrics = _metrics(document)
+    figures = figures_at(metrics, FIGURES)
+    if "iterations_per_second" not in figures:
         raise UnreadableError("there is no metric 'iterations'")
+    durations = [
+        number_at(metrics, (_DURATION, key)) for key in ("avg", "med", "min", "max", "p(90)", "p(95)", "p(99)")
+    ]
     # A request that was never answered counts as one of 0 ms.
-    if found["requests_per_second"] and not found["latency_ms"]:
+    if 0.0 in durations and not any(durations):
         raise UnreadableError("no request was answered")
-    passed, failed = (number_at(document, "metrics", "checks", which) for which in ("passes", "fails"))
-    checks = None if passed is None or failed is None else percent_of(failed, passed + failed)
-    requests = times(100, number_at(document, "metrics", "http_req_failed", "value"))
-    return known({**found, "failed_percent": requests, "failed_checks_percent": checks})
+    passed, checks = _matches(metrics, "checks")
+    if checks:
+        figures["failed_checks_percent"] = 100 * (checks - passed) / checks
+    failed, requests = _matches(metrics, "http_req_failed")
+    if not figures.get("requests_per_second"):
+        return Report.build(figures, number_at(metrics, ("iterations", "count")))
+    missing = {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
+    if not requests:
+        return Report.build(figures, number_at(metrics, ("http_reqs", "count")), missing=missing)
+    return Report.build(figures, requests, failed, missing)
+
+
+def _matches(metrics: dict[str, Any], name: str) -> tuple[float, float]:
+    """Return how often a rate's condition was met, and how often it was looked at."""
+    met, unmet = number_at(metrics, (name, "passes")) or 0.0, number_at(metrics, (name, "fails")) or 0.0
+    return met, met + unmet
+
+
+def _metrics(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of each metric by its name, as --summary-export has them, of any form of the summary."""
+    if "results" not in document:
+        named = document["metrics"].items() if isinstance(document["metrics"], dict) else ()
+        return {name: each.get("values", each) for name, each in named if isinstance(each, dict)}
+    seconds, metrics = number_at(document, ("config", "duration")), {}
+    for each in objects_at(document, "results", "metrics") + objects_at(document, "results", "checks", "metrics"):
+        values = dict(each["values"]) if isinstance(each.get("values"), dict) else {}
+        count, matches, total = (number_at(values, (key,)) for key in ("count", "matches", "total"))
+        if count is not None and seconds:
+            values["rate"] = count / seconds
+        if matches is not None and total is not None:
+            values |= {"passes": matches, "fails": total - matches}
+        metrics["checks" if each.get("name") == "checks_succeeded" else str(each.get("name"))] = values
+    return metrics
 
 
 READER = Reader(
     "k6",
     FIGURES,
-    read,
+    _report,
     'run --summary-export {output}, and for the 99th percentile --summary-trend-stats "avg,med,max,p(95),p(99)"',
+    keys=("metrics", "results"),
+    statuses={99: "thresholds of its script were crossed"},
 )

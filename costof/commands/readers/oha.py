@@ -1,70 +1,47 @@
 """oha: requests a second, and latency, of its JSON.
 
-https://github.com/hatoo/oha, schema.json: times are in seconds. Its `successRate` is of requests that had an answer,
-whatever its status.
+oha 1.16.0 was run (https://github.com/hatoo/oha, schema.json): times are in seconds. Its `successRate` is of requests
+that had an answer, whatever its status.
+
+Failed are requests without an answer, and statuses of 400 and above.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from costof.commands.readers import (
-    Figure,
-    Reader,
-    UnreadableError,
-    json_of,
-    known,
-    number,
-    number_at,
-    percent_of,
-    times,
-)
+from costof.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
+_TAIL = "latencyPercentiles"
 FIGURES = {
-    "requests_per_second": Figure("requests a second", "per_second", "higher", headline=True),
-    "latency_ms": Figure("latency of a request", "ms", headline=True),
-    "p50_ms": Figure("median of the latency", "ms"),
-    "p95_ms": Figure("95th percentile of the latency", "ms"),
-    "p99_ms": Figure("99th percentile of the latency", "ms"),
-    "max_ms": Figure("longest latency", "ms"),
-    "connect_ms": Figure("resolving and connecting, of a new connection", "ms"),
+    "requests_per_second": rate("requests a second", ("summary", "requestsPerSec"), headline=True),
+    "latency_ms": Figure("latency of a request", "ms", headline=True, at=("summary", "average"), given="s"),
+    "p50_ms": Figure("median of the latency", "ms", at=(_TAIL, "p50"), given="s"),
+    "p95_ms": Figure("95th percentile of the latency", "ms", at=(_TAIL, "p95"), given="s"),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=(_TAIL, "p99"), given="s"),
+    "max_ms": Figure("longest latency", "ms", at=("summary", "slowest"), given="s"),
+    "connect_ms": Figure("resolving and connecting", "ms", at=("details", "DNSDialup", "average"), given="s"),
     "failed_percent": Figure("requests without an answer, or with a status of 400 and above", "percent"),
 }
-_SECONDS = {
-    "latency_ms": ("summary", "average"),
-    "p50_ms": ("latencyPercentiles", "p50"),
-    "p95_ms": ("latencyPercentiles", "p95"),
-    "p99_ms": ("latencyPercentiles", "p99"),
-    "max_ms": ("summary", "slowest"),
-    "connect_ms": ("details", "DNSDialup", "average"),
-}
-#: Its class of requests that were under way when the time of -z was over: no failures of the service.
+#: The class of requests that were under way when the time of -z was over: no failures of the service.
 _AT_THE_END = "aborted due to deadline"
 
 
-def read(output: str) -> dict[str, float]:
-    """Times in ms. Raises `UnreadableError` without a summary, and if no request was answered."""
-    document = json_of(output)
-    rate = number_at(document, "summary", "requestsPerSec")
-    if rate is None:
+def _report(document: dict[str, Any], figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` without a rate, and if no request was answered."""
+    if "requests_per_second" not in figures:
         raise UnreadableError("there is no 'requestsPerSec' in its 'summary'")
-    if number_at(document, "summary", "average") is None:
+    if "latency_ms" not in figures:
         raise UnreadableError("no request was answered")
-    found = {name: times(1000, number_at(document, *path)) for name, path in _SECONDS.items()}
-    return known({"requests_per_second": rate, **found, "failed_percent": _failed_percent(document)})
-
-
-def _failed_percent(document: dict[str, Any]) -> float | None:
-    statuses = _counts(document, "statusCodeDistribution")
-    errors = _counts(document, "errorDistribution")
-    failed = sum(count for error, count in errors.items() if error != _AT_THE_END)
+    statuses, errors = _counts(document, "statusCodeDistribution"), _counts(document, "errorDistribution")
+    lost = sum(count for error, count in errors.items() if error != _AT_THE_END)
     refused = sum(count for status, count in statuses.items() if (number(status) or 0) >= 400)
-    return percent_of(failed + refused, failed + sum(statuses.values()))
+    return Report.build(figures, (lost + sum(statuses.values())) or None, lost + refused)
 
 
 def _counts(document: dict[str, Any], name: str) -> dict[str, float]:
     counts = document.get(name)
-    return known({each: number(count) for each, count in counts.items()}) if isinstance(counts, dict) else {}
+    return {each: abs(number(count) or 0.0) for each, count in counts.items()} if isinstance(counts, dict) else {}
 
 
-READER = Reader("oha", FIGURES, read, "with --no-tui --output-format json (older versions: --json)")
+READER = Reader("oha", FIGURES, _report, "--no-tui --output-format json (older versions: --json)", keys=("summary",))

@@ -1,39 +1,34 @@
 """redis-benchmark, and valkey-benchmark: requests a second and latency of each test, of its `--csv`.
 
-https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/. Each test is a row; its figures
-are named after it: `set_rps`, `lrange_100_latency_ms`. A command of the user's own, whose row is the command itself, is
-called `command`. Older versions print no header, and the rate alone. It counts no failures: the first error ends it.
+redis-benchmark 7.0.15 was run; 2.6 and later by source (https://github.com/redis/redis, src/redis-benchmark.c). Before
+6.2 there is no header, and the rate alone. Each test is a row; its figures are named after it: `set_rps`,
+`lrange_100_latency_ms`. A command of the user's own, whose row is the command itself, is called `command`.
 """
 
 from __future__ import annotations
 
 import csv
 
-from costof.commands.readers import Figure, Reader, UnreadableError, known, number
+from costof.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
 #: In its own order. An "LPUSH (needed to benchmark LRANGE)" only prepares others.
 TESTS = (
     *("ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop"),
     *("zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd", "command"),
 )
-_PREPARES = "needed to benchmark"
-#: Figure by column of the header.
-_COLUMNS = {
-    "rps": "rps",
-    "avg_latency_ms": "latency_ms",
-    "p50_latency_ms": "p50_ms",
-    "p95_latency_ms": "p95_ms",
-    "p99_latency_ms": "p99_ms",
-    "max_latency_ms": "max_ms",
-}
+_OLDER_NAMES = {"ping_bulk": "ping_mbulk"}
 _OLDER_HEADER = ["test", "rps"]
+#: Figure by column of the header.
+_COLUMNS = {"rps": "rps", "avg_latency_ms": "latency_ms"} | {
+    f"{tail}_latency_ms": f"{tail}_ms" for tail in ("p50", "p95", "p99", "max")
+}
 
 
 def _figures(test: str) -> dict[str, Figure]:
     called = "the command" if test == "command" else test.upper()
     return {
-        # Who asks for one test by -t is answered by its rate.
-        f"{test}_rps": Figure(f"{called} a second", "per_second", "higher", headline=True),
+        # A test that -t names is answered by its rate.
+        f"{test}_rps": rate(f"{called} a second", headline=True),
         f"{test}_latency_ms": Figure(f"latency of {called}", "ms"),
         f"{test}_p50_ms": Figure(f"median latency of {called}", "ms"),
         f"{test}_p95_ms": Figure(f"95th percentile of {called}", "ms"),
@@ -45,25 +40,33 @@ def _figures(test: str) -> dict[str, Figure]:
 FIGURES = {name: figure for test in TESTS for name, figure in _figures(test).items()}
 
 
-def read(output: str) -> dict[str, float]:
-    """Times in ms. Raises `UnreadableError` without the row of a test."""
+def _report(output: str, _: dict[str, float]) -> Report:
+    """Raises `UnreadableError` without the row of a test."""
     header = _OLDER_HEADER
-    found: dict[str, float | None] = {}
+    rows: dict[str, list[str]] = {}
     for row in _rows(output):
         if row[0] == "test":
-            header = row
-        elif _PREPARES not in row[0]:
-            test = _test(row[0])
+            header, rows = row, {}
+        elif "needed to benchmark" not in row[0]:
+            # Without a header, a test that comes again begins another report.
+            rows = {row[0]: row} if row[0] in rows else rows | {row[0]: row}
+    tests = {name: _test(name) for name in rows}
+    unknown = [name for name, test in tests.items() if test is None]
+    figures: dict[str, float | None] = {}
+    for name, row in rows.items():
+        if tests[name] or len(unknown) == 1:
             columns = dict(zip(header, row, strict=False))
-            found |= {f"{test}_{_COLUMNS[name]}": number(columns[name]) for name in _COLUMNS if name in columns}
-    figures = known(found)
-    if not figures:
+            figures |= {
+                f"{tests[name] or 'command'}_{_COLUMNS[c]}": number(columns[c]) for c in _COLUMNS if c in columns
+            }
+    if not rows:
         raise UnreadableError("there is no row of a test")
-    return figures
+    missing = {"command_rps": f"there are several tests of unknown names: {', '.join(unknown)[:100]}"}
+    return Report.build(figures, missing=missing if len(unknown) > 1 else None)
 
 
 def _rows(output: str) -> list[list[str]]:
-    """Those of the table: each field of its rows is quoted, which nothing else that it may say is."""
+    """Return the rows of the table: each of their fields is quoted, as in no other line. Raises `UnreadableError`."""
     lines = (line for line in output.split("\n") if line.startswith('"'))
     try:
         return [row for row in csv.reader(lines) if len(row) > 1]
@@ -71,11 +74,17 @@ def _rows(output: str) -> list[list[str]]:
         raise UnreadableError(f"its CSV is broken: {error}") from None
 
 
-def _test(row: str) -> str:
-    """'LRANGE_100 (first 100 elements)' is lrange_100."""
+def _test(row: str) -> str | None:
+    """Return the test of a row, such as lrange_100 of 'LRANGE_100 (first 100 elements)'; None for an unknown one."""
     name, _, rest = row.partition(" ")
-    known_one = name.lower() in TESTS and name.isupper() and (not rest or rest.startswith("("))
-    return name.lower() if known_one else "command"
+    test = _OLDER_NAMES.get(name.lower(), name.lower())
+    return test if test in TESTS and name.isupper() and (not rest or rest.startswith("(")) else None
 
 
-READER = Reader("redis-benchmark", FIGURES, read, "with --csv; with -t for the tests that matter")
+READER = Reader(
+    "redis-benchmark",
+    FIGURES,
+    _report,
+    "--csv; with -t for the tests that matter",
+    silent_on_failures="redis-benchmark stops at the first error and counts none.",
+)

@@ -1,89 +1,56 @@
 """wrk and wrk2: requests a second, and latency as `--latency` prints it.
 
-https://github.com/wg/wrk and https://github.com/giltene/wrk2, src/wrk.c and src/units.c. wrk2 sends at the rate of -R
-and counts latency from when a request was due; of its two distributions (-U) that one comes first.
+wrk 4.1.0 and wrk2 4.0.0 were run; wrk 2.0 to 4.2.0 print the same lines (https://github.com/wg/wrk, src/wrk.c). wrk2
+(https://github.com/giltene/wrk2) counts latency from when a request was due, in the first of its two distributions.
+
+Failed are statuses of 400 and above, socket errors, and timeouts: in wrk 4 answers after --timeout, in wrk2 and older
+versions connections that still wait for one, counted every two seconds.
 """
 
 from __future__ import annotations
 
-import re
+from costof.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
-from costof.commands.readers import (
-    NUMBER,
-    Figure,
-    Reader,
-    UnreadableError,
-    known,
-    number,
-    numbers_in,
-    over,
-    percent_of,
-    times,
-)
-
+_TIME = rf"{NUMBER}(?P<unit>us|ms|s|m|h)\b"
+#: wrk prints whole percentiles, wrk2 three digits.
 FIGURES = {
-    "requests_per_second": Figure("requests a second", "per_second", "higher", headline=True),
-    "latency_ms": Figure("latency of a request", "ms", headline=True),
-    "p50_ms": Figure("median of the latency", "ms"),
-    "p90_ms": Figure("90th percentile of the latency", "ms"),
-    "p99_ms": Figure("99th percentile of the latency", "ms"),
-    "p999_ms": Figure("99.9th percentile of the latency", "ms"),
-    "max_ms": Figure("longest latency", "ms"),
-    "failed_percent": Figure("answers with a status of neither 2xx nor 3xx", "percent"),
+    "requests_per_second": rate("requests a second", rf"^Requests/sec: +{NUMBER}", headline=True),
+    "latency_ms": Figure("latency of a request", "ms", headline=True, at=rf"^ +Latency +{_TIME}"),
+    "p50_ms": Figure("median of the latency", "ms", at=rf"^ *50(?:\.000)?% +{_TIME}"),
+    "p90_ms": Figure("90th percentile of the latency", "ms", at=rf"^ *90(?:\.000)?% +{_TIME}"),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=rf"^ *99(?:\.000)?% +{_TIME}"),
+    "p999_ms": Figure("99.9th percentile of the latency", "ms", at=rf"^ *99\.900% +{_TIME}"),
+    "max_ms": Figure("longest latency", "ms", at=rf"^ +Latency +\S+ +\S+ +{_TIME}"),
+    "failed_percent": Figure("requests with a socket error, a timeout, or a status of 400 and above", "percent"),
     "socket_errors": Figure("socket errors and timeouts", "errors"),
 }
-_US = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
-_TIME = rf"{NUMBER}(us|ms|s|m|h)\b"
-#: Average, standard deviation and maximum, over all threads.
-_THREAD_STATS = re.compile(rf"^ +Latency +{_TIME} +{_TIME} +{_TIME}", re.MULTILINE | re.ASCII)
-_SOCKET_ERRORS = re.compile(r"^ +Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", re.MULTILINE)
-#: wrk prints whole percentiles, wrk2 three digits.
-_PERCENTILES = {"p50_ms": r"50(?:\.000)?", "p90_ms": r"90(?:\.000)?", "p99_ms": r"99(?:\.000)?", "p999_ms": r"99\.900"}
-_LINES = {
-    "requests_per_second": rf"^Requests/sec: +{NUMBER}",
-    "requests": rf"^ +{NUMBER} requests in ",
-    "failed": rf"^ +Non-2xx or 3xx responses: {NUMBER}",
-}
 
 
-def read(output: str) -> dict[str, float]:
-    """Times in ms. Raises `UnreadableError` without a rate, and if no request was answered."""
-    lines = numbers_in(output, _LINES)
-    if "requests_per_second" not in lines:
-        raise UnreadableError("there is no line 'Requests/sec: …'")
-    if not lines["requests_per_second"]:
+def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no request was answered."""
+    answers = number_at(text, r"^ +(\d+) requests in ")
+    if not figures.get("requests_per_second") or not answers:
         raise UnreadableError("no request was answered")
-    return known(
-        {
-            "requests_per_second": lines["requests_per_second"],
-            **_latencies(output),
-            # It says nothing of failures if there are none.
-            "failed_percent": percent_of(lines.get("failed", 0.0), lines.get("requests")),
-            "socket_errors": _socket_errors(output),
-        }
-    )
+    # Both lines are left out where they would be 0.
+    refused = number_at(text, r"^ +Non-2xx or 3xx responses: (\d+)") or 0.0
+    kinds = {kind: rf"^ +Socket errors: .*\b{kind} (\d+)" for kind in ("connect", "read", "write", "timeout")}
+    errors = {kind: number_at(text, place) or 0.0 for kind, place in kinds.items()}
+    figures["socket_errors"] = sum(errors.values())
+    missing = {}
+    if not figures.get("latency_ms"):
+        figures = {name: value for name, value in figures.items() if not name.endswith("_ms")}
+        late = errors["timeout"] >= answers
+        missing["latency_ms"] = "every answer came after wrk's timeout" if late else "wrk timed no answer"
+    # Timeouts are among the answers.
+    operations = answers + figures["socket_errors"] - errors["timeout"]
+    return Report.build(figures, operations, refused + figures["socket_errors"], missing)
 
 
-def _latencies(output: str) -> dict[str, float | None]:
-    """Empty if each answer was beyond wrk's own timeout: it prints zeros then."""
-    stats = _THREAD_STATS.search(output)
-    if stats is None or not number(stats[1]):
-        return {}
-    found: dict[str, float | None] = {"latency_ms": _ms(stats[1], stats[2])}
-    for name, percentile in _PERCENTILES.items():
-        match = re.search(rf"^ *{percentile}% +{_TIME}", output, re.MULTILINE | re.ASCII)
-        found[name] = _ms(match[1], match[2]) if match else None
-    return {**found, "max_ms": _ms(stats[5], stats[6])}
-
-
-def _ms(digits: str, unit: str) -> float | None:
-    found = number(digits)
-    return over(1000, times(_US[unit], found))
-
-
-def _socket_errors(output: str) -> float:
-    match = _SOCKET_ERRORS.search(output)
-    return sum(number(count) or 0.0 for count in match.groups()) if match else 0.0
-
-
-READER = Reader("wrk", FIGURES, read, "with --latency, for percentiles; wrk2 is read as well")
+READER = Reader(
+    "wrk",
+    FIGURES,
+    _report,
+    "--latency, for percentiles; wrk2 is read as well",
+    begins=r"^Running \S+ test @ ",
+    line="Requests/sec:",
+)

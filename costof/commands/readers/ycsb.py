@@ -1,64 +1,71 @@
 """YCSB: operations a second, and latency by operation, of the lines that it prints at the end.
 
-https://github.com/brianfrankcooper/YCSB/wiki/Running-a-Workload, step 6. `costof ycsb` prints the same lines.
+YCSB 0.18.0-SNAPSHOT was run; 0.1.4 and later by source (https://github.com/brianfrankcooper/YCSB/wiki, "Running a
+Workload"). `costof ycsb` prints the same lines.
+
+Failed are operations that returned anything but OK. Latencies are of operations that succeeded.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
-from costof.commands.readers import NUMBER, Figure, Reader, UnreadableError, known, number, numbers_in, percent_of
+from costof.commands.readers import NUMBER, Figure, Reader, Report, convert, number, rate
 
 OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE", "DELETE")
-_LATENCIES = {"latency": "AverageLatency", "p95": "95thPercentileLatency", "p99": "99thPercentileLatency"}
+_MEAN = "AverageLatency"
+_LATENCIES = {
+    _MEAN: ("latency_us", "latency"),
+    "95thPercentileLatency": ("p95_us", "95th percentile"),
+    "99thPercentileLatency": ("p99_us", "99th percentile"),
+}
 
 
 def _name(operation: str, latency: str) -> str:
-    return f"{operation.lower().replace('-', '_')}_{latency}_us"
+    return f"{operation.lower().replace('-', '_')}_{_LATENCIES[latency][0]}"
 
 
 FIGURES = {
-    "ops_per_second": Figure("operations a second", "per_second", "higher", headline=True),
+    "ops_per_second": rate("operations a second", rf"^\[OVERALL\], Throughput\(ops/sec\), {NUMBER}", headline=True),
     **{
-        _name(operation, latency): figure
-        for operation in OPERATIONS
-        for latency, figure in (
-            ("latency", Figure(f"latency of {operation}", "us", headline=operation in ("READ", "UPDATE"))),
-            ("p95", Figure(f"95th percentile of {operation}", "us")),
-            ("p99", Figure(f"99th percentile of {operation}", "us")),
+        _name(operation, latency): Figure(
+            f"{label} of {operation}", "us", headline=latency == _MEAN and operation in ("READ", "UPDATE")
         )
+        for operation in OPERATIONS
+        for latency, (_, label) in _LATENCIES.items()
     },
     "failed_percent": Figure("operations that did not return OK", "percent"),
 }
-_THROUGHPUT = rf"^\[OVERALL\], Throughput\(ops/sec\), {NUMBER}"
 _LINE = re.compile(rf"^\[([A-Z-]+)\], (\w+)\((us|ms)\), {NUMBER}", re.MULTILINE | re.ASCII)
-_RETURN = re.compile(r"^\[[A-Z-]+\], Return=([\w-]+), (\d+)", re.MULTILINE | re.ASCII)
+_OPERATIONS = re.compile(r"^\[([A-Z-]+)\], Operations, (\d+)", re.MULTILINE | re.ASCII)
+_RETURN = re.compile(r"^\[([A-Z-]+)\], Return=([\w-]+), (\d{1,15})\b", re.MULTILINE | re.ASCII)
 #: In older versions a status is a number.
 _OK = ("OK", "BATCHED_OK", "0")
-_US = {"us": 1.0, "ms": 1000.0}
 
 
-def read(output: str) -> dict[str, float]:
-    """Latencies in us, of operations that succeeded. Raises `UnreadableError` without a throughput."""
-    rate = numbers_in(output, {"ops_per_second": _THROUGHPUT})
-    if not rate:
-        raise UnreadableError("there is no line '[OVERALL], Throughput(ops/sec), …'")
-    lines = {(operation, what): (unit, digits) for operation, what, unit, digits in _LINE.findall(output)}
-    found: dict[str, float | None] = {}
-    for operation in OPERATIONS:
-        # The plain histogram, which alone tells a variance, cuts its percentiles to whole ms.
-        coarse = (operation, "LatencyVariance") in lines
-        for latency, what in _LATENCIES.items():
-            if (operation, what) in lines and not (coarse and latency != "latency"):
-                unit, digits = lines[operation, what]
-                value = number(digits)
-                found[_name(operation, latency)] = None if value is None else value * _US[unit]
-    return known({**rate, **found, "failed_percent": _failed_percent(output)})
+def _report(text: str, figures: dict[str, float]) -> Report:
+    lines = {(operation, latency): (digits, unit) for operation, latency, unit, digits in _LINE.findall(text)}
+    # What never succeeded has a mean of NaN and percentiles of 0.
+    empty = {operation for operation, count in _OPERATIONS.findall(text) if not number(count)}
+    for (operation, latency), (digits, unit) in lines.items():
+        # The plain histogram, which alone prints a variance, cuts its percentiles to whole ms.
+        is_cut = latency != _MEAN and (operation, "LatencyVariance") in lines
+        if operation in OPERATIONS and latency in _LATENCIES and operation not in empty and not is_cut:
+            figures[_name(operation, latency)] = convert(float(digits), unit, "us")
+    tried, failed = Counter[str](), Counter[str]()
+    for operation, status, count in _RETURN.findall(text):
+        tried[operation] += int(count)
+        failed[operation] += 0 if status in _OK else int(count)
+    missing = {_name(each, _MEAN): f"every {each} failed" for each in OPERATIONS if 0 < tried[each] == failed[each]}
+    return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 
 
-def _failed_percent(output: str) -> float | None:
-    returns = [(status, number(count) or 0.0) for status, count in _RETURN.findall(output)]
-    return percent_of(sum(count for status, count in returns if status not in _OK), sum(count for _, count in returns))
-
-
-READER = Reader("YCSB", FIGURES, read, "as it is, with the exporter of text that it has by default")
+READER = Reader(
+    "YCSB",
+    FIGURES,
+    _report,
+    "no option: its exporter of text is the default",
+    begins=r"^\[OVERALL\], RunTime",
+    line="[OVERALL], Throughput(ops/sec),",
+)
