@@ -209,8 +209,3 @@ def test_a_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:
     assert "command   a: run touch ran 2\n" in ended.out
     assert "command   b: run touch ran '{seconds}'\n" in ended.out
     assert not list(tmp_path.iterdir())
-
-
-def test_the_page_for_users_knows_every_reader() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "own-questions.md").read_text()
-    assert [name for name in reader_names() if f"| `{name}` | {reader(name).hint} |" not in page] == []
