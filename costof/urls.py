@@ -7,6 +7,7 @@ from its parts, and no message quotes anything of one that could not be read.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -19,11 +20,17 @@ ENCODE = (
     "percent-encode whatever is no letter, digit or one of -._~ in the user and the password "
     "(@ as %40, / as %2F, a space as %20, + as %2B)"
 )
+ENCODE_QUERY = ENCODE + ", and an @ among the options after the '?' as %40"
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
-    r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^@#\s]*))?"
+    r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
+#: What may be the hosts of a URL, and would be if an @ before them belonged to a password.
+_HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
+# What a path and a query may hold as they are (RFC 3986, 3.3 and 3.4), and escapes.
+_KEPT = "/?:@!$&'()*+,;=-._~%[]|"
+_LABELS = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -51,9 +58,10 @@ def split_url(url: str, example: str) -> UrlParts:
     if any(sign.isspace() or not sign.isprintable() for sign in url):
         raise UrlError(f"it holds a space or a control character; {ENCODE}")
     found = _URL.fullmatch(url)
-    if found is None:
+    if found is None or not _is_read_in_one_way(found):
         # Without an @ no password is in it, and encoding one would be no help.
-        raise UrlError(f"it can be read in several ways; {ENCODE}" if "@" in url else f"write it as {example}")
+        encode = ENCODE_QUERY if "@" in url.partition("?")[2] else ENCODE
+        raise UrlError(f"it can be read in several ways; {encode}" if "@" in url else f"write it as {example}")
     password = _decoded(found["password"])
     return UrlParts(
         scheme=found["scheme"].lower(),
@@ -63,6 +71,19 @@ def split_url(url: str, example: str) -> UrlParts:
         path=found["path"] or "",
         query=found["query"] or "",
     )
+
+
+def _is_read_in_one_way(found: re.Match[str]) -> bool:
+    """Return whether no @ of the query may be the one before the hosts.
+
+    In mongodb://user:1?2@host/ with its raw password it is; in mongodb://user:password@host/?appName=@user@ no host
+    follows it.
+    """
+    query = found["query"] or ""
+    if "@" not in query:
+        return True
+    after = [query[at + 1 :] for at, sign in enumerate(query) if sign == "@"]
+    return found["username"] is not None and not any(_HOSTS.match(each) for each in after)
 
 
 def check_without_login(url: str) -> None:
@@ -77,6 +98,32 @@ def check_without_login(url: str) -> None:
         raise UrlError("leave the user and password out; in a path or a query an @ is written as %40")
     if any(sign.isspace() or not sign.isprintable() for sign in url):
         raise UrlError("it holds a space or a control character")
+
+
+def encoded(path_and_query: str) -> str:
+    """Percent-encode what a path and a query may not hold as it is, as UTF-8; escapes stay as they are."""
+    return quote(path_and_query, safe=_KEPT)
+
+
+def ascii_name(name: str) -> str:
+    """Return the name of a host as it is looked up. Raises `UrlError` for what cannot be one."""
+    if not name:
+        return name
+    if ":" in name:
+        # The name of a network card (RFC 6874) means nothing to whoever reads the Host header.
+        if "%" in name:
+            raise UrlError("an address with a zone cannot be asked")
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            raise UrlError("what stands in brackets is no IPv6 address") from None
+    try:
+        found = name.encode("idna").decode()
+    except UnicodeError:
+        found = ""
+    if not _LABELS.fullmatch(found):
+        raise UrlError("that cannot be the name of a host")
+    return found
 
 
 def query_shown(query: str) -> str:

@@ -85,6 +85,23 @@ def test_what_is_shown_is_put_together_from_its_parts() -> None:
     assert mysql("mysql://shop@h/").shown == "mysql://shop@h:3306/"
 
 
+AZURE = "mongodb://acc:S3cret==@acc.mongo.cosmos.azure.com:10255/?ssl=true&replicaSet=globaldb&retrywrites=false"
+
+
+@pytest.mark.parametrize("options", ["&appName=@acc@", "&appName=@acc@&maxIdleTimeMS=120000", "&appName=a@"])
+def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
+    url = mongodb(AZURE + options)
+    assert url.addresses == ["acc.mongo.cosmos.azure.com:10255"]
+    assert (url.username, url.password) == ("acc", SecretStr("S3cret=="))
+    assert url.shown == "mongodb://acc:<redacted>@acc.mongo.cosmos.azure.com:10255/?replicaSet=globaldb&tls=true"
+
+
+def test_an_at_sign_that_a_host_may_follow_is_told_of_where_it_stands() -> None:
+    with pytest.raises(CostofError, match="an @ among the options after the '\\?' as %40") as refused:
+        mongodb(AZURE + "&appName=@acc")
+    assert "S3cret" not in str(refused.value)
+
+
 def test_values_of_a_query_are_not_shown() -> None:
     access = Access("https://h/a?token=S3cret&S3cret", plain_url="http://h/@S3?t=cret")
     assert shown_urls(load_study("http-tls-termination"), access) == ("https://h/a?token=…&…", "http://h/@S3?t=…")
@@ -119,6 +136,7 @@ def test_ab_refuses_a_login_unquoted(password: str) -> None:
         ("mongodb://shop:S3cret@h/?replicaSet=a&S3cret=1", "option 2 after"),
         ("mongodb://shop:S3cret@h/?tls=S3cret", "option 1 after"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "leave tls"),
+        ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; leave w out"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsCAFile=/S3cret", "cannot be read"),
         ("mysql://shop:S3cret@h:port/", "not host:port"),
         ("mysql://shop:S3cret@[::1/", "not host:port"),

@@ -21,6 +21,8 @@ EXAMPLE = "mongodb://user:password@host:27017/"
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
 #: They turn verification off. What that costs is a level of a study; log-ins are verified.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
+#: Why a write concern of 0 is refused.
+UNACKNOWLEDGED = "w=0 asks for writes that no server answers, and a write without an answer has no latency to measure"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
         parts = split_url(access.url, EXAMPLE)
         parsed = parsed_by_pymongo(parts)
         options = parsed["options"]
+        if options.get("w") == 0:
+            raise UrlError(f"{UNACKNOWLEDGED}; leave w out")
         tls = _tls(options, access.ca_file)
     except UrlError as error:
         raise CostofError(Problem.BAD_TARGET, study=study, detail=str(error)) from None
@@ -75,7 +79,8 @@ def parsed_by_pymongo(parts: UrlParts) -> dict[str, Any]:
     if parts.username == "":
         raise UrlError("it names no user")
     try:
-        query = f"?{parts.query}" if parts.query else ""
+        # An @ would be taken for the one that ends a log-in.
+        query = f"?{parts.query.replace('@', '%40')}" if parts.query else ""
         bare = f"{parts.scheme}://{parts.hosts}{parts.path or '/'}{query}"
         parsed = dict(uri_parser.parse_uri(bare, warn=False, normalize=True))
     except OSError as error:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import Endpoint
@@ -23,12 +21,9 @@ from costof.study.arms import PlannedArm
 from costof.study.asked import Asked
 from costof.study.plan import Plan
 from costof.study.schema import Level, Study
-from costof.urls import UrlError, check_without_login, query_shown
+from costof.urls import UrlError, ascii_name, check_without_login, encoded, query_shown
 
 PORTS = {"https": 443, "http": 80}
-# What a path and a query may hold as they are (RFC 3986, 3.3 and 3.4), and escapes.
-_KEPT = "/?:@!$&'()*+,;=-._~%[]|"
-_LABELS = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
 
 
 @dataclass(frozen=True)
@@ -127,7 +122,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
         check_without_login(url)
         parts = urlsplit(url)
         port = parts.port if parts.port is not None else PORTS[scheme]
-        name = _ascii_name(parts.hostname or "")
+        name = ascii_name(parts.hostname or "")
         if "[" in parts.netloc and ":" not in name:
             raise UrlError("what stands in brackets is no IPv6 address")
     except UrlError as error:
@@ -140,31 +135,10 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
     if not name or port == 0:
         raise bad("it names no host" if not name else "nobody listens on port 0")
     bracketed = f"[{name}]" if ":" in name else name
-    path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_KEPT)
+    path = encoded((parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
     host = bracketed if port == PORTS[scheme] else f"{bracketed}:{port}"
     shown = f"{scheme}://{host}{path.partition('?')[0]}{query_shown(parts.query)}"
     return Place(shown, name, port, f"{bracketed}:{port}", host, path)
-
-
-def _ascii_name(name: str) -> str:
-    """The name as it is looked up. Raises ValueError for what cannot be one."""
-    if not name:
-        return name
-    if ":" in name:
-        # The name of a network card (RFC 6874) means nothing to whoever reads the Host header.
-        if "%" in name:
-            raise UrlError("an address with a zone cannot be asked")
-        try:
-            return str(ipaddress.IPv6Address(name))
-        except ValueError:
-            raise UrlError("what stands in brackets is no IPv6 address") from None
-    try:
-        found = name.encode("idna").decode()
-    except UnicodeError:
-        found = ""
-    if not _LABELS.fullmatch(found):
-        raise UrlError("that cannot be the name of a host")
-    return found
 
 
 def _has_arms(plan: Plan, secure: bool) -> bool:
