@@ -215,6 +215,7 @@ class Problem(Enum):
     YCSB_NOT_A_PROPERTY = (EXIT_USAGE, "-p wants name=value, as in -p recordcount=1000")
     YCSB_BAD_PROPERTY = (EXIT_USAGE, "{name} must be {allowed}")
     YCSB_NEEDS = (EXIT_USAGE, "{what} is missing; give it with -p {option}")
+    YCSB_NAMES_OF_GO = (EXIT_USAGE, "go-ycsb's names are not known here: instead of {names} write {instead}")
     YCSB_TABLE_OCCUPIED = (
         EXIT_FAILED,
         "{table} on {target} holds records already, and nothing was written; load into an empty one, "

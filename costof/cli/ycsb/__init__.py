@@ -11,6 +11,7 @@ import click
 from costof.cli.ycsb import databases
 from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.client import Status, Tally, carry_out
+from costof.cli.ycsb.go_ycsb import check_names
 from costof.cli.ycsb.job import Job, Phase, job_of, unused
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import Properties, read_properties
@@ -51,6 +52,7 @@ def ycsb(
     """
     options = {name: text for name, text in (("threadcount", threads), ("target", target)) if text is not None}
     properties = read_properties(files, assignments, options)
+    check_names(database, properties)
     job = job_of(phase, properties)
     asked = databases.database(database, properties, job.table)
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])

@@ -13,12 +13,14 @@ from costof.errors import CostofError, Problem
 from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mongod.session import first_words
 from costof.programs.mongod.settings import MongodbSettings
-from costof.programs.mongod.url import EXAMPLE, parsed_by_pymongo, shown
+from costof.programs.mongod.url import EXAMPLE, UNACKNOWLEDGED, parsed_by_pymongo, shown
 from costof.urls import UrlError, UrlParts, host_shown, split_url
 
 DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1"
 DEFAULT_DATABASE = "ycsb"
 WRITE_CONCERNS = {"acknowledged": "1", "replica_acknowledged": "2", "majority": "majority"}
+#: Of YCSB's older property, both w=0.
+UNACKNOWLEDGED_CONCERNS = ("unacknowledged", "errors_ignored")
 READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 AUTHENTICATION_FAILED = 18
 USED_OPTIONS = frozenset(
@@ -99,8 +101,10 @@ class MongodbDatabase(Database):
         concern = self._options.get("w", WRITE_CONCERNS.get(legacy, legacy or None))
         text = str(concern) if concern is not None else None
         journaled = self._options.get("journal") or self._options.get("j")
-        if journaled or text == "0" or not (text is None or text == "majority" or text.isdigit()):
-            # Writes that nobody acknowledges have no latency, and another concern than asked is another question.
+        if text == "0" or ("w" not in self._options and legacy in UNACKNOWLEDGED_CONCERNS):
+            raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
+        if journaled or not (text is None or text == "majority" or text.isdigit()):
+            # Another concern than asked is another question.
             raise CostofError(
                 Problem.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
             )
