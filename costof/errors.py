@@ -32,7 +32,11 @@ class Problem(Enum):
     BAD_PRECISION = (EXIT_USAGE, "'{text}' is no precision; write a percentage above 0, such as 2%")
     UNKNOWN_METRIC = (EXIT_USAGE, "'{name}' is no metric of {study}{nearest}; it has: {allowed}")
     BAD_LIMIT = (EXIT_USAGE, "'{text}' is no limit for '{metric}'; write it as {example}")
-    NOT_A_COMMAND = (EXIT_USAGE, "the study's command '{text}' cannot be run: {detail}")
+    NOT_A_COMMAND = (EXIT_USAGE, "the command '{text}' cannot be run: {detail}")
+    SHELL_SIGN = (
+        EXIT_USAGE,
+        "'{text}' runs without a shell and holds '{sign}', which only a shell understands; {remedy}, or {otherwise}",
+    )
     UNKNOWN_WORD = (
         EXIT_USAGE,
         "'{text}' holds {{{word}}}, which a level of some arm does not set{nearest}; write {{{{{word}}}}} for the very "
@@ -206,7 +210,12 @@ class Problem(Enum):
         EXIT_USAGE,
         "cannot use concurrency level greater than total number of requests; raise -n or lower -c",
     )
-    AB_HEADER = (EXIT_USAGE, "{text} is no header; write it as -H 'Name: value'")
+    AB_HEADER = (EXIT_USAGE, "{text} is no header; write it as -H 'Name: value', on one line")
+    AB_POST = (
+        EXIT_USAGE,
+        "costof ab sends GET requests and no body (-p); have ab itself send them: costof versus --read ab "
+        "'ab -p FILE -T TYPE -n 1000 URL' 'ab -p FILE -T TYPE -n 1000 OTHER_URL'",
+    )
     AB_UNANSWERED = (EXIT_FAILED, "cannot ask {url}: {detail}")
     YCSB_FILE_UNREADABLE = (
         EXIT_USAGE,
@@ -297,6 +306,20 @@ class Caution(Enum):
         "the order matters here: '{metric}' is {change} after another command than after the same one; each command "
         "follows every command equally often, so none pays for it, but intervals are wider: --warmup 1 runs a command "
         "once, unmeasured, after each change"
+    )
+    COMMAND_NOTE = "{arm}: {note}"
+    LEFT_RUNNING = (
+        "{arm} left {children} running in the background (in {slices}): costof ended it, and its work is in no figure; "
+        "let the command wait for it"
+    )
+    LEFT_BEHIND = (
+        "{arm} left {children} running as a daemon (in {slices}), which went on beside the slices that followed, and "
+        "its work is in no figure; start it with `before` and end it with `after`"
+    )
+    EXPOSED_IN_COMMAND = (
+        "what follows {places} looks like a password, and the report, the plan and the process list show it; pass it "
+        'in the environment ("$NAME" under --shell), by [secrets] of a study\'s file, or in a file that the program '
+        "reads"
     )
     DRIVERS_OWN_LIBRARY = "{libraries} on the wire alone: an application's driver links a TLS library of its own"
     EVIDENCE_MISSING = "{slices} of {arm} discarded: {detail}"

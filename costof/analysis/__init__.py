@@ -5,7 +5,9 @@ from __future__ import annotations
 from costof.analysis.arms import arm_result, cpu_of, same_set_ups
 from costof.analysis.carry_over import carry_over_of
 from costof.analysis.cautions import errors_of, order_warnings, warnings_of
+from costof.analysis.failures import failing_of, missing_of, overloaded_of
 from costof.analysis.figures import between_starts, effects_of, metric_result, noise_floors, values_of
+from costof.analysis.load import drop_overloaded
 from costof.analysis.models import Core
 from costof.analysis.run import Run, read_run
 from costof.analysis.together import starting_together
@@ -19,6 +21,7 @@ def core_of(run: Run, name: str) -> Core:
     if run.environment is None:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
+    drop_overloaded(run)
     floors = noise_floors(run)
     effects = effects_of(run)
     same = same_set_ups(run)
@@ -51,6 +54,8 @@ def core_of(run: Run, name: str) -> Core:
         links=run.links,
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
         errors=errors_of(run),
+        failures=failing_of(run),
+        missing=[*missing_of(run), *overloaded_of(run)],
         warnings=[*warnings_of(run, len(effects)), *order_warnings(run, carried)],
         starting_together=starting_together(run),
         environment=_environment(run),

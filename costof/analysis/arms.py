@@ -27,7 +27,7 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
     error = run.refused(arm) or run.lost_arms.get(arm.name)
     if error is None and not any(evidence.view in MEASURING for evidence in seen) and run.slices:
         error = next((piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch), None)
-        error = error or "no slice of it succeeded"
+        error = error or _why_nothing_succeeded(run, arm)
     return Arm(
         name=arm.name,
         label=arm.label,
@@ -41,6 +41,13 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         evidence=seen,
         error=error,
     )
+
+
+def _why_nothing_succeeded(run: Run, arm: PlannedArm) -> str:
+    """Return the first error of an arm without any operation that succeeded."""
+    errors = (error for piece in run.slices_of(arm.name) for error in piece.answer.errors)
+    detail = next((error.detail for error in errors), "")
+    return f"no slice of it succeeded{f': {detail}' if detail else ''}"
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from costof.analysis.figures import view_of
 from costof.analysis.index import in_view
 from costof.analysis.models import CarryOver, ErrorCount
 from costof.analysis.run import Run
+from costof.commands.readers import reader
 from costof.document import format as fmt
 from costof.document.format import listed, plural
 from costof.errors import Caution
+from costof.ipc.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
 from costof.ledger.changes import contrast_of, twins_of
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
+from costof.study.arms import PlannedArm
 from costof.study.commands import COMMAND
 
 STEAL_WORTH_A_WORD = 0.02
@@ -71,6 +74,10 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         # That nothing is verified stands in the answer itself.
         if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
             texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
+        texts += [Caution.COMMAND_NOTE.text(arm=arm.label, note=note) for note in _notes(run, arm)]
+    texts += [*_left_by_commands(run)]
+    readers = {each.command.read for each in plan.study.workloads.values() if each.command and each.command.read}
+    texts += [found for name in sorted(readers) if (found := reader(name).silent_on_failures)]
     libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
     if libraries and any(workload.view == "app" for workload in plan.study.workloads.values()):
         texts.append(Caution.DRIVERS_OWN_LIBRARY.text(libraries=listed([*libraries])))
@@ -89,6 +96,32 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         texts.append(Caution.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
     # Each start of the servers says what it has to say.
     return list(dict.fromkeys(texts))
+
+
+def _notes(run: Run, arm: PlannedArm) -> list[str]:
+    """Return what readers have noted of an arm's runs, each once."""
+    return [*dict.fromkeys(note for piece in run.slices_of(arm.name) for note in piece.answer.evidence.get(NOTES, []))]
+
+
+def _left_by_commands(run: Run) -> Iterator[str]:
+    """Yield a warning for each arm whose commands left processes running, those of the control's twin included."""
+    for fact, caution in ((LEFT_RUNNING, Caution.LEFT_RUNNING), (LEFT_BEHIND, Caution.LEFT_BEHIND)):
+        for label, arms in _arms_by_label(run).items():
+            told = [piece.answer.evidence.get(fact, []) for arm in arms for piece in run.slices_of(arm)]
+            found = [names for names in told if names]
+            if found:
+                children = dict.fromkeys(f"'{name}'" for names in found for name in names if name != COPY_OF_ITSELF)
+                names = listed([*children]) or COPY_OF_ITSELF
+                yield caution.text(arm=label, children=names, slices=plural(len(found), "slice"))
+
+
+def _arms_by_label(run: Run) -> dict[str, list[str]]:
+    """Return the names of arms by label, a control's twin beside it."""
+    found: dict[str, list[str]] = {}
+    for arm in run.plan.arms:
+        shown = run.plan.arm(arm.baseline) if arm.twin and arm.baseline else arm
+        found.setdefault(shown.label, []).append(arm.name)
+    return found
 
 
 def order_warnings(run: Run, carried: Sequence[CarryOver]) -> list[str]:

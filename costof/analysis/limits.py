@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from costof.analysis.index import Index
-from costof.analysis.models import LONGEST_WAIT, Arm, Core, Effect
+from costof.analysis.models import LONGEST_WAIT, Arm, Effect
+from costof.document.format import percent
+from costof.ipc.answers import MOST_FAILED
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.limits import Limit
+
+
+#: Of an arm's operations, where more of them fail than of its control's: then no limit is kept.
+FAILED_MORE = 0.01
 
 
 class State(StrEnum):
@@ -25,7 +31,8 @@ class State(StrEnum):
 class Outcome:
     """What became of a limit on an arm. `effect` is None where the arm has none: it failed, or was not measured.
 
-    `needed_seconds` is about how long a run would have to measure besides, where that is a bearable time.
+    `needed_seconds` is about how long a run would have to measure besides, where that is a bearable time. `reason` says
+    why nothing can be told, whatever was measured.
     """
 
     limit: Limit
@@ -33,13 +40,14 @@ class Outcome:
     effect: Effect | None
     state: State
     needed_seconds: float | None = None
+    reason: str | None = None
 
 
 def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
     """Of each limit on each protected arm."""
     for limit in limits:
         for arm in index.arms:
-            yield _outcome(index.core, limit, arm, index.effect(limit.metric, arm.name))
+            yield _outcome(index, limit, arm, index.effect(limit.metric, arm.name))
 
 
 def state_of(change: Estimate, limit: Limit) -> State:
@@ -52,13 +60,28 @@ def state_of(change: Estimate, limit: Limit) -> State:
     return State.WITHIN if most <= sign * limit.worst else State.EXCEEDED
 
 
-def _outcome(core: Core, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
-    change = _change(effect, limit)
-    if arm.error or change is None:
-        return Outcome(limit, arm, effect, State.OPEN)
+def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
+    change, reason = _change(effect, limit), unusable(index, limit.metric, arm)
+    if arm.error or change is None or reason:
+        return Outcome(limit, arm, effect, State.OPEN, reason=reason)
     state = state_of(change, limit)
-    more = _needed_seconds(core.measured_seconds, change, limit.worst) if state is State.OPEN else None
+    more = _needed_seconds(index.core.measured_seconds, change, limit.worst) if state is State.OPEN else None
     return Outcome(limit, arm, effect, state, more)
+
+
+def unusable(index: Index, metric: str, arm: Arm) -> str | None:
+    """Return why an arm's figure, or its control's, keeps no limit: it is missing, or too many operations failed."""
+    both = [name for name in (arm.name, arm.baseline) if name is not None]
+    lacking = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
+    if lacking is not None:
+        return lacking.reason
+    workload = index.metrics[metric].workload if metric in index.metrics else None
+    failing = [each for each in index.core.failures if each.workload == workload and each.arm in both]
+    too_many = (each for each in failing if each.share > (FAILED_MORE if each.fails_more else MOST_FAILED))
+    worst = max(too_many, key=lambda each: each.share, default=None)
+    if worst is None:
+        return None
+    return f"{percent(worst.share)} of the operations of {index.label_at(worst.arm)} failed"
 
 
 def _change(effect: Effect | None, limit: Limit) -> Estimate | None:

@@ -15,7 +15,7 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.published import Published, PublishedFigure
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Factor(Model):
@@ -196,6 +196,60 @@ class ErrorCount(Model):
     detail: str = Field(description="The first one, in words.")
 
 
+class Failing(Model):
+    """Operations of a workload on an arm; shares are of all that were begun."""
+
+    workload: str
+    arm: str
+    failed: int
+    of: int
+    more: Finite | None = Field(default=None, description="Share that failed, less the control's. None for a control.")
+    more_low: Finite | None = Field(default=None, description="Its 95 % interval.")
+    more_high: Finite | None = None
+
+    @property
+    def share(self) -> float:
+        return self.failed / self.of
+
+    @property
+    def fails_more(self) -> bool:
+        """Whether more of them fail than of its control's."""
+        return self.more_low is not None and self.more_low > 0
+
+
+#: The share of a load that an arm must serve: some of the last clients have no time to end in their slice.
+CARRIED = 0.95
+
+
+class Carried(Model):
+    """Connections or operations a second that were to come, and that were served."""
+
+    arm: str
+    offered: Finite | None = Field(description="None where users come as often as they have thought.")
+    served: Finite
+    server_cores_needed: Finite | None = Field(
+        default=None, description="By the servers' CPU time of an operation; None where it is not known."
+    )
+
+    @property
+    def all_of_them(self) -> bool:
+        return self.offered is None or self.served >= CARRIED * self.offered
+
+
+class Missing(Model):
+    """A figure that an arm lacks, or some of its slices, though other arms may have it."""
+
+    metric: str
+    arm: str
+    slices: int = Field(description="Slices without it.")
+    of: int
+    reason: str = Field(description="Why, as a clause.")
+
+    @property
+    def wholly(self) -> bool:
+        return self.slices == self.of
+
+
 class Sentence(Model):
     """One statement of the answer. `kind` lets a report style it; a `detail` is an answer that is no headline."""
 
@@ -254,6 +308,8 @@ class Core(Model):
     links: list[LinkEvidence] = Field(default_factory=list)
     cpu: list[Cpu]
     errors: list[ErrorCount]
+    failures: list[Failing] = Field(default=[], description="Of every workload in which any operation failed.")
+    missing: list[Missing] = Field(default=[], description="Figures of commands that some arms or slices lack.")
     warnings: list[str]
     starting_together: StartingTogether | None = Field(default=None, description="Of a run from several hosts.")
     environment: dict[str, Any]

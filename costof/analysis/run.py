@@ -57,6 +57,8 @@ class Run:
     ends: list[EndRecord] = field(default_factory=list)
     error_rate_spent: float = 0.0
     disturbances: Disturbances = NO_DISTURBANCES
+    dropped: dict[str, list[str]] = field(default_factory=dict)
+    """Metrics that are in no figure of an arm, by arm."""
 
     @cached_property
     def _slices_of(self) -> dict[str, list[SliceRecord]]:
@@ -88,8 +90,15 @@ class Run:
     def of(self, workload: str, arm: str) -> list[SliceRecord]:
         return self._counted_of.get((workload, arm), [])
 
+    def drop(self, metric: str, arm: str) -> None:
+        """Leave a metric of an arm out of all figures."""
+        self.samples.drop(metric, arm)
+        self.dropped.setdefault(arm, []).append(metric)
+
     def histograms(self, metric: str, arm: str) -> dict[int, list[str]]:
         """Of the metric's phase on an arm, as slices carry them, by round."""
+        if metric in self.dropped.get(arm, []):
+            return {}
         asked = self.plan.study.metrics[metric]
         found: dict[int, list[str]] = {}
         for piece in self.of(asked.workload, arm):

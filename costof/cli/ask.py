@@ -16,7 +16,7 @@ from costof.cli.show import print_answer, write_answer
 from costof.document.format import plural
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
 from costof.lab.user_namespace import enter
-from costof.ledger.ledger import Ledger
+from costof.ledger.ledger import CautionRecord, Ledger
 from costof.services.open import open_service
 from costof.study.commands import COMMAND
 from costof.study.plan import Options, Plan, resolve
@@ -50,13 +50,26 @@ def ask(
         check_asked(study, plan.load, access, hosts)
         check_hosts(plan, open_service(plan, access, ""))
     if dry_run:
+        _warn(plan, access)
         nodes = _nodes(hosts) if hosts is not None else []
         _print_plan(plan, access, len(nodes) or 1)
         _print_hosts(plan, nodes)
         return EXIT_ANSWERED
     take_hosts(plan, access)
+    warnings = _warn(plan, access)
     # Made before anything is started, so that a folder that cannot be written costs nobody a run.
-    return answer(plan, Ledger.create(plan, out), None, access, as_json, hosts)
+    ledger = Ledger.create(plan, out)
+    for text in warnings:
+        ledger.append(CautionRecord(text=text))
+    return answer(plan, ledger, None, access, as_json, hosts)
+
+
+def _warn(plan: Plan, access: Access | None) -> list[str]:
+    """Print the warnings that are known before anything is run, and return them."""
+    texts = open_service(plan, None, "").warnings() if access is None else []
+    for text in texts:
+        click.echo(f"costof: {text}", err=True)
+    return texts
 
 
 def take_hosts(plan: Plan, access: Access | None) -> None:
@@ -178,5 +191,7 @@ def _status(result: Result, judged: int) -> int:
 
     if not result.values:
         return EXIT_FAILED
-    in_part = result.partial or any(arm.error for arm in result.arms) or too_few_rounds(result) is not None
+    headline = {metric.name for metric in result.metrics if metric.headline}
+    lacking = any(each.wholly and each.metric in headline for each in result.missing)
+    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
     return judged or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from costof.analysis.compare import Change, compare_runs
 from costof.analysis.index import Index
-from costof.analysis.limits import State, state_of
+from costof.analysis.limits import State, state_of, unusable
 from costof.cli.gate import limit_option, status
 from costof.document import format as fmt
 from costof.document.blocks import Block, CallOut, Cell, Column, Document, Paragraph, Part, Row, Table
@@ -66,14 +66,14 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     """
     before, after = Ledger.open(first), Ledger.open(second)
     asked = _relative(limits_of(before.plan().study, limits))
-    index = Index(analyse(before))
-    changes = compare_runs(index.core, analyse(after))
+    index, other = Index(analyse(before)), Index(analyse(after))
+    changes = compare_runs(index.core, other.core)
     found = Comparison(
         first=str(first),
         second=str(second),
         differences=_differences(before.plan(), after.plan()),
         changes=changes,
-        limits=[*_judged(changes, asked)],
+        limits=[*_judged(changes, asked, (index, other))],
     )
     if as_json:
         click.echo(found.model_dump_json(indent=2))
@@ -134,8 +134,8 @@ def _relative(limits: list[Limit]) -> list[Limit]:
     return limits
 
 
-def _judged(changes: Sequence[Change], limits: Sequence[Limit]) -> Iterator[Judged]:
-    """Each limit on each arm; one on what the runs have not in common cannot be told."""
+def _judged(changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index]) -> Iterator[Judged]:
+    """Judge each limit on each arm; one on what the runs do not have in common cannot be told."""
     for limit in limits:
         of = [change for change in changes if change.metric == limit.metric]
         if not of:
@@ -143,4 +143,8 @@ def _judged(changes: Sequence[Change], limits: Sequence[Limit]) -> Iterator[Judg
         for each in of:
             shown = str(fmt.relative(each.change)).replace(fmt.NBSP, " ")
             state = state_of(each.change.through(lambda ratio: ratio - 1), limit)
-            yield Judged(limit=limit, arm=each.arm, change=shown, state=state)
+            arms = [(index, arm) for index in runs if (arm := index.arm(each.arm)) is not None]
+            reason = next((why for index, arm in arms if (why := unusable(index, each.metric, arm))), None)
+            yield Judged(
+                limit=limit, arm=each.arm, change=reason or shown, state=State.OPEN if reason is not None else state
+            )

@@ -70,6 +70,9 @@ def check_hosts(plan: Plan, service: Service) -> None:
             "other, and name them in the command lines"
         )
         raise CostofError(Problem.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
+    if any(each.command and each.command.warmup for each in plan.study.workloads.values()):
+        detail = "unmeasured runs end at different times, and hosts measure together"
+        raise CostofError(Problem.HOSTS_CANNOT, what="--warmup", detail=detail)
     if service.of_this_machine is not None:
         raise CostofError(Problem.HOSTS_CANNOT, what=plan.study.name, detail=service.of_this_machine)
     if plan.left_out:

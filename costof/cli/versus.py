@@ -11,6 +11,7 @@ import click
 from costof.cli.ask import ask
 from costof.cli.gate import limit_option
 from costof.cli.hosts_options import hosts_options
+from costof.commands.asked import MOST_WARMUP_RUNS
 from costof.document.format import listed
 from costof.errors import CostofError, Problem
 from costof.study.commands import COMMAND
@@ -29,6 +30,13 @@ LONGEST_LABEL = 48
 @click.option("--name", "-n", "names", multiple=True, help="Of each command, in their order; else itself.")
 @click.option("--read", metavar="READER", help="What reads their figures, such as wrk; else their time is measured.")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Of a slice; '{seconds}' stands for it.")
+@click.option(
+    "--warmup",
+    type=click.IntRange(0, MOST_WARMUP_RUNS),
+    default=0,
+    metavar="N",
+    help="Run a command N times, unmeasured, after another command was measured.",
+)
 @click.option("--shell", is_flag=True, help="Have `sh -c` read each command.")
 @click.option("--profile", default="quick", help="quick or default.")
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
@@ -45,6 +53,7 @@ def versus(
     names: tuple[str, ...],
     read: str | None,
     seconds: float | None,
+    warmup: int,
     shell: bool,
     profile: str,
     budget: str | None,
@@ -61,14 +70,19 @@ def versus(
 
     In turns, round after round, so that whatever disturbs the machine disturbs them alike.
     """
-    study = study_of("versus", _content(commands, names, read, seconds, shell))
+    study = study_of("versus", _content(commands, names, read, seconds, warmup, shell))
     address = hosts.address if hosts else None
     options = Options(profile, (), budget, precision, rounds, seed=seed, limits=limits, hosts=address)
     sys.exit(ask(study, options, None, out, as_json, dry_run, hosts))
 
 
 def _content(
-    commands: tuple[str, ...], names: tuple[str, ...], read: str | None, seconds: float | None, shell: bool
+    commands: tuple[str, ...],
+    names: tuple[str, ...],
+    read: str | None,
+    seconds: float | None,
+    warmup: int,
+    shell: bool,
 ) -> dict[str, Any]:
     """A study's file that asks for them. Raises `TOO_FEW_COMMANDS` and `NAMES_OF_COMMANDS`."""
     if len(commands) < 2:
@@ -79,7 +93,14 @@ def _content(
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
     labels = list(names) or [_shortened(command) for command in commands]
     once = any("{seconds}" in command for command in commands)
-    asked: dict[str, Any] = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "once": once}
+    asked: dict[str, Any] = {
+        "run": "{command}",
+        "shell": shell,
+        "read": read,
+        "seconds": seconds,
+        "warmup": warmup,
+        "once": once,
+    }
     return {
         "title": f"What does {listed(labels[1:])} cost against {labels[0]}?",
         "service": COMMAND,

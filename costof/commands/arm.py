@@ -8,16 +8,17 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from costof.commands import STEP_SECONDS, process
 from costof.commands.asked import SecretSource
-from costof.commands.output import figures_of
-from costof.commands.readers import UnreadableError
+from costof.commands.output import report_of, statuses_with_a_report
+from costof.commands.readers import Report, UnreadableError
 from costof.commands.settings import CommandSettings, Program
 from costof.drivers.driver import Recorder
+from costof.ipc.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPORTED_FAILURE
 from costof.ipc.plan import SliceOrder
 from costof.model import HIDDEN
 
@@ -54,9 +55,9 @@ class Errors:
 
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, error_class: str, detail: str) -> None:
+    def add(self, error_class: str, detail: str, count: int = 1) -> None:
         entry = self.found.setdefault(error_class, {"class": error_class, "count": 0, "detail": detail})
-        entry["count"] += 1
+        entry["count"] += count
 
 
 @dataclass
@@ -70,10 +71,32 @@ class Runs:
     errors: Errors = field(default_factory=Errors)
     output: str = ""
     failed: int = 0
+    reported: int | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
+    daemons: dict[str, None] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> int:
         return len(self.recorder.times)
+
+    @property
+    def left_behind(self) -> dict[str, list[str]]:
+        """Facts of the evidence: which processes the commands left running, by their names."""
+        found = {LEFT_RUNNING: [*self.left], LEFT_BEHIND: [*self.daemons]}
+        return {name: names for name, names in found.items() if names}
+
+    def count_failures(self, program: str, report: Report) -> bool:
+        """Count the operations of a report; return whether so few have failed that its figures count."""
+        if report.operations is not None:
+            self.reported = (self.reported or 0) + round(report.operations)
+        failed, of = report.failed or 0.0, report.operations or 0.0
+        if not failed:
+            return True
+        words = f"{failed:,.0f} of {of:,.0f}" if of else f"{failed:,.0f}"
+        self.errors.add(REPORTED_FAILURE, f"'{program}' reports that {words} operations failed", max(1, round(failed)))
+        return failed <= MOST_FAILED * of
 
 
 class Arm:
@@ -85,6 +108,8 @@ class Arm:
         hidden |= {name: _secret(source) for name, source in settings.secrets.items()}
         self.environment = {**os.environ, **settings.environment, **hidden}
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
+        #: Those that brought it into force, and those of earlier slices.
+        self._daemons: Collection[int] = ()
         # The longest first: one may be a part of another.
         self._secrets = sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
 
@@ -103,6 +128,7 @@ class Arm:
             for argv in self.settings.before:
                 if wrong := self._step(argv, STDIN):
                     raise StepError("not_in_force", wrong)
+            self._daemons = process.adopted()
             yield
         finally:
             # All of them, whichever fails, and with nobody to end them but their time-out.
@@ -121,11 +147,12 @@ class Arm:
                 raise UnprovedError("unproved", f"{told}, which does not match '{proof.matches}'")
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
-        """Run it until the slice has its operations or its seconds, once at the least."""
+        """Run it until the slice has its operations or its seconds, and at least once."""
         runs, deadline = Runs(), time.monotonic() + order.seconds
         most = 1 if program.once else order.operations
         while (done := runs.succeeded + runs.failed) < most and (done == 0 or time.monotonic() < deadline):
             self._run(program, runs)
+        runs.daemons |= dict.fromkeys(name for pid, name in process.adopted().items() if pid not in self._daemons)
         return runs
 
     def hidden(self, text: str) -> str:
@@ -133,6 +160,11 @@ class Arm:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+    def warm_up(self, program: Program) -> None:
+        """Run it as often as its study asks, unmeasured."""
+        for _ in range(program.warmup):
+            self._run(program, Runs())
 
     def _run(self, program: Program, runs: Runs) -> None:
         self.settings.output.unlink(missing_ok=True)
@@ -146,21 +178,29 @@ class Arm:
             return
         runs.output = self.hidden((ended.output + ended.error_output)[-KEPT_CHARACTERS:])
         runs.cpu_ns += ended.cpu_ns
+        runs.left |= dict.fromkeys(ended.left)
         if ended.peak_memory_bytes > own_peak_memory():
             runs.peak_memory_bytes = max(runs.peak_memory_bytes, ended.peak_memory_bytes)
-        if ended.wrong:
+        note = statuses_with_a_report(program).get(ended.status) if ended.wrong else None
+        if ended.wrong and note is None:
             runs.failed += 1
             runs.errors.add("command_failed", self.hidden(f"{ended.wrong}{process.last_line(ended)}"))
             return
         try:
             written = self.settings.output
-            figures = figures_of(program, written.read_text() if written.is_file() else ended.output)
+            report = report_of(program, written.read_text() if written.is_file() else ended.output)
         except (UnreadableError, OSError, UnicodeError) as error:
             runs.failed += 1
             runs.errors.add("unreadable", self.hidden(f"what '{program.argv[0]}' wrote cannot be read: {error}"))
             return
+        if note is not None:
+            runs.notes[note] = None
+        if not runs.count_failures(program.argv[0], report):
+            runs.failed += 1
+            return
         runs.recorder.times.append(ended.elapsed_ns)
-        for name, value in figures.items():
+        runs.missing |= report.missing
+        for name, value in report.figures.items():
             runs.figures.setdefault(name, []).append(value)
 
     def _step(self, argv: list[str], parent: int | None) -> str | None:

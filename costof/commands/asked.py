@@ -15,6 +15,7 @@ from costof.model import Model
 #: its report to.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
 LONGEST_SECONDS = 600.0
+MOST_WARMUP_RUNS = 100
 
 
 class Proof(Model):
@@ -90,6 +91,12 @@ class CommandAsked(Model):
     figures: dict[str, FigureAsked] = Field(default={}, description="Figures of its output beside the reader's.")
     seconds: float | None = Field(default=None, gt=0, description="Of a slice: the program runs again until then.")
     once: bool = Field(default=False, description="Whether a slice is one run, as where its line holds '{seconds}'.")
+    warmup: int = Field(
+        default=0,
+        ge=0,
+        le=MOST_WARMUP_RUNS,
+        description="Unmeasured runs before a slice that follows another command's, which may have left caches cold.",
+    )
     timeout_seconds: float = Field(default=LONGEST_SECONDS, gt=0, description="Then it is ended, and has failed.")
     directory: Path | None = Field(default=None, description="Where it runs; else where costof was called.")
 

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from jsonpointer import JsonPointerException, resolve_pointer
 
 from costof.commands.asked import FigureAsked
-from costof.commands.readers import UnreadableError, json_of, reader
+from costof.commands.readers import Report, UnreadableError, json_of, reader
 from costof.commands.settings import Program
 
 
-def figures_of(program: Program, written: str) -> dict[str, float]:
-    """Those of the program's reader, which need not all be there, and each that its study asks for by a pointer or an
-    expression. Raises `UnreadableError`."""
-    found = reader(program.read).read(written) if program.read else {}
+def report_of(program: Program, written: str) -> Report:
+    """Return what the program's reader finds, and the figures that its study defines by a pointer or an expression.
+
+    Raises `UnreadableError`, where its reader cannot read it with the options that the program needs.
+    """
+    report = _read(program.read, written) if program.read else Report({})
     document = json_of(written) if any(each.json_pointer for each in program.figures.values()) else None
     for name, asked in program.figures.items():
         pointer = asked.json_pointer
-        found[name] = _number(name, _pointed(document, pointer) if pointer else _matched(written, asked))
-    return found
+        report.figures[name] = _number(name, _pointed(document, pointer) if pointer else _matched(written, asked))
+    return report
+
+
+def _read(name: str, written: str) -> Report:
+    found = reader(name)
+    try:
+        return found.read(written)
+    except UnreadableError as error:
+        raise UnreadableError(f"{error}; call {found.program} with {found.hint}") from None
 
 
 def rates_of(program: Program) -> list[str]:
@@ -29,6 +40,11 @@ def rates_of(program: Program) -> list[str]:
     known = reader(program.read).figures if program.read else {}
     known = known | {name: asked.as_figure(name) for name, asked in program.figures.items()}
     return [name for name, figure in known.items() if figure.is_rate]
+
+
+def statuses_with_a_report(program: Program) -> Mapping[int, str]:
+    """Return the exit statuses other than 0 with which the program has written a whole report, and what each means."""
+    return reader(program.read).statuses if program.read else {}
 
 
 def _pointed(document: Any, pointer: str) -> Any:

@@ -12,10 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from costof.ipc.answers import COPY_OF_ITSELF
+from costof.lab.supervisor import parents
+
 #: After SIGTERM, before SIGKILL.
 GRACE_SECONDS = 1.0
 #: Between two looks at how much it has written.
 LOOK_SECONDS = 1.0
+#: Between two looks at what was killed and has not ended yet.
+LOOK_AGAIN_SECONDS = 0.001
+#: For children that were just forked to be another program.
+NAMING_SECONDS = 0.02
+#: Of a process, as the kernel keeps it.
+LONGEST_NAME = 15
 MOST_OUTPUT = 64 * 2**20
 
 
@@ -40,6 +49,9 @@ class Ended:
     output: str
     error_output: str
     wrong: str | None
+    status: int = 0
+    #: Names of processes that it had left running when it ended, and that were killed.
+    left: tuple[str, ...] = ()
 
 
 def run(
@@ -72,11 +84,15 @@ def run(
             raise NotStartedError(error.strerror or str(error)) from None
         wrong = _waited(process.pid, started + int(timeout_seconds * 1e9), parent, (output, errors))
         elapsed = time.monotonic_ns() - started
+        program = Path(argv[0]).name[:LONGEST_NAME]
+        if not (wrong or leaves):
+            _await_names(process.pid, program)
         if wrong or not leaves:
             # Its number is its own until it is waited for, and so is the group's.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+        killed = () if leaves else _reap_group(process.pid, program)
         if wrong is _PARENT_GONE:
             raise ParentGoneError
         return Ended(
@@ -86,6 +102,8 @@ def run(
             output=_read(output),
             error_output=_read(errors),
             wrong=wrong or _of_status(process.returncode),
+            status=process.returncode,
+            left=() if wrong else killed,
         )
 
 
@@ -129,6 +147,69 @@ def _ends_within(descriptor: int, seconds: float | None) -> bool:
 def _kill_group(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def _await_names(group: int, leader: str) -> None:
+    """Wait until the running children that a command has left have programs of their own to be named by, for a moment.
+
+    A child that was just forked has the leader's name.
+    """
+    deadline = time.monotonic() + NAMING_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            # Without WEXITED the leader, which has ended, does not count: an error says that no other is left.
+            os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        ours = [pid for pid, parent in parents().items() if parent == os.getpid() and pid != group]
+        if leader not in map(_name_of, ours):
+            return
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _reap_group(group: int, leader: str) -> tuple[str, ...]:
+    """Reap what is left of a killed group, where this process is its reaper; return the names of those that ran on.
+
+    What another user may not kill is left alone. A child without a program of its own has the leader's name.
+    """
+    names: list[str] = []
+    deadline = time.monotonic() + GRACE_SECONDS
+    while True:
+        try:
+            # A dead process keeps its name until it is reaped, and hands its own children to us before it is seen dead.
+            ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return tuple(dict.fromkeys(names))
+        if ended is not None:
+            if ended.si_code == os.CLD_KILLED and ended.si_status == signal.SIGKILL:
+                name = _name_of(ended.si_pid)
+                names.append(COPY_OF_ITSELF if name == leader else name)
+            os.waitpid(ended.si_pid, 0)
+        elif time.monotonic() > deadline:
+            return tuple(dict.fromkeys(names))
+        else:
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def adopted() -> dict[int, str]:
+    """Return the names of the running processes that ended commands have left to this one, their reaper, by number.
+
+    Called while no command runs.
+    """
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return {pid: _name_of(pid) for pid, parent in parents().items() if parent == os.getpid()}
+        except ChildProcessError:
+            return {}
+
+
+def _name_of(pid: int) -> str:
+    """Return the name of a process, without its arguments, which may hold a password."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "a process"
 
 
 def _of_status(status: int) -> str | None:

@@ -24,7 +24,7 @@ from costof.commands.output import rates_of
 from costof.commands.process import ParentGoneError
 from costof.commands.settings import CommandSettings
 from costof.drivers.driver import read_plan
-from costof.ipc.answers import MISMATCH, PEAK_MEMORY
+from costof.ipc.answers import MISMATCH, MISSING, NOTES, PEAK_MEMORY, REPORTED
 from costof.ipc.plan import Plan, PrepareOrder, SliceOrder
 from costof.ipc.sealing import Opener
 from costof.lab.supervisor import PR_SET_CHILD_SUBREAPER, parents
@@ -47,6 +47,7 @@ class Runner:
         self.arms: dict[str, Arm] = {}
         self.refused: dict[str, StepError] = {}
         self._prepared: tuple[PrepareOrder, UnprovedError | None] | None = None
+        self._last: tuple[CommandSettings, str] | None = None
         for arm in plan.arms:
             assert isinstance(arm.service, CommandSettings)
             try:
@@ -97,6 +98,9 @@ class Runner:
             with arm.in_force():
                 if unproved is not None:
                     raise unproved
+                if self._last != (arm.settings, order.workload):
+                    self._last = arm.settings, order.workload
+                    arm.warm_up(program)
                 if order.opens_ns is None:
                     arm.prove()
                 else:
@@ -123,9 +127,16 @@ class Runner:
             "phases": {PHASE: runs.recorder.answer()} if runs.succeeded else {},
             "cpu_ns": {PHASE: runs.cpu_ns},
             "peak_memory_bytes": own_peak_memory(),
+            "counts": {} if runs.reported is None else {REPORTED: runs.reported},
             "figures": figures,
             "rates": rates_of(program),
-            "evidence": {**evidence, "output": runs.output},
+            "evidence": {
+                **evidence,
+                MISSING: runs.missing,
+                NOTES: [*runs.notes],
+                **runs.left_behind,
+                "output": runs.output,
+            },
             **({} if order.opens_ns is None else {"window": _window(started, elapsed)}),
         }
 

@@ -71,16 +71,22 @@ class Bullets(Block):
     loose: bool = False
 
 
-class Check(Model):
-    """Something that has to be so for the figures to be worth much; `but` says what is not."""
+MARKS = {True: "✓", False: "✗", None: "–"}
 
-    passed: bool
+
+class Check(Model):
+    """Something that has to be so for the figures to be worth much; `but` says what is not.
+
+    `passed` is None where the run could not check it.
+    """
+
+    passed: bool | None
     label: str
     but: str = ""
 
     @property
     def words(self) -> str:
-        return f"{'✓' if self.passed else '✗'} {self.label}{f': {self.but}' if self.but else ''}"
+        return f"{MARKS[self.passed]} {self.label}{f': {self.but}' if self.but else ''}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,17 @@ from statistics import fmean
 from typing import Any
 
 from costof.errors import Caution
-from costof.ipc.answers import MISMATCH, PEAK_MEMORY, ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.ipc.answers import (
+    LEFT_BEHIND,
+    LEFT_RUNNING,
+    MISMATCH,
+    PEAK_MEMORY,
+    ClassifiedError,
+    Phase,
+    Ready,
+    ReadyArm,
+    SliceAnswer,
+)
 from costof.statistics.histogram import merged
 
 #: Facts of the evidence that must be alike, those that are counts, and members that hosts have chosen.
@@ -167,6 +177,8 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
         return sum(seen)
     if name == "verified":
         return all(seen)
+    if name in (LEFT_RUNNING, LEFT_BEHIND):
+        return [*dict.fromkeys(process for names in seen for process in names)]
     if name in CHOSEN and seen:
         return ",".join(dict.fromkeys(map(str, seen)))
     return seen[0] if seen else None

@@ -12,6 +12,17 @@ from costof.model import Model
 PEAK_MEMORY = "peak_memory"
 #: The fact of the evidence that says why a slice was not of its arm.
 MISMATCH = "mismatch"
+#: The facts of a command's evidence: reasons of missing figures by name, and what its reader notes of its runs.
+MISSING, NOTES = "missing", "notes"
+#: The share of failed operations above which figures are no longer those of a working service: no figure of a command's
+#: report counts then, and no limit is kept.
+MOST_FAILED = 0.05
+#: The facts of a command's evidence: names of processes that it left running and that were killed, and of daemons.
+LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
+#: In the place of a name: a child that runs no program of its own, or not yet.
+COPY_OF_ITSELF = "a copy of itself"
+#: The count of operations that a command's own reports tell of, failed ones included, and the class of those errors.
+REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
 class ClassifiedError(Model):
@@ -103,6 +114,19 @@ class SliceAnswer(Model):
     evidence: dict[str, Any]
     #: Only of a slice that was told when to open.
     window: Window | None = None
+
+    @property
+    def failed(self) -> int:
+        """Operations that failed."""
+        return sum(error.count for error in self.errors)
+
+    @property
+    def begun(self) -> int:
+        """Operations that were begun, failed ones included: those of a command's own reports, where it has any."""
+        if REPORTED not in self.counts:
+            return self.operations + self.failed
+        runs = sum(error.count for error in self.errors if error.error_class != REPORTED_FAILURE)
+        return self.counts[REPORTED] + runs
 
     def count(self, name: str) -> int | None:
         """The count of this name, or of all below it: 'tpcc.committed' is all transactions.

@@ -50,6 +50,11 @@ class Samples:
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
 
+    def drop(self, metric: str, arm: str) -> None:
+        """Forget the arm's numbers: they are missing then, and not 0."""
+        self._values.pop((metric, arm), None)
+        self._reported.add(metric)
+
     def reported(self, metric: str) -> None:
         """Note that commands report the metric: where one does not, the number is missing, and not 0."""
         self._reported.add(metric)

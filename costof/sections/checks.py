@@ -21,20 +21,26 @@ class ChecksSection(Section[None, list[Check]]):
     data = list[Check]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Check] | None:
-        return [_proved(core), _quiet(run), _client(run, core), _answered(core)] if core.values else None
+        return [_proved(run, core), _quiet(run), _client(run, core), _answered(core)] if core.values else None
 
     def blocks(self, index: Index, data: list[Check]) -> Iterator[Block]:
         yield Checks(data)
 
 
-def _proved(core: Core) -> Check:
-    """By what both ends saw, before and after every slice."""
+def _proved(run: Run, core: Core) -> Check:
+    """By what both ends saw, before and after every slice; commands by the proofs that their study gives."""
     unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence]
     if unproved:
         return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     but = f"{fmt.plural(discarded, 'slice')} that proved another arm left out" if discarded else ""
-    return Check(passed=not discarded, label="arms proved", but=but)
+    if but or run.plan.study.service.kind != COMMAND:
+        return Check(passed=not discarded, label="arms proved", but=but)
+    believed = [arm.label for arm in run.plan.arms if not arm.twin and not arm.asked.proof]
+    if not believed:
+        return Check(passed=True, label="arms proved")
+    whose = "" if len(believed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(believed)}"
+    return Check(passed=None, label="arms not verified", but=f"no proof is given{whose}")
 
 
 def _quiet(run: Run) -> Check:
@@ -57,8 +63,13 @@ def _client(run: Run, core: Core) -> Check:
 
 
 def _answered(core: Core) -> Check:
+    """Whether every operation was answered, and every headline figure was there."""
     failed = sum(each.count for each in core.errors)
-    return Check(passed=not failed, label="nothing failed", but=f"{fmt.plural(failed, 'error')}" if failed else "")
+    headline = {metric.name: metric.label for metric in core.metrics if metric.headline}
+    lacking = dict.fromkeys(f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline)
+    but = [fmt.plural(failed, "error")] if failed else []
+    but += [f"{fmt.listed([*lacking])} missing"] if lacking else []
+    return Check(passed=not but, label="nothing failed", but=" and ".join(but))
 
 
 SECTION = ChecksSection()

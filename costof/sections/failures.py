@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import Field
-
 from costof.analysis.index import Index
-from costof.analysis.models import Core, Sentence
-from costof.analysis.run import Run
+from costof.analysis.models import Failing, Missing, Sentence
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
 from costof.document.blocks import FILES, Block, Paragraph, Table
 from costof.document.format import Text
-from costof.model import Finite, Model
-from costof.statistics.proportions import newcombe
-from costof.study.arms import PlannedArm
+from costof.study.commands import COMMAND
 
 HEAD = ["workload", "arm", "failed", "of", "more than the control"]
 TITLE = "Operations that failed"
@@ -31,69 +26,33 @@ METHOD = (
 WORTH_A_WORD = 0.001
 
 
-class Failing(Model):
-    """Operations of a workload on an arm; shares are of all that were begun."""
-
-    workload: str
-    arm: str
-    failed: int
-    of: int
-    more: Finite | None = Field(default=None, description="Share that failed, less the control's. None for a control.")
-    more_low: Finite | None = Field(default=None, description="Its 95 % interval.")
-    more_high: Finite | None = None
-
-    @property
-    def share(self) -> float:
-        return self.failed / self.of
-
-    @property
-    def fails_more(self) -> bool:
-        """Than its control."""
-        return self.more_low is not None and self.more_low > 0
-
-
-class Failures(Model):
-    """Of every workload in which any operation failed: all its arms."""
-
-    found: list[Failing]
-
-
-class FailuresSection(Section[None, Failures]):
+class FailuresSection(Section[None, None]):
     name, title, order = "failures", "Failures", 15
-    data = Failures
 
-    def compute(self, run: Run, core: Core, spec: None) -> Failures | None:
-        found = []
-        for workload in run.plan.study.workloads:
-            counts = {arm.name: _counted(run, workload, arm) for arm in run.plan.arms}
-            if any(failed for failed, _ in counts.values()):
-                found += [_failing(workload, arm, counts) for arm in run.plan.arms if counts[arm.name][1]]
-        return Failures(found=found) if found else None
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        worth = [each for each in index.core.failures if each.arm not in index.twins and _is_worth_a_word(each)]
+        texts = [_sentence(index, each) for each in worth]
+        return sentences(
+            "caution", [*texts, *(missing_words(index, each) for each in index.core.missing if _counts(index, each))]
+        )
 
-    def answer(self, index: Index, data: Failures) -> list[Sentence]:
-        worth = [each for each in data.found if each.arm not in index.twins and _is_worth_a_word(each)]
-        return sentences("caution", [_sentence(index, each) for each in worth])
-
-    def blocks(self, index: Index, data: Failures) -> Iterator[Block]:
-        rows = [_row(each) for each in data.found if each.arm not in index.twins]
-        yield Table.of(HEAD, rows, title=TITLE, texts=(0, 1))
-        yield Paragraph(METHOD, "note", media=FILES)
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        rows = [_row(each) for each in index.core.failures if each.arm not in index.twins]
+        if rows:
+            yield Table.of(HEAD, rows, title=TITLE, texts=(0, 1))
+            yield Paragraph(METHOD, "note", media=FILES)
 
 
-def _counted(run: Run, workload: str, arm: PlannedArm) -> tuple[int, int]:
-    """Operations that failed, and all that were begun; slices that prove another arm are nobody's."""
-    answers = [piece.answer for piece in run.of(workload, arm.name)]
-    failed = sum(error.count for answer in answers for error in answer.errors)
-    return failed, failed + sum(answer.operations for answer in answers)
+def missing_words(index: Index, each: Missing) -> str:
+    """Return why a figure cannot be compared, or in how many slices it is missing."""
+    figure = f"'{index.metric_label(each.metric)}'"
+    return f"{figure} {'cannot be compared' if each.wholly else 'is of fewer slices'}: {each.reason}."
 
 
-def _failing(workload: str, arm: PlannedArm, counts: dict[str, tuple[int, int]]) -> Failing:
-    failed, of = counts[arm.name]
-    control = counts.get(arm.baseline or "", (0, 0))
-    if not control[1]:
-        return Failing(workload=workload, arm=arm.name, failed=failed, of=of)
-    more, low, high = newcombe(control, (failed, of))
-    return Failing(workload=workload, arm=arm.name, failed=failed, of=of, more=more, more_low=low, more_high=high)
+def _counts(index: Index, each: Missing) -> bool:
+    """Whether the question is answered by it. What a load was too much for, the answer says already."""
+    metric = index.metrics[each.metric]
+    return metric.headline and metric.view == COMMAND
 
 
 def _is_worth_a_word(each: Failing) -> bool:

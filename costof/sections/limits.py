@@ -45,6 +45,8 @@ def measured_words(outcome: Outcome) -> str:
     effect, more = outcome.effect, outcome.needed_seconds
     if outcome.arm.error:
         return outcome.arm.error
+    if outcome.reason:
+        return outcome.reason
     if effect is None:
         return "it was not measured"
     if outcome.limit.relative and effect.ratio is None:

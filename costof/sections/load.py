@@ -7,12 +7,16 @@ and do not wait for each other, or who think before they ask again; what others 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 from pydantic import Field
 
+from costof.analysis.cautions import NEIGHBOURS_WORTH_A_WORD
 from costof.analysis.index import Index, Lead
-from costof.analysis.models import Arm, Core, Effect, Metric, Sentence
+from costof.analysis.load import CLIENT, carried_of
+from costof.analysis.models import Arm, Carried, Core, Effect, Metric, Sentence
 from costof.analysis.run import Run
 from costof.analysis.section import Section, sentences
 from costof.document import format as fmt
@@ -27,11 +31,8 @@ from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estim
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
 
-#: Of those that came; some of the last have no time to end in their slice.
-CARRIED = 0.95
-#: How many came, as an instrument counts its schedule.
-SCHEDULED = "pace.scheduled"
-CLIENT = "client"
+#: Of what was served at too much of a load, a load that leaves servers some time.
+SAFE = 0.85
 VOWELS = "aeiou"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
@@ -43,18 +44,6 @@ METHOD = {
     "thinking": "Each connection has a user who thinks for a random time (negative exponential), the same for all "
     "arms, and then waits for the answer. So an arm that is slower is asked a little less.",
 }
-
-
-class Carried(Model):
-    """Connections or operations a second that were to come, and that were served."""
-
-    arm: str
-    offered: Finite | None = Field(description="None where users come as often as they have thought.")
-    served: Finite
-
-    @property
-    def all_of_them(self) -> bool:
-        return self.offered is None or self.served >= CARRIED * self.offered
 
 
 class Cores(Model):
@@ -71,6 +60,8 @@ class AtLoad(Model):
     load: Load
     connections: int | None = Field(description="That clients hold at once, at most; None of commands.")
     round_trips_ms: dict[str, Finite] = Field(description="By context.")
+    machine_cores: int | None = Field(description="Of the machine that the servers share; None for a user's own.")
+    others_share: Finite = Field(description="Of the machine's CPU time, that other programs had in the median round.")
     carried: list[Carried]
     cores: list[Cores]
 
@@ -83,14 +74,16 @@ class LoadSection(Section[None, AtLoad]):
         load = run.plan.load
         if load is None:
             return None
+        machine: dict[str, Any] = {"machine_cores": None if run.plan.target else run.cores, "others_share": run.disturbances.usual}
         if isinstance(load, Told):
-            return AtLoad(load=load, connections=None, round_trips_ms=core.distances, carried=[], cores=[])
+            return AtLoad(load=load, connections=None, round_trips_ms=core.distances, carried=[], cores=[], **machine)
         return AtLoad(
             load=load,
             connections=run.plan.study.workloads[WORKLOAD].workers,
             round_trips_ms=core.distances,
-            carried=[each for arm in run.plan.arms if (each := _carried(run, load, arm)) is not None],
+            carried=carried_of(run),
             cores=[own for arm in run.plan.protected if (own := _cores(run, load, arm)) is not None],
+            **machine,
         )
 
     def lead(self, index: Index, data: AtLoad) -> Lead:
@@ -114,18 +107,6 @@ class LoadSection(Section[None, AtLoad]):
 def _method(load: Arrivals | Pool) -> str:
     how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
     return f"{METHOD[how]} {CORES.format(*load.operation)}"
-
-
-def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
-    pieces = run.of(WORKLOAD, arm.name)
-    if not pieces:
-        return None
-    seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(pieces)
-    # Random instants: the same for all arms, and no two slices have as many.
-    scheduled = [count for piece in pieces if (count := piece.answer.count(SCHEDULED)) is not None]
-    offered = sum(scheduled) / seconds if len(scheduled) == len(pieces) else load.per_second
-    served = sum(piece.answer.operations for piece in pieces) / seconds
-    return Carried(arm=arm.name, offered=offered, served=served)
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Cores | None:
@@ -226,15 +207,29 @@ def _of_cores(cores: Cores) -> str:
 
 
 def _overloaded(data: AtLoad, label: str, carried: Carried) -> str:
-    """Of an arm that could not serve all who came: its times grow for as long as one measures."""
+    """Return what decides about an arm that could not serve all who came."""
     assert carried.offered is not None
     assert not isinstance(data.load, Told)
     served, offered = fmt.number(carried.served), fmt.number(carried.offered)
-    return (
-        f"{label} cannot carry this load here with {data.connections:,} connections at once, which is all that clients "
-        f"hold: of {offered} {data.load.operation[1]} a second it served {served}. Its times grow while one measures, "
-        "and say only that."
-    )
+    parts = [
+        f"{label} cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, with "
+        f"{data.connections:,} connections at once, which is all that clients hold."
+    ]
+    if carried.server_cores_needed is not None:
+        needed = fmt.number(carried.server_cores_needed, 1)
+        there = f"; this machine has {data.machine_cores}" if data.machine_cores is not None else ""
+        parts.append(f"The servers would need {needed} cores for it{there}.")
+    if data.others_share > NEIGHBOURS_WORTH_A_WORD:
+        parts.append(f"Other programs took {fmt.percent(data.others_share)} of this machine's CPU time meanwhile.")
+    least = min(each.served for each in data.carried if not each.all_of_them)
+    parts.append(f"Its times say nothing; try a load of {_round_down(SAFE * least)} a second.")
+    return " ".join(parts)
+
+
+def _round_down(value: float) -> str:
+    """Return two digits of it."""
+    size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
+    return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
 
 
 def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:

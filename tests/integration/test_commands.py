@@ -52,6 +52,41 @@ def test_a_longer_command_is_found_and_its_interval_holds_what_was_added(tmp_pat
     assert abs(effect.difference.value - 20) < max(wide, 2)
 
 
+#: Takes 60 ms longer where another command was run before it.
+REMEMBERS = """sh -c '[ "$(cat built 2>/dev/null)" = "$0" ] || {{ sleep 0.06; echo "$0" >built; }}; sleep 0.04' {name}"""
+
+
+@pytest.mark.parametrize("names", [["old", "new"], ["new", "old", "other"]])
+def test_what_the_last_command_left_behind_is_no_commands_cost(tmp_path: Path, names: list[str]) -> None:
+    commands = [REMEMBERS.format(name=name) for name in names]
+    called = [word for name in names for word in ("-n", name)]
+    ended = costof("versus", "--rounds", "16", "--seconds", "0.01", "--out", "run", *called, *commands, cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    result = Result.model_validate_json((tmp_path / "run" / "result.json").read_bytes())
+    verdicts = [each.verdict for each in result.effects if each.metric == "run.time"]
+    assert len(verdicts) == len(names) - 1
+    assert not {Verdict.COSTS, Verdict.SAVES} & set(verdicts)
+    assert any("the order matters here: 'time' is" in warning for warning in result.warnings)
+    (found,) = result.carry_over
+    assert found.ratio.low > 1
+
+
+def test_unmeasured_runs_after_each_change_take_away_what_was_left_behind(tmp_path: Path) -> None:
+    counts = "sh -c 'echo $0 >>ran; echo $0' {name}"
+    commands = [counts.format(name=name) for name in ("old", "new")]
+    arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup", "2", "--seed", "1", "--out", "run"]
+    ended = costof("versus", *arguments, "-n", "old", "-n", "new", *commands, cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    slices = [json.loads(line) for line in (tmp_path / "run" / "slices.jsonl").read_text().splitlines()]
+    measured = [(each["answer"]["arm"], each["answer"]["operations"]) for each in slices if each["record"] == "slice"]
+    expected: list[str] = []
+    for arm, operations in measured:
+        name = arm.removesuffix("-twin")
+        warm = 0 if expected and expected[-1] == name else 2
+        expected += [name] * (warm + operations)
+    assert (tmp_path / "ran").read_text().split() == expected
+
+
 def test_figures_that_a_program_prints_are_the_answer(tmp_path: Path) -> None:
     text = study('set.rate = "200"', 'set.rate = "150"', 'run = "echo rate: {rate}/s"\nseconds = 0.05')
     text += 'figures.rate = { regex = "rate: ([0-9.]+)", unit = "per_second", better = "higher" }\n'
@@ -75,7 +110,7 @@ def test_a_command_that_fails_one_time_in_ten_is_reported_as_failing(tmp_path: P
     text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nonce = true")
     ended, result = ran(text, tmp_path, "--rounds", "20")
     assert ended.status == 0, ended.err
-    failures = {each.arm: each for each in result.sections.failures.found}
+    failures = {each.arm: each for each in result.failures}
     assert int((tmp_path / "count").read_text()) == 21, "one of them warms up"
     assert sum(each.count for each in result.errors if each.arm == "on") == 2
     assert (failures["on"].failed, failures["off"].failed) == (2, 0)
@@ -195,7 +230,7 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
     _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
     assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
     assert all("longer than its time-out" in each.detail for each in result.errors)
-    (on,) = (each for each in result.sections.failures.found if each.arm == "on")
+    (on,) = (each for each in result.failures if each.arm == "on")
     assert on.failed == on.of > 0
     eventually("the end of its children", lambda: not _started_with(temporary))
 
@@ -238,3 +273,62 @@ def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: P
     # Ends long before, since so great a difference is soon told.
     enough = costof("versus", "--budget", "5m", "--seconds", "0.1", "sleep 0.2", "sleep 0.4", cwd=tmp_path)
     assert "rounds that an answer takes" not in enough.err
+
+
+def versus(folder: Path, *commands: str, **env: str) -> tuple[Outcome, Result]:
+    """Two commands with the names 'waits' and 'leaves'."""
+    arguments = ["--rounds", "2", "--seconds", "0.01", "-n", "waits", "-n", "leaves", "--json"]
+    ended = costof("versus", *arguments, *commands, cwd=folder, **env)
+    assert ended.status in (0, 3), ended.err
+    return ended, Result.model_validate(json.loads(ended.out))
+
+
+def warnings_of_what_was_left(result: Result) -> list[str]:
+    return [warning for warning in result.warnings if " left " in warning]
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "start.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+    return "./start.sh"
+
+
+#: Until the child that was started last runs its own program, in a session of its own where it wants one.
+STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
+
+
+def test_a_child_left_in_the_background_is_ended_and_named(tmp_path: Path) -> None:
+    # It fails where the last one's child still runs.
+    last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
+    (tmp_path / "child").write_text("none")
+    _, result = versus(tmp_path, "true", script(tmp_path, f"{last}; {STARTED}"))
+    (warning,) = warnings_of_what_was_left(result)
+    assert warning.startswith("leaves left 'sleep' running in the background (in 3 slices): costof ended it")
+    assert "let the command wait for it" in warning
+    assert not result.errors
+
+
+def test_a_daemon_that_a_command_leaves_is_named_and_ended_with_the_run(tmp_path: Path, temporary: Path) -> None:
+    command = script(tmp_path, f"setsid sleep 3600 & {STARTED}")
+    _, result = versus(tmp_path, "true", command, TMPDIR=str(temporary))
+    (warning,) = warnings_of_what_was_left(result)
+    assert warning.startswith("leaves left 'sleep' running as a daemon (in 3 slices)")
+    eventually("the end of the daemons", lambda: not _started_with(temporary))
+
+
+def test_a_daemon_that_brings_a_level_into_force_is_left_running(tmp_path: Path) -> None:
+    start = script(tmp_path, f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
+    on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
+    _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)
+    assert not result.errors
+    assert not warnings_of_what_was_left(result)
+
+
+def test_a_password_in_a_command_line_is_warned_of_before_the_run_and_in_its_report(tmp_path: Path) -> None:
+    ended, result = versus(tmp_path, "true", "true --password=S3cret")
+    told = [line.removeprefix("costof: ") for line in ended.told]
+    (warning,) = (each for each in result.warnings if "looks like a password" in each)
+    assert warning in told
+    assert "what follows --password looks" in warning
+    assert "[secrets]" in warning

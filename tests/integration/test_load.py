@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL
 from costof.lab.lab import Lab
 from costof.ledger.ledger import Ledger, SliceRecord
 from costof.programs.mariadb.server import MariadbServer
 from costof.report.result import Result
+from costof.study.load import CONNECTION
 from tests.support.command import costof
 from tests.support.programs import databases, somebodys_mariadb, url_of
 
@@ -20,7 +22,8 @@ pytestmark = pytest.mark.servers
 def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[SliceRecord]]:
     options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", *arguments]
     ended = costof("run", study, *options, cwd=folder)
-    assert ended.status == 0, ended.err
+    # A slow machine may not carry a load.
+    assert ended.status in (EXIT_ANSWERED, EXIT_PARTIAL), ended.err
     run = folder / "run"
     slices = [each for each in Ledger.open(run).records() if isinstance(each, SliceRecord)]
     return " ".join(ended.out.split()), Result.model_validate_json((run / "result.json").read_bytes()), slices
@@ -48,7 +51,7 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
     said, result, slices = ran(study, tmp_path, *settings, "--load", "100/s", "--queries-per-connection", "5")
     assert "100 new connections a second, 5 queries each" in said
     # A slow machine may not carry it.
-    assert " cores busy instead of " in said or "cannot carry this load here" in said
+    assert " cores busy instead of " in said or "cannot carry this load" in said
     for record in with_operations(slices):
         phases = record.answer.phases
         assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
@@ -66,7 +69,9 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     said, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.all_of_them for each in result.sections.load.carried)
-    assert "cannot carry this load here with 96 connections at once, which is all that clients hold: of " in said
+    assert "cannot carry this load: of " in said
+    assert "with 96 connections at once, which is all that clients hold" in said
+    assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_operations_go_over_connections_that_stand(
 ) -> None:
     said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
     assert words in said
-    assert " cores busy instead of " in said or "cannot carry this load here" in said
+    assert " cores busy instead of " in said or "cannot carry this load" in said
     paced = "--load" in asked
     for record in with_operations(slices):
         phases = record.answer.phases
@@ -120,7 +125,7 @@ def test_of_a_target_the_servers_cores_are_those_that_its_user_tells(
     asked = ["--set", "transport=plain,tls", "--load", "100/s", "--queries-per-connection", "5"]
     said, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
     assert result.sections.load.cores[0].roles == ["client", "server"]
-    assert "client and servers keep" in said or "cannot carry this load here" in said
+    assert "client and servers keep" in said or "cannot carry this load" in said
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
 

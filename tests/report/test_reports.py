@@ -13,10 +13,13 @@ import jsonschema
 import pytest
 from rich.cells import cell_len
 
+from costof.analysis.index import Index
+from costof.analysis.limits import State, outcomes
 from costof.document import format as fmt
 from costof.report import render_markdown
 from costof.report.result import Result
-from costof.study.load import LoadAsked
+from costof.study.limits import Limit
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, LoadAsked
 from tests.report.results import (
     ENCRYPTION,
     HTTP,
@@ -114,6 +117,19 @@ def test_an_arm_that_cannot_carry_the_load_is_told_of() -> None:
     (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
     assert said.kind == "answer"
     assert "of 300 connections a second it served 150" in said.text
+    assert "try a load of 120 a second" in said.text
+
+
+def test_times_of_an_arm_that_cannot_carry_the_load_are_no_cost_and_keep_no_limit() -> None:
+    result = at_load(0.5)
+    assert not [each for each in result.effects if each.metric in (CONNECTION, FIRST_QUERY, QUERY)]
+    assert {(each.metric, each.arm) for each in result.missing} >= {(CONNECTION, "tls"), (QUERY, "tls")}
+    limits = [Limit(metric=CONNECTION, worst=500.0, relative=False, better="lower", said="+500ms")]
+    (outcome,) = outcomes(Index(result), limits)
+    assert (outcome.state, outcome.reason) == (
+        State.OPEN,
+        "TLS, modern suite, rsa-2048 cannot carry this load, so its times mean nothing",
+    )
 
 
 def test_no_word_of_a_run_of_several_starts_takes_rounds_for_what_intervals_are_over() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
-from costof.sections.failures import Failures
 from costof.sections.intermittent import Intermittent
 from costof.sections.tails import Tails
 from costof.statistics.estimate import Verdict
@@ -30,9 +29,7 @@ def cautions(result: Result) -> str:
 
 def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer(tmp_path: Path) -> None:
     result = result_of(tmp_path, Failing({"tls"}, 0.5))
-    failures = result.sections.failures  # type: ignore[attr-defined]
-    assert isinstance(failures, Failures)
-    found = {each.arm: each for each in failures.found}
+    found = {each.arm: each for each in result.failures}
     assert found.keys() == {"plain", "plain-twin", "tls"}
     assert found["tls"].share == pytest.approx(1 / 3)
     assert found["tls"].fails_more
@@ -66,7 +63,8 @@ def test_a_control_that_always_fails_is_no_base(tmp_path: Path) -> None:
 
 def test_no_failures_no_section(tmp_path: Path) -> None:
     result = result_of(tmp_path, Truth())
-    assert result.sections.failures is None  # type: ignore[attr-defined]
+    assert not result.failures
+    assert "Failures" not in render_markdown(result)
     assert result.sections.intermittent is None  # type: ignore[attr-defined]
 
 

@@ -27,7 +27,8 @@ class View:
 
     title: str
     setting: Setting
-    effects: list[tuple[Metric, Arm, Effect]]
+    effects: list[tuple[Metric, Arm, Effect | None]]
+    """None where a figure is missing: of commands that do not report it on the arm, or on its control."""
 
 
 def views(index: Index) -> list[View]:
@@ -37,7 +38,12 @@ def views(index: Index) -> list[View]:
         metrics = [metric for metric in index.core.metrics if metric.view == name]
         for setting in index.settings:
             pairs = [(metric, arm, index.effect(metric.name, arm.name)) for metric in metrics for arm in setting.arms]
-            effects = [(metric, arm, effect) for metric, arm, effect in pairs if effect is not None]
+            missing = {(each.metric, each.arm) for each in index.core.missing}
+            effects = [
+                (metric, arm, effect)
+                for metric, arm, effect in pairs
+                if effect is not None or {(metric.name, arm.name), (metric.name, arm.baseline)} & missing
+            ]
             title = TITLES.get(name, f"View: {name}") + setting.suffix
             found += [View(title, setting, effects)] if effects else []
     return found
@@ -58,7 +64,8 @@ def table(index: Index, view: View, media: Media) -> Table:
         label = Cell(metric.label if unit else fmt.titled(metric.label, metric.unit), code=metric.name)
         rows += [Row([label], "group")] if index.many_arms else []
         for _, arm, effect in of_metric:
-            rows.append(_row(metric, effect, Cell(arm.protection, full=arm.label) if index.many_arms else label))
+            name = Cell(arm.protection, full=arm.label) if index.many_arms else label
+            rows.append(_row(metric, effect, name) if effect else _missing_row(index, metric, arm, name))
             rows += _published(index.core.published_for(metric.name, arm), together=console)
     first = fmt.UNITS.get(unit, unit) if console else "metric"
     columns = [
@@ -84,6 +91,14 @@ def _row(metric: Metric, effect: Effect, name: Cell) -> Row:
         Cell.of(fmt.relative(effect.ratio)) if effect.ratio else Cell(fmt.NONE),
         Cell(verdict_words(effect, metric), verdict=effect.verdict),
     ]
+    return Row(cells, "headline" if metric.headline else "plain")
+
+
+def _missing_row(index: Index, metric: Metric, arm: Arm, name: Cell) -> Row:
+    """Without an effect, but with the one value that there may be."""
+    values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
+    shown = [fmt.number(v.mean.value, fmt.significant_decimals(v.mean.value, 3)) if v else fmt.NONE for v in values]
+    cells = [name, *map(Cell, [*shown, fmt.NONE, fmt.NONE, "missing: cannot be told"])]
     return Row(cells, "headline" if metric.headline else "plain")
 
 
