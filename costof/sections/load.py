@@ -8,13 +8,13 @@ and do not wait for each other, or who think before they ask again; what others 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from pydantic import Field
 
 from costof.analysis.cautions import NEIGHBOURS_WORTH_A_WORD
-from costof.analysis.index import Index, Lead
+from costof.analysis.index import Index, Lead, hidden_by_noise
 from costof.analysis.load import CLIENT, carried_of
 from costof.analysis.models import Arm, Carried, Core, Effect, Metric, Sentence
 from costof.analysis.run import Run
@@ -27,7 +27,8 @@ from costof.ledger.ledger import SliceRecord
 from costof.ledger.samples import in_common
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.statistics.tails import operations_needed
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
 
@@ -47,10 +48,11 @@ METHOD = {
 
 
 class Cores(Model):
-    """Cores that an arm keeps busy at the load."""
+    """Cores that the servers of an arm keep busy at the load, or its client: the load generator."""
 
     arm: str
-    roles: list[str] = Field(description="Whose: the client's alone where the servers' CPU time is not known.")
+    who: Literal["servers", "client"]
+    roles: list[str]
     without: Estimate
     used: Estimate
     added: Estimate
@@ -74,7 +76,10 @@ class LoadSection(Section[None, AtLoad]):
         load = run.plan.load
         if load is None:
             return None
-        machine: dict[str, Any] = {"machine_cores": None if run.plan.target else run.cores, "others_share": run.disturbances.usual}
+        machine: dict[str, Any] = {
+            "machine_cores": None if run.plan.target else run.cores,
+            "others_share": run.disturbances.usual,
+        }
         if isinstance(load, Told):
             return AtLoad(load=load, connections=None, round_trips_ms=core.distances, carried=[], cores=[], **machine)
         return AtLoad(
@@ -82,7 +87,7 @@ class LoadSection(Section[None, AtLoad]):
             connections=run.plan.study.workloads[WORKLOAD].workers,
             round_trips_ms=core.distances,
             carried=carried_of(run),
-            cores=[own for arm in run.plan.protected if (own := _cores(run, load, arm)) is not None],
+            cores=[own for arm in run.plan.protected for own in _cores(run, load, arm)],
             **machine,
         )
 
@@ -109,45 +114,63 @@ def _method(load: Arrivals | Pool) -> str:
     return f"{METHOD[how]} {CORES.format(*load.operation)}"
 
 
-def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Cores | None:
+def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
+    """Cores of the servers and of the client, each in the rounds that have a reading of all its roles."""
     both = [run.of(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
-    by_round = [{piece.round: _used(piece, load) for piece in pieces if piece.answer.operations} for pieces in both]
-    control, own = map(run.samples.units.means, in_common(by_round))
-    if len(own) < ROUNDS_OF_AN_INTERVAL:
-        return None
-    return Cores(
-        arm=arm.name,
-        roles=sorted({role for piece in both[1] for role in _roles(piece)}),
-        without=estimate(control),
-        used=estimate(own),
-        added=difference(control, own),
-    )
+    every = dict.fromkeys(role for piece in both[1] for role in _seconds(piece))
+    for who, roles in (("servers", [role for role in every if role != CLIENT]), ("client", [CLIENT])):
+        by_round = [_used(pieces, load, roles) for pieces in both]
+        control, own = map(run.samples.units.means, in_common(by_round))
+        if roles and len(own) >= ROUNDS_OF_AN_INTERVAL:
+            yield Cores(
+                arm=arm.name,
+                who=who,
+                roles=sorted(roles),
+                without=estimate(control),
+                used=estimate(own),
+                added=difference(control, own),
+            )
 
 
-def _roles(piece: SliceRecord) -> dict[str, float]:
+def _seconds(piece: SliceRecord) -> dict[str, float]:
     """CPU seconds by role, of all that a user would have to run."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in piece.answer.cpu_ns.items()}
     return seconds | {role: used for role, used in piece.server_cpu_seconds.items() if role != LINK_ROLE}
 
 
-def _used(piece: SliceRecord, load: Arrivals | Pool) -> float:
-    """Cores of a slice, at the very rate that was asked for, or else at the one that users came at."""
-    per_second = load.per_second or piece.answer.operations / piece.answer.elapsed_ns * 1e9
-    return sum(_roles(piece).values()) / piece.answer.operations * per_second
+def _used(pieces: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
+    """Return the cores of each round, at the very rate that was asked for, or else at the one that users came at.
+
+    A role that an arm does not have uses none. A slice without a reading of any of them is left out.
+    """
+    found = {}
+    for piece in pieces:
+        seconds = _seconds(piece)
+        if piece.answer.operations and any(role in seconds for role in roles):
+            per_second = load.per_second or piece.answer.operations / piece.answer.elapsed_ns * 1e9
+            used = sum(seconds.get(role, 0.0) for role in roles)
+            found[piece.round] = used / piece.answer.operations * per_second
+    return found
 
 
 def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
-    """'At 300 new connections a second, 20 queries each, 2 ms away: with TLS a new connection takes 3.1 ms longer …'"""
+    """Return what an arm costs at the load: 'At 300 new connections a second, 20 queries each: TLS adds …'."""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
     far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
+    at = f"At {data.load.in_words}{far}: {label}"
     if carried is not None and not carried.all_of_them:
-        return f"At {data.load.in_words}{far}: {_overloaded(data, label, carried)}"
-    clauses = [_clause(index, metric, effect, arm) for metric, effect in _effects(index, arm) if metric.headline]
-    cores = next((each for each in data.cores if each.arm == arm.name), None)
-    if cores is not None:
-        clauses.append(_of_cores(cores))
-    return f"At {data.load.in_words}{far}: with {label} {fmt.listed(clauses)}." if clauses else None
+        return f"{at} {_overloaded(data, carried)}"
+    effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
+    cores = [each for each in data.cores if each.arm == arm.name]
+    if not effects:
+        return f"At {data.load.in_words}{far}, with {label} {_of_cores(cores)}." if cores else None
+    told = [f"{at} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}."]
+    if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
+        told.append(f"{fmt.capital(fmt.listed(tails))}.")
+    if cores:
+        told.append(f"{fmt.capital(_of_cores(cores))}.")
+    return " ".join(told)
 
 
 def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
@@ -156,63 +179,70 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
             yield index.metrics[name], effect
 
 
-def _clause(index: Index, metric: Metric, effect: Effect, arm: Arm) -> str:
-    """'a new connection takes 15 ms longer (+86 %, 95 % interval 67 to 109 %), 99 of 100 within 40 ms …'."""
+def _clause(metric: Metric, effect: Effect) -> str:
+    """Return 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
     what = f"{'an' if metric.label[0] in VOWELS else 'a'} {metric.label}"
     match effect.verdict:
-        case Verdict.COSTS | Verdict.SAVES:
-            sign = 1 if effect.verdict is Verdict.COSTS else -1
-            word = "longer" if sign > 0 else "less"
-            amount = fmt.absolute(effect.difference.through(lambda each: sign * each), effect.unit).value
-            said = f"{what} takes {amount} {word}{_interval(effect)}"
+        case Verdict.COSTS:
+            return f"adds {_amount(effect, 1)} to {what}"
+        case Verdict.SAVES:
+            return f"takes {_amount(effect, -1)} off {what}"
         case Verdict.NO_DIFFERENCE:
-            said = f"{what} takes as long within {fmt.share(metric.margin)}"
+            return f"changes {what} by less than {fmt.share(metric.margin)}"
         case Verdict.NO_COST:
-            said = f"{what} takes at most {fmt.share(metric.margin)} longer"
+            return f"adds less than {fmt.share(metric.margin)} to {what}"
         case _:
-            said = f"what {what} takes cannot be told yet{_interval(effect)}"
-    return said + _tail(index, metric, arm)
+            return f"has an unresolved effect on {what}: {_amount(effect, 1)}, {_why_unresolved(effect)}"
 
 
-def _interval(effect: Effect) -> str:
-    if effect.ratio is None:
-        return ""
-    percent = effect.ratio.through(lambda each: (each - 1) * 100)
-    decimals = min(1, fmt.decimals_of(percent))
-    low, high = (fmt.number(each, decimals) for each in (percent.low, percent.high))
-    value = fmt.with_unit(fmt.number(percent.value, decimals, signed=True), "%")
-    return f" ({value}, 95 % interval {low} to {fmt.with_unit(high, '%')})"
+def _amount(effect: Effect, sign: int) -> str:
+    difference = effect.difference.through(lambda each: sign * each)
+    decimals = fmt.decimals_of(difference)
+    low, high = (fmt.number(each, decimals) for each in (difference.low, difference.high))
+    share = f", {fmt.relative(effect.ratio).value}" if effect.ratio is not None else ""
+    return f"{fmt.absolute(difference, effect.unit).value} (95 % interval {low} to {high}{share})"
 
 
-def _tail(index: Index, metric: Metric, arm: Arm) -> str:
-    """The slowest hundredth, as it was measured."""
+def _why_unresolved(effect: Effect) -> str:
+    if effect.rounds < FEWEST_ROUNDS:
+        return f"since a verdict takes {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
+    if hidden_by_noise(effect):
+        return "since two identical copies of the control differ by as much"
+    if effect.difference.low <= 0 <= effect.difference.high:
+        return "since the interval includes 0"
+    return "since so many effects were tested that chance may have made it"
+
+
+def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
+    """Return 'the p99 of a query is 12 ms instead of 8 ms', where both have operations enough."""
     values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
-    slow, usual = (value.percentiles["p99"] if value else None for value in values)
-    if slow is None or usual is None:
-        return ""
-    shown = fmt.with_unit(fmt.number(slow), metric.unit)
-    return f", 99 of 100 within {shown} instead of {fmt.with_unit(fmt.number(usual), metric.unit)}"
+    known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
+    if len(known) < len(values):
+        return None
+    slow, usual = (fmt.with_unit(fmt.number(value.percentiles["p99"]), metric.unit) for value in known)
+    return f"the p99 of a {metric.label} is {slow} instead of {usual}"
 
 
-def _of_cores(cores: Cores) -> str:
-    decimals = max(2, fmt.decimals_of(cores.added))
-    word, change = (
-        ("fewer", cores.added.through(lambda each: -each)) if cores.added.value < 0 else ("more", cores.added)
-    )
-    used, without, added = (fmt.number(each.value, decimals) for each in (cores.used, cores.without, change))
-    interval = fmt.interval(change.low, change.high, decimals)
-    who = "the client alone keeps" if cores.roles == [CLIENT] else "client and servers keep"
-    unknown = " (the servers' CPU time is not known here)" if cores.roles == [CLIENT] else ""
-    return f"{who} {used} cores busy instead of {without}, {added} {interval} {word}{unknown}"
+def _of_cores(cores: Sequence[Cores]) -> str:
+    """Return 'the servers keep 0.56 cores busy instead of 0.18 and the client 0.33 instead of 0.09'."""
+    parts: list[str] = []
+    for each in cores:
+        decimals = max(2, fmt.decimals_of(each.added))
+        used, without = (fmt.number(number.value, decimals) for number in (each.used, each.without))
+        verb = ("keeps" if each.who == "client" else "keep") if not parts else ""
+        busy = " cores busy" if not parts else ""
+        parts.append(" ".join(filter(None, [f"the {each.who}", verb, f"{used}{busy} instead of {without}"])))
+    if all(each.who == "client" for each in cores):
+        parts[-1] += " (the servers' CPU time is not known here)"
+    return fmt.listed(parts)
 
 
-def _overloaded(data: AtLoad, label: str, carried: Carried) -> str:
+def _overloaded(data: AtLoad, carried: Carried) -> str:
     """Return what decides about an arm that could not serve all who came."""
-    assert carried.offered is not None
     assert not isinstance(data.load, Told)
-    served, offered = fmt.number(carried.served), fmt.number(carried.offered)
+    served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
     parts = [
-        f"{label} cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, with "
+        f"cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, with "
         f"{data.connections:,} connections at once, which is all that clients hold."
     ]
     if carried.server_cores_needed is not None:
@@ -240,7 +270,9 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
         yield [fmt.titled(metric.label, metric.unit), before, after, more, relative]
         values = [index.value(metric.name, name) for name in (arm.baseline or "", arm.name)]
         for percentile in ("p50", "p99"):
-            shown = [fmt.number(value.percentiles[percentile]) for value in values if value]
+            enough = operations_needed(float(percentile[1:]))
+            known = [value for value in values if value is not None and value.operations >= enough]
+            shown = [fmt.number(value.percentiles[percentile]) for value in known]
             if len(shown) == len(values):
                 yield [fmt.titled(f"{metric.label}, {percentile}", metric.unit), *shown, fmt.NONE, fmt.NONE]
     if isinstance(data.load, Pool) and data.load.per_second is None:

@@ -103,9 +103,9 @@ def test_a_run_at_a_load_looks_as_agreed(golden: Golden) -> None:
 def test_a_pool_is_told_in_its_own_words(asked: LoadAsked, told: str) -> None:
     answer = [sentence.text for sentence in at_load(load=asked).answer if sentence.text.startswith(told)]
     assert len(answer) == 1
-    assert "a query takes" in answer[0]
+    assert "changes a query by less than 5" in answer[0]
     assert " cores busy instead of " in answer[0]
-    assert "connection takes" not in answer[0]
+    assert "a new connection" not in answer[0]
     page = render_markdown(at_load(load=asked))
     # They ask as often as they have thought; a rate is no figure of an arm.
     assert ("queries a second |" in page) == (asked.think_time is not None)
