@@ -135,6 +135,10 @@ class Service(ABC):
         """Seconds so far in which a role wanted to run and its CPU share was used up, by role: its own steal time."""
         return {}
 
+    def warnings(self) -> list[str]:
+        """Return the warnings that are known before anything is run."""
+        return []
+
     def cautions(self) -> list[str]:
         """What a reader must know of these servers, once the run is over."""
         return []

@@ -108,8 +108,61 @@ def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> No
 
 
 def test_a_line_that_no_shell_could_split_is_refused() -> None:
-    assert "No closing quotation" in refused(FILE.replace("load {tls}", "load ' {tls} "))
+    assert "no closing quotation mark" in refused(FILE.replace("load {tls}", "load ' {tls} "))
     assert "it has no words" in refused(FILE.replace('"on {name}"', '" "'))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown", "remedy"),
+    [
+        ("load {tls}", "load {tls} > log", "holds '>'", "add --shell (shell = true in a study's file)"),
+        ('tls = "--tls', 'tls = "| --tls', "holds '|'", "add --shell"),
+        ("on {name}", "on {name} && true", "'on a b && true' runs without a shell and holds '&&'", "write sh -c '…'"),
+        ("off {name}", "off *", "'off *' runs without a shell and holds '*'", "write sh -c '…'"),
+        ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' runs without a shell", "write sh -c '…'"),
+    ],
+)
+def test_a_sign_of_a_shell_is_refused_where_no_shell_reads_the_line(
+    before: str, after: str, shown: str, remedy: str
+) -> None:
+    told = refused(FILE.replace(before, after))
+    assert shown in told
+    assert remedy in told
+
+
+SHELL = """
+title = "What does it cost?"
+service = "command"
+control.it = "off"
+[factors.it.levels]
+off = { set.words = "awk '{print}' ${own}" }
+on = { set.words = "{seconds} {{seconds}}", set.more = "1" }
+[workloads.load.command]
+run = '{words} {a,b} ${v} | while read x; do echo "$x"; done'
+shell = true
+"""
+
+
+def test_a_shell_has_its_own_braces() -> None:
+    of = {arm.name: Commands(plan(SHELL)).endpoint(arm).service.model_dump() for arm in plan(SHELL).arms}
+    scripts = {name: each["programs"]["load"]["argv"][2] for name, each in of.items()}
+    rest = '{a,b} ${v} | while read x; do echo "$x"; done'
+    assert scripts["off"] == f"awk '{{print}}' ${{own}} {rest}"
+    assert scripts["on"] == f"0.5 {{seconds}} {rest}"
+
+
+@pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
+def test_a_word_that_another_level_sets_is_no_brace_of_a_shell(place: str) -> None:
+    assert "holds {more}" in refused(SHELL.replace(place, place + " {more}"))
+
+
+def test_a_password_in_any_line_is_warned_of_without_it() -> None:
+    text = FILE.replace("load {tls}", "mysql -pS3cret {tls}").replace("off {name}", "redis-cli -a S3cret")
+    text = text.replace("environment.CA =", "environment.CA_TOKEN =")
+    (warning,) = Commands(plan(text)).warnings()
+    assert "-p of 'mysql', -a of 'redis-cli' and CA_TOKEN looks like a password" in warning
+    assert "S3cret" not in warning
+    assert Commands(plan()).warnings() == []
 
 
 @pytest.mark.parametrize(
@@ -195,12 +248,21 @@ def test_a_file_is_never_written_over(tmp_path: Path) -> None:
         ["-n", "a", "-n", "a", "b", "c"],
         ["--read", "what", "b", "c"],
         ["a", "'"],
+        ["./hash.sh < small", "./hash.sh < large"],
     ],
 )
 def test_what_versus_cannot_compare_is_said_in_one_line(arguments: list[str], tmp_path: Path) -> None:
     ended = costof("versus", *arguments, cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_command_without_its_closing_quotation_mark_is_named(tmp_path: Path) -> None:
+    ended = costof("versus", "echo it's", "echo b", cwd=tmp_path)
+    assert ended.told == [
+        "costof: the command 'echo it's' cannot be run: it has no closing quotation mark; add it, or write \\' or "
+        '\\" for the mark itself'
+    ]
 
 
 def test_a_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import shlex
 from contextlib import ExitStack
 
+from costof.commands.passwords import find_passwords
 from costof.commands.settings import CommandSettings, filled, new_output
+from costof.document.format import listed
+from costof.errors import Caution
 from costof.ipc.answers import MISMATCH, SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
@@ -13,13 +16,14 @@ from costof.lab.resource import Resource
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import Study
 
 
 class Commands(Resource, Service):
     """Every arm's commands are filled in before anything is run."""
 
     def __init__(self, plan: Plan) -> None:
-        """Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`."""
+        """Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
         self._plan, self._output = plan, new_output()
         self._twins = {arm.name for arm in plan.arms if arm.twin}
         self.shared_by(1)
@@ -28,7 +32,8 @@ class Commands(Resource, Service):
         self._arms = {arm.name: self._filled(arm, hosts) for arm in self._plan.arms}
 
     def _filled(self, arm: PlannedArm, hosts: int) -> CommandSettings:
-        return filled(arm.asked, self._plan.programs(arm, hosts), self._plan.study.secrets, self._output)
+        study = self._plan.study
+        return filled(arm.asked, self._plan.programs(arm, hosts), study.secrets, self._output, _words_of_levels(study))
 
     def _open(self, stack: ExitStack) -> None:
         """Nothing: the runner makes what it needs."""
@@ -47,6 +52,11 @@ class Commands(Resource, Service):
         return [
             f"{name}: {line}" for name, arm in self._arms.items() if name not in self._twins for line in _lines(arm)
         ]
+
+    def warnings(self) -> list[str]:
+        found = [each for arm in self._arms.values() for line in _passed_on(arm) for each in find_passwords(line)]
+        places = dict.fromkeys(each.place for each in found)
+        return [Caution.EXPOSED_IN_COMMAND.text(places=listed([*places]))] if places else []
 
     def describe(self) -> Description:
         return Description(versions={}, topology="commands of the user's own")
@@ -69,6 +79,19 @@ def _lines(arm: CommandSettings) -> list[str]:
     return [f"{step} {shlex.join(argv)}" for step, commands in steps.items() for argv in commands]
 
 
+def _passed_on(arm: CommandSettings) -> list[list[str]]:
+    """Return the words of each command of an arm, and what its levels set in their environment."""
+    commands = [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
+    commands += [proof.argv for proof in arm.proofs]
+    return [*commands, [f"{name}={value}" for name, value in arm.environment.items()]]
+
+
+def _words_of_levels(study: Study) -> set[str]:
+    """Return what any level sets for the lines of commands."""
+    levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
+    return {name for level in levels for name in level.set}
+
+
 def service(plan: Plan) -> Service:
-    """Raises `UNKNOWN_WORD` and `NOT_A_COMMAND`."""
+    """Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
     return Commands(plan)

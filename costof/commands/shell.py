@@ -1,0 +1,135 @@
+"""Command lines split into words without a shell, and the signs in them that only a shell understands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from glob import escape, iglob
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+#: How a character is quoted; "\\" by a backslash.
+Quote = Literal["", "'", '"', "\\"]
+#: The characters of a word without its quotation marks, each with its quote.
+Word = list[tuple[str, Quote]]
+
+_BLANKS = " \t\r\n"
+_OPERATOR = re.compile(r"[|&;<>]+")
+#: What a parameter's name or an expression begins with after '$', in double quotes and outside of quotes.
+_EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
+_EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
+_COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
+#: Stands for the characters of a word that a shell does not look at.
+_OPAQUE = "\0"
+_END: tuple[str, Quote] = ("", "")
+
+
+def split(line: str) -> list[str]:
+    """Return the words of a command line, as `shlex.split`. Raises `ValueError`, whose message says what is wrong."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ValueError(_WRONG.get(str(error), str(error))) from None
+    if not words:
+        raise ValueError("it has no words")
+    return words
+
+
+_WRONG = {
+    "No closing quotation": "it has no closing quotation mark; add it, or write \\' or \\\" for the mark itself",
+    "No escaped character": "nothing follows the backslash at its end",
+}
+
+
+def shell_sign(line: str, directory: Path | None = None) -> str | None:
+    """Return the first sign that a shell would act on and that `split` passes on, such as '<'; None without any.
+
+    Quoted signs are none, nor are those that a shell passes on in practice: '?' and '&' in a URL, or a '?' that matches
+    no file of the directory that the command runs in. The line is one that `split` splits.
+    """
+    words = list(_words(line))
+    if assigned := _ASSIGNMENT.match(_unquoted(words[0])):
+        return assigned[0]
+    for at, word in enumerate(words):
+        sign = _sign(word, directory, expanded_later=_is_script(words, at))
+        if sign is not None:
+            return sign
+    return None
+
+
+def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | None:
+    text = _unquoted(word)
+    if text[:1] == "#" or text == "~" or text.startswith("~/"):
+        return text[0]
+    for found in _OPERATOR.finditer(text):
+        # Nobody means the parts of one URL as two commands.
+        in_url = "://" in text[: found.start()] and found.end() < len(text) and set(found[0]) <= set("&;")
+        if not in_url:
+            return found[0]
+    if expansion := _expansion(word, expanded_later):
+        return expansion
+    return None if "://" in text else _pattern(word, directory)
+
+
+def _expansion(word: Word, expanded_later: bool) -> str | None:
+    """Return '$' or '`' where a shell would replace it."""
+    for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
+        if quote not in ("", '"') or (quote == '"' and expanded_later):
+            continue
+        expanded = _EXPANDED_IN_QUOTES if quote else _EXPANDED
+        if sign == "`" or (sign == "$" and quote == quote_after and expanded.match(after)):
+            return sign
+    return None
+
+
+def _pattern(word: Word, directory: Path | None) -> str | None:
+    """Return '*', or a '?' or '[' that a shell would replace by the names of files."""
+    text = _unquoted(word)
+    if "*" in text:
+        return "*"
+    sign = "?" if "?" in text else "[" if re.search(r"\[.+\]", text) else None
+    if sign is None:
+        return None
+    pattern = "".join(escape(sign) if quote else sign for sign, quote in word)
+    return sign if any(iglob(pattern, root_dir=directory)) else None  # noqa: PTH207  # Path.glob takes no absolute one
+
+
+def _is_script(words: list[Word], at: int) -> bool:
+    """Return whether a word is the script of a shell (sh -c "…"), which expands it itself."""
+    *before, option = ["", *("".join(sign for sign, _ in word) for word in words[:at])]
+    return _COMMAND_OPTION.fullmatch(option) is not None and any(Path(word).name in _SHELLS for word in before)
+
+
+def _unquoted(word: Word) -> str:
+    return "".join(_OPAQUE if quote else sign for sign, quote in word)
+
+
+def _words(line: str) -> Iterator[Word]:
+    """Yield the words of a line as `shlex` splits it, each with the quotes of its characters."""
+    word: Word | None = None
+    inside: Quote = ""
+    signs = iter(line)
+    for sign in signs:
+        if inside == "" and sign in _BLANKS:
+            if word is not None:
+                yield word
+            word = None
+            continue
+        word = [] if word is None else word
+        if sign == inside:
+            inside = ""
+        elif inside == "" and sign in ("'", '"'):
+            inside = "'" if sign == "'" else '"'
+        elif sign == "\\" and inside != "'":
+            after = next(signs)
+            if inside == '"' and after not in ('"', "\\"):
+                word.append((sign, inside))
+            word.append((after, "\\"))
+        else:
+            word.append((sign, inside))
+    if word is not None:
+        yield word
