@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +17,10 @@ from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Pro
 from costof.ipc.answers import ClassifiedError, SliceAnswer
 from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.ipc.process import engine
-from costof.ledger.ab_figures import AbFigures, ab_figures
+from costof.ledger.ab_figures import AbFigures, ab_figures, without_lengths
 from costof.programs.ca_file import check_ca_file
 from costof.programs.http import HttpSettings
-from costof.urls import UrlError, check_without_login
+from costof.urls import UrlError, ascii_name, check_without_login, encoded, host_shown
 
 ARM = "url"
 WORKLOAD = "request"
@@ -27,15 +28,24 @@ PORTS = {"http": 80, "https": 443}
 #: As ab has it: with -t, so many requests unless -n says otherwise.
 REQUESTS_WITHIN_TIME = 50_000
 #: ab's own time-out of a response.
-TIMEOUT_MS = 30_000
+TIMEOUT_SECONDS = 30
+LONGEST_TIMEOUT_SECONDS = 86_400
 MOST_CONCURRENT = 20_000
+#: What is said of an option of ab's that changes nothing here.
+WITHOUT_EFFECT = {
+    "-v": "-v is ignored: no request and no response is printed, and errors are always shown",
+    "-T": "-T is ignored: without -p no request has a body, as in ab",
+}
 #: Without -t nothing but the number of requests ends the slice.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
 class AbOptions:
-    """What the command line said; `verify` and `tls_ca` are ours, ab checks no certificate."""
+    """The command line's options; `verify` and `tls_ca` are ours, ab checks no certificate.
+
+    `without_effect`: notices of options that change nothing here.
+    """
 
     url: str
     requests: int | None = None
@@ -43,8 +53,13 @@ class AbOptions:
     keep_alive: bool = False
     seconds: int | None = None
     headers: Sequence[str] = field(default=(), repr=False)
+    cookies: Sequence[str] = field(default=(), repr=False)
+    login: str | None = field(default=None, repr=False)
+    timeout_seconds: int = TIMEOUT_SECONDS
+    variable_length: bool = False
     verify: bool = True
     tls_ca: Path | None = None
+    without_effect: Sequence[str] = ()
 
     @property
     def operations(self) -> int:
@@ -52,6 +67,17 @@ class AbOptions:
         if self.requests is not None:
             return self.requests
         return 1 if self.seconds is None else REQUESTS_WITHIN_TIME
+
+    @property
+    def all_headers(self) -> list[str]:
+        """The user's headers, and those of -A and -C."""
+        found = [*self.headers]
+        if self.login is not None:
+            found.append(f"Authorization: Basic {b64encode(self.login.encode()).decode()}")
+        if self.cookies:
+            # One line for all of them (RFC 6265, 5.4).
+            found.append(f"Cookie: {'; '.join(self.cookies)}")
+        return found
 
 
 @dataclass(frozen=True)
@@ -77,6 +103,8 @@ def ask(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
+    if options.variable_length:
+        figures = without_lengths(figures)
     return AbReport(
         text=render_ab(_asked(options, url, answer), figures),
         cautions=_cautions(options, url, answer),
@@ -88,7 +116,7 @@ def _checked(options: AbOptions) -> SplitResult:
     """The URL's parts. Raises for everything that is wrong before a server is asked."""
     if options.operations < options.concurrency:
         raise CostofError(Problem.AB_CONCURRENCY)
-    for header in options.headers:
+    for header in options.all_headers:
         name, colon, _ = header.partition(":")
         if not colon or not name.strip() or any(sign in header for sign in "\r\n"):
             raise CostofError(Problem.AB_HEADER, text=name if colon and name.strip() else "that")
@@ -97,18 +125,20 @@ def _checked(options: AbOptions) -> SplitResult:
 
 
 def _split(text: str) -> SplitResult:
+    """Return the URL's parts in ASCII: the host as it is looked up, path and query percent-encoded."""
     try:
         check_without_login(text)
         url = urlsplit(text)
-        host, _ = url.hostname, url.port
+        host, _ = ascii_name(url.hostname or ""), url.port
     except UrlError as error:
-        more = "; for a log-in there is -H 'Authorization: …'" if "@" in text else ""
+        more = "; for a log-in there is -A user:password" if "@" in text else ""
         raise CostofError(Problem.AB_URL, detail=f"{error}{more}") from None
     except ValueError:
         raise CostofError(Problem.AB_URL, detail="what follows // is not host:port, with IPv6 in brackets") from None
     if url.scheme not in PORTS or not host:
         raise CostofError(Problem.AB_URL, detail="it must begin with http:// or https:// and name a host")
-    return url
+    place = host_shown(host, url.port or PORTS[url.scheme])
+    return url._replace(netloc=place, path=encoded(url.path), query=encoded(url.query))
 
 
 def _host(url: SplitResult) -> str:
@@ -127,8 +157,8 @@ def _path(url: SplitResult) -> str:
 
 def _plan(options: AbOptions, url: SplitResult) -> Plan:
     """One arm, one workload."""
-    headers = [header for header in options.headers if _header_name(header) != "host"]
-    hosts = [header.partition(":")[2].strip() for header in options.headers if _header_name(header) == "host"]
+    headers = [header for header in options.all_headers if _header_name(header) != "host"]
+    hosts = [header.partition(":")[2].strip() for header in options.all_headers if _header_name(header) == "host"]
     named = _host(url) if _port(url) == PORTS[url.scheme] else f"{_host(url)}:{_port(url)}"
     service = HttpSettings(
         addresses=[f"{_host(url)}:{_port(url)}"],
@@ -139,7 +169,7 @@ def _plan(options: AbOptions, url: SplitResult) -> Plan:
         any_status=True,
     )
     return Plan(
-        operation_timeout_ms=TIMEOUT_MS,
+        operation_timeout_ms=options.timeout_seconds * 1000,
         arms=[Arm(name=ARM, service=service, transport=_transport(options, url))],
         workloads=[Workload(name=WORKLOAD, kind="request", workers=options.concurrency)],
     )
@@ -166,6 +196,7 @@ def _asked(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> Asked:
         port=_port(url),
         path=_path(url),
         keep_alive=options.keep_alive,
+        variable_length=options.variable_length,
         software=answer.evidence.get("software"),
         tls=tls,
         server_name=url.hostname if tls is not None else None,
@@ -173,7 +204,8 @@ def _asked(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> Asked:
 
 
 def _cautions(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> list[str]:
-    told = [f"{error.count:,} × {error.error_class}; the first: {error.detail}" for error in answer.errors]
+    told = [*options.without_effect]
+    told += [f"{error.count:,} × {error.error_class}; the first: {error.detail}" for error in answer.errors]
     if url.scheme == "https" and not options.verify:
         told.insert(0, Caution.NOT_VERIFIED.text(arms=url.hostname, how="--insecure"))
     return told
@@ -198,7 +230,21 @@ def _status(figures: AbFigures) -> int:
 @click.option("-c", "concurrency", type=click.IntRange(1, MOST_CONCURRENT), default=1, help="Requests at a time.")
 @click.option("-k", "keep_alive", is_flag=True, help="Keep connections alive; else each request opens one.")
 @click.option("-t", "seconds", type=click.IntRange(1, 604_800), help="Seconds at most; implies -n 50000.")
+@click.option(
+    "-s",
+    "timeout",
+    type=click.IntRange(1, LONGEST_TIMEOUT_SECONDS),
+    help="Seconds until a request times out; 30 if not given.",
+)
+@click.option("-l", "variable_length", is_flag=True, help="Do not count responses of different length as failed.")
 @click.option("-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="A further header; may be repeated.")
+@click.option("-C", "cookies", multiple=True, metavar="NAME=VALUE", help="A cookie; may be repeated.")
+@click.option("-A", "login", metavar="USER:PASSWORD", help="Log in by HTTP's Basic authentication.")
+@click.option("-r", "go_on", is_flag=True, help="Go on after socket errors, as is always done here.")
+@click.option("-q", "quiet", is_flag=True, help="Print no progress, as is always done here.")
+@click.option("-v", "verbosity", type=int, help="Accepted and without effect: requests and responses are not printed.")
+@click.option("-p", "post_file", hidden=True)
+@click.option("-T", "content_type", hidden=True)
 @click.option("--insecure", is_flag=True, help="Do not verify the server's certificate, as ab never does.")
 @click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that the server's certificate is from.")
 def ask_as_ab(
@@ -207,12 +253,43 @@ def ask_as_ab(
     concurrency: int,
     keep_alive: bool,
     seconds: int | None,
+    timeout: int | None,
+    variable_length: bool,
     headers: tuple[str, ...],
+    cookies: tuple[str, ...],
+    login: str | None,
+    go_on: bool,
+    quiet: bool,
+    verbosity: int | None,
+    post_file: str | None,
+    content_type: str | None,
     insecure: bool,
     tls_ca: Path | None,
 ) -> None:
-    """Ask one URL as Apache's ab does, and print its report: HTTP/1.1 GET, a closed loop."""
-    report = ask(AbOptions(url, requests, concurrency, keep_alive, seconds, headers, not insecure, tls_ca))
+    """Ask one URL as Apache's ab does, and print its report: HTTP/1.1 GET, a closed loop.
+
+    Put no password that matters after -A, -C or -H on a machine with other users: they can read a command line for a
+    moment.
+    """
+    if post_file is not None:
+        raise CostofError(Problem.AB_POST)
+    without_effect = {"-v": verbosity is not None, "-T": content_type is not None}
+    options = AbOptions(
+        url,
+        requests,
+        concurrency,
+        keep_alive,
+        seconds,
+        headers,
+        cookies,
+        login,
+        timeout or TIMEOUT_SECONDS,
+        variable_length,
+        not insecure,
+        tls_ca,
+        [WITHOUT_EFFECT[name] for name, is_given in without_effect.items() if is_given],
+    )
+    report = ask(options)
     for caution in report.cautions:
         click.echo(f"costof: {caution}", err=True)
     click.echo(report.text, nl=False)

@@ -24,6 +24,7 @@ class Asked:
     keep_alive: bool
     software: str | None
     tls: str | None
+    variable_length: bool = False
     server_name: str | None = None
 
 
@@ -51,7 +52,7 @@ def _server(asked: Asked) -> Iterator[str]:
 
 def _document(asked: Asked, figures: AbFigures) -> Iterator[str]:
     yield _line("Document Path", asked.path)
-    yield _line("Document Length", f"{figures.document_bytes or 0} bytes")
+    yield _line("Document Length", "Variable" if asked.variable_length else f"{figures.document_bytes or 0} bytes")
 
 
 def _totals(asked: Asked, figures: AbFigures) -> Iterator[str]:

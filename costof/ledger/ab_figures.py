@@ -92,6 +92,11 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
     )
 
 
+def without_lengths(figures: AbFigures) -> AbFigures:
+    """Return the figures as ab -l has them: a response of another length is no failure."""
+    return figures.model_copy(update={"failed": {**figures.failed, "length": 0}})
+
+
 def _of(answers: Sequence[SliceAnswer], phase: str) -> list[Phase]:
     return [found for answer in answers if (found := answer.phases.get(phase)) and found.count]
 

@@ -31,9 +31,12 @@ class Served(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        self.server.requests.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
         time.sleep(WAIT_MS / 1e3)  # the service's own time: what the waiting of a request has to show
         found = self.path.startswith("/?")
         body = b"OK" if found else b"not here"
+        if self.path == "/growing":
+            body *= len(self.server.requests)  # type: ignore[attr-defined]
         self.send_response(200 if found else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -53,6 +56,11 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        #: The path and the headers of each.
+        self.requests: list[tuple[str, dict[str, str]]] = []
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away in a handshake is part of what is tested."""
 
@@ -60,6 +68,7 @@ class Server(ThreadingHTTPServer):
 @dataclass
 class Site:
     http: str
+    requests: list[tuple[str, dict[str, str]]]
     https: str
     ca_file: Path
 
@@ -77,7 +86,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     for thread in threads:
         thread.start()
     yield Site(
-        f"http://127.0.0.1:{plain.server_address[1]}", f"https://localhost:{tls.server_address[1]}", authority.ca_file
+        f"http://127.0.0.1:{plain.server_address[1]}",
+        plain.requests,
+        f"https://localhost:{tls.server_address[1]}",
+        authority.ca_file,
     )
     for server in (plain, tls):
         server.shutdown()
@@ -113,6 +125,31 @@ def test_it_counts_what_was_served(site: Site, path: str, kept: bool) -> None:
     assert figure(told.out, "Keep-Alive requests") == (str(REQUESTS) if kept else "0")
     assert figure(told.out, "HTML transferred") == f"{(2 if path.startswith('/?') else 8) * REQUESTS} bytes"
     assert total_mean_ms(told.out) >= WAIT_MS
+
+
+def test_abs_options_are_those_of_ab(site: Site) -> None:
+    site.requests.clear()
+    given = ["-l", "-r", "-q", "-s", "60", "-A", "me:S3cret", "-C", "a=1", "-C", "b=2", "-n", "3"]
+    told = ab(*given, f"{site.http}/größe?q=ö")
+    assert (told.status, told.err) == (0, "")
+    assert {path for path, _ in site.requests} == {"/gr%C3%B6%C3%9Fe?q=%C3%B6"}
+    assert all(sent["Authorization"] == "Basic bWU6UzNjcmV0" for _, sent in site.requests)
+    assert all(sent["Cookie"] == "a=1; b=2" for _, sent in site.requests)
+    assert figure(told.out, "Document Path") == "/gr%C3%B6%C3%9Fe?q=%C3%B6"
+    assert figure(told.out, "Document Length") == "Variable"
+    assert "S3cret" not in told.out + told.err
+
+
+def test_responses_of_different_length_fail_unless_they_may_differ(site: Site) -> None:
+    growing = f"{site.http}/growing"
+    assert figure(ab("-n", "4", growing).out, "Failed requests") == "4"
+    assert figure(ab("-n", "4", "-l", growing).out, "Failed requests") == "0"
+
+
+def test_options_without_effect_are_named(site: Site) -> None:
+    told = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
+    assert told.status == 0
+    assert [line.split()[1] for line in told.told] == ["-v", "-T"]
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")

@@ -10,6 +10,7 @@ from costof.cli import ab as ab_command
 from costof.cli.ab import AbOptions, ask
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
 from costof.lab.certificates import Authority
+from tests.support.command import costof
 from tests.support.engines import sent
 
 URL = "http://shop.example/?wait=200"
@@ -38,6 +39,9 @@ def planned(**changes: object) -> dict[str, object]:
         ({"headers": ["no colon"]}, Problem.AB_HEADER),
         ({"headers": [": no name"]}, Problem.AB_HEADER),
         ({"headers": ["Good: a\r\nBad: b"]}, Problem.AB_HEADER),
+        ({"cookies": ["a=secret\r\nBad: b"]}, Problem.AB_HEADER),
+        ({"url": "http://-shop.example/"}, Problem.AB_URL),
+        ({"url": f"http://{'ä' * 64}.example/"}, Problem.AB_URL),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, object], problem: Problem) -> None:
@@ -87,6 +91,39 @@ def test_certificates_are_verified_unless_told_not_to(tmp_path: Path) -> None:
     assert full == {"kind": "tls", "verify": "full", "resumption": False, "ca_file": str(ca)}
     bare = planned(url="https://shop.example/", verify=False)["transport"]
     assert bare == {"kind": "tls", "verify": "none", "resumption": False}
+
+
+def test_a_url_in_other_letters_is_asked_in_ascii_as_browsers_ask_it() -> None:
+    service = planned(url="http://bücher.example/größe/a%20b?q=ö&r=%2F#part")
+    assert (service["addresses"], service["host"]) == (["xn--bcher-kva.example:80"], "xn--bcher-kva.example")
+    assert service["path"] == "/gr%C3%B6%C3%9Fe/a%20b?q=%C3%B6&r=%2F"
+
+
+def test_a_login_and_cookies_are_headers_that_no_message_shows() -> None:
+    options = {"login": "me:S3cret", "cookies": ["a=S3cret", "b=2"], "headers": ["Accept: */*"]}
+    assert planned(**options)["headers"] == [
+        "Accept: */*",
+        "Authorization: Basic bWU6UzNjcmV0",
+        "Cookie: a=S3cret; b=2",
+    ]
+    assert "S3cret" not in repr(AbOptions(URL, **options))  # type: ignore[arg-type]
+    plan = ab_command._plan(AbOptions(URL, **options), ab_command._checked(AbOptions(URL)))  # type: ignore[arg-type]
+    assert not [each for each in ("S3cret", "bWU6") if each in repr(plan) + plan.model_dump_json()]
+
+
+def test_a_request_times_out_when_abs_would() -> None:
+    def timeout_ms(**options: int) -> int:
+        made = AbOptions(URL, **options)
+        return ab_command._plan(made, ab_command._checked(made)).operation_timeout_ms
+
+    assert timeout_ms() == 30_000
+    assert timeout_ms(timeout_seconds=3) == 3_000
+
+
+def test_a_body_is_refused_with_what_sends_one(tmp_path: Path) -> None:
+    told = costof("ab", "-p", "body", "-T", "application/json", "-n", "10", URL, cwd=tmp_path)
+    assert (told.status, len(told.told)) == (EXIT_USAGE, 1)
+    assert "costof versus --read ab 'ab -p FILE" in told.err
 
 
 def test_a_host_header_of_the_users_is_the_host() -> None:
