@@ -208,10 +208,10 @@ def test_however_a_run_ends_no_process_and_no_switch_is_left(
     eventually("the end of its processes", lambda: not alive([command_pid]) and not processes_of(temporary))
     eventually("the switch thrown back", lambda: not (temporary / "switched").exists())
     eventually("the end of its folder", lambda: not list(temporary.glob("costof-*")))
-    eventually("the end of what it left", lambda: not _started_with(temporary))
+    eventually("the end of what it left", lambda: not started_with(temporary))
 
 
-def _started_with(temporary: Path) -> list[int]:
+def started_with(temporary: Path) -> list[int]:
     """Processes that have the TMPDIR of a run, and so were started by it."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -232,7 +232,7 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
     assert all("longer than its time-out" in each.detail for each in result.errors)
     (on,) = (each for each in result.failures if each.arm == "on")
     assert on.failed == on.of > 0
-    eventually("the end of its children", lambda: not _started_with(temporary))
+    eventually("the end of its children", lambda: not started_with(temporary))
 
 
 def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
@@ -273,62 +273,3 @@ def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: P
     # Ends long before, since so great a difference is soon told.
     enough = costof("versus", "--budget", "5m", "--seconds", "0.1", "sleep 0.2", "sleep 0.4", cwd=tmp_path)
     assert "rounds that an answer takes" not in enough.err
-
-
-def versus(folder: Path, *commands: str, **env: str) -> tuple[Outcome, Result]:
-    """Two commands with the names 'waits' and 'leaves'."""
-    arguments = ["--rounds", "2", "--seconds", "0.01", "-n", "waits", "-n", "leaves", "--json"]
-    ended = costof("versus", *arguments, *commands, cwd=folder, **env)
-    assert ended.status in (0, 3), ended.err
-    return ended, Result.model_validate(json.loads(ended.out))
-
-
-def warnings_of_what_was_left(result: Result) -> list[str]:
-    return [warning for warning in result.warnings if " left " in warning]
-
-
-def script(folder: Path, text: str) -> str:
-    path = folder / "start.sh"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o700)
-    return "./start.sh"
-
-
-#: Until the child that was started last runs its own program, in a session of its own where it wants one.
-STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
-
-
-def test_a_child_left_in_the_background_is_ended_and_named(tmp_path: Path) -> None:
-    # It fails where the last one's child still runs.
-    last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
-    (tmp_path / "child").write_text("none")
-    _, result = versus(tmp_path, "true", script(tmp_path, f"{last}; {STARTED}"))
-    (warning,) = warnings_of_what_was_left(result)
-    assert warning.startswith("leaves left 'sleep' running in the background (in 3 slices): costof ended it")
-    assert "let the command wait for it" in warning
-    assert not result.errors
-
-
-def test_a_daemon_that_a_command_leaves_is_named_and_ended_with_the_run(tmp_path: Path, temporary: Path) -> None:
-    command = script(tmp_path, f"setsid sleep 3600 & {STARTED}")
-    _, result = versus(tmp_path, "true", command, TMPDIR=str(temporary))
-    (warning,) = warnings_of_what_was_left(result)
-    assert warning.startswith("leaves left 'sleep' running as a daemon (in 3 slices)")
-    eventually("the end of the daemons", lambda: not _started_with(temporary))
-
-
-def test_a_daemon_that_brings_a_level_into_force_is_left_running(tmp_path: Path) -> None:
-    start = script(tmp_path, f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
-    on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
-    _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)
-    assert not result.errors
-    assert not warnings_of_what_was_left(result)
-
-
-def test_a_password_in_a_command_line_is_warned_of_before_the_run_and_in_its_report(tmp_path: Path) -> None:
-    ended, result = versus(tmp_path, "true", "true --password=S3cret")
-    told = [line.removeprefix("costof: ") for line in ended.told]
-    (warning,) = (each for each in result.warnings if "looks like a password" in each)
-    assert warning in told
-    assert "what follows --password looks" in warning
-    assert "[secrets]" in warning

@@ -92,6 +92,11 @@ def test_hosts_that_saw_another_cipher_are_told() -> None:
     assert unlike([parts[0], parts[2]]) is None
 
 
+def test_what_commands_of_hosts_left_running_is_named_once() -> None:
+    parts = [answer([1], {"left_running": names}) for names in (["sleep", "sh"], ["sleep", "java"])]
+    assert merged_answer([*parts, answer([1])])["evidence"]["left_running"] == ["sleep", "sh", "java"]
+
+
 def test_a_host_without_a_worker_takes_no_evidence_away() -> None:
     idle = answer([], {"verified": False, "protocol": None, "server": None})
     found = merged_answer([answer([1], {"protocol": "TLSv1.3"}), idle])["evidence"]

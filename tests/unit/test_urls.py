@@ -102,6 +102,15 @@ def test_an_at_sign_that_a_host_may_follow_is_told_of_where_it_stands() -> None:
     assert "S3cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "properties",
+    [{"mongodb.url": "mongodb://h/?w=0"}, {"mongodb.url": "mongodb://h/", "mongodb.writeConcern": "unacknowledged"}],
+)
+def test_writes_that_nobody_acknowledges_are_refused_with_what_to_write(properties: dict[str, str]) -> None:
+    with pytest.raises(CostofError, match=r"w=0 asks for writes that no server answers.*write w=1 or w=majority"):
+        MongodbDatabase(properties, "t")
+
+
 def test_values_of_a_query_are_not_shown() -> None:
     access = Access("https://h/a?token=S3cret&S3cret", plain_url="http://h/@S3?t=cret")
     assert shown_urls(load_study("http-tls-termination"), access) == ("https://h/a?token=…&…", "http://h/@S3?t=…")

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from costof.cli.ycsb.client import Tally, plan_of, slice_size
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
-from costof.cli.ycsb.go_ycsb import check_names
 from costof.cli.ycsb.job import Job, Phase, job_of, unused
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
@@ -252,49 +251,6 @@ def test_a_url_that_asks_for_something_else_is_refused_without_its_password(url:
     with pytest.raises(CostofError) as caught:
         mongodb(url)
     assert "s3cret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "properties",
-    [{"mongodb.url": "mongodb://h/?w=0"}, {"mongodb.url": "mongodb://h/", "mongodb.writeConcern": "unacknowledged"}],
-)
-def test_writes_that_nobody_acknowledges_are_refused_with_what_to_write(properties: dict[str, str]) -> None:
-    with pytest.raises(CostofError, match=r"w=0 asks for writes that no server answers.*write w=1 or w=majority"):
-        MongodbDatabase(properties, "t")
-
-
-@pytest.mark.parametrize(
-    ("binding", "properties", "told"),
-    [
-        (
-            "mysql",
-            {"mysql.host": "h", "mysql.port": "3307", "mysql.user": "s3cret"},
-            "instead of mysql.host, mysql.port and mysql.user write -p db.url=jdbc:mysql://HOST:3306/DATABASE and "
-            "-p db.user=USER",
-        ),
-        ("jdbc", {"mysql.password": "s3cret"}, "instead of mysql.password write -p db.passwd=PASSWORD"),
-        (
-            "postgresql",
-            {"pg.host": "h", "pg.sslmode": "require"},
-            "instead of pg.host and pg.sslmode write -p db.url=jdbc:postgresql://HOST:5432/DATABASE?sslmode=MODE",
-        ),
-        ("redis", {"redis.addr": "h:6379"}, "instead of redis.addr write -p redis.host=HOST and -p redis.port=PORT"),
-        ("redis", {"redis.tls_ca": "ca.pem"}, "speaks no TLS"),
-        ("mongodb", {"mongodb.password": "s3cret"}, "write -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
-    ],
-)
-def test_go_ycsbs_names_are_told_in_ours(binding: str, properties: dict[str, str], told: str) -> None:
-    with pytest.raises(CostofError) as caught:
-        check_names(binding, properties)
-    assert caught.value.problem is Problem.YCSB_NAMES_OF_GO
-    assert told in str(caught.value)
-    assert "s3cret" not in str(caught.value)
-
-
-def test_names_that_are_ours_too_or_another_databases_are_let_pass() -> None:
-    for binding in ("mysql", "postgresql", "redis", "mongodb", "jdbc"):
-        check_names(binding, {"redis.password": "p", "redis.db": "0", "mongodb.url": "x", "db.url": "y"})
-    check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
 
 
 def test_a_jdbc_url_is_an_endpoint() -> None:
