@@ -8,8 +8,6 @@ from typing import ClassVar
 from costof.cli.ycsb.properties import Properties
 from costof.ipc.plan import Endpoint
 
-REACH_SECONDS = 5
-
 
 class Database(ABC):
     """Somebody's own. Only `load` and `run` write to it, into the table that was named, as YCSB does; nothing is made,

@@ -6,24 +6,25 @@ There is no second try by the other way: whoever stands between could make the f
 from __future__ import annotations
 
 import ssl
+import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pymysql
 from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
-from pymysql.err import MySQLError
+from pymysql.err import MySQLError, OperationalError
 
 from costof.errors import CostofError, Problem
+from costof.programs import reach
 from costof.programs.login_url import LoginUrl
 
-REACH_SECONDS = 5
-# An index over all records of the largest run, on a slow disk.
-ANSWER_SECONDS = 600
 #: A year: the connection holds a lock for as long as a run lasts, through slices in which nothing is asked.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159
+GREETING = "its greeting"
+TIMED_OUT = "timed out"
 GONE = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
 MAY_WANT_TLS = "the server may require TLS of this account: say ?ssl-mode=VERIFY_IDENTITY in the URL, or --tls-ca"
 
@@ -59,15 +60,15 @@ class MysqlSession:
         try:
             return self.try_to(statement, *values)
         except MySQLError as error:
-            if code_of(error) not in GONE:
-                raise self._failed(error) from None
+            if code_of(error) not in GONE or TIMED_OUT in words_of(error):
+                raise self._failed(error, statement) from None
         # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
         try:
             self._connection = self._connect()
             self._again()
             return self.try_to(statement, *values)
         except MySQLError as error:
-            raise self._failed(error) from None
+            raise self._failed(error, statement) from None
 
     def try_to(self, statement: str, *values: object) -> Rows:
         """Raises `MySQLError`."""
@@ -76,25 +77,75 @@ class MysqlSession:
             cursor.execute(statement, values or None)
             return cursor.fetchall()
 
-    def _failed(self, error: MySQLError) -> CostofError:
-        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=words_of(error))
+    def _failed(self, error: MySQLError, statement: str) -> CostofError:
+        detail = reach.failed_statement(words_of(error), statement)
+        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
         # Given a context, PyMySQL says no more than its request for TLS to a server that does not offer it.
         secure: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
-        return pymysql.connect(
+        return connected(
             host=self._url.host,
             port=self._url.port,
             user=self._url.username,
             # As bytes: PyMySQL would take it for Latin-1.
             password=self._url.password.get_secret_value().encode(),
             autocommit=True,
-            connect_timeout=REACH_SECONDS,
-            read_timeout=ANSWER_SECONDS,
-            write_timeout=ANSWER_SECONDS,
             init_command=f"SET SESSION wait_timeout = {IDLE_SECONDS}",
             **secure,
         )
+
+
+def connected(**options: Any) -> pymysql.Connection[Cursor]:
+    """Return PyMySQL's connection with these options, a time limit for each step of the log-in and for each answer.
+
+    Raises `MySQLError`, CR_CONN_HOST_ERROR where a step took too long or the greeting is not MySQL's.
+    """
+    seconds = reach.REACH_SECONDS
+    limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
+    connection = _Connection(**limits, **options, defer_connect=True)
+    try:
+        connection.connect()
+    except (struct.error, ValueError, LookupError):
+        raise OperationalError(CR.CR_CONN_HOST_ERROR, "what answers there does not greet as MySQL does") from None
+    except MySQLError as error:
+        if step := connection.silent_step(words_of(error)):
+            raise OperationalError(CR.CR_CONN_HOST_ERROR, step) from None
+        raise
+    connection.wait_for_answers(reach.ANSWER_SECONDS)
+    return connection
+
+
+# Generic in the stubs alone.
+if TYPE_CHECKING:
+    _Pymysql: TypeAlias = pymysql.Connection[Cursor]
+else:
+    _Pymysql = pymysql.Connection
+
+
+class _Connection(_Pymysql):
+    """A connection that knows at which step of its log-in it is, which PyMySQL's errors do not tell."""
+
+    _step = ""
+
+    def silent_step(self, error: str) -> str | None:
+        """Return why a connection that failed with this error waited in vain; None for any other error."""
+        if TIMED_OUT not in error:
+            return None
+        if not self._step:
+            return f"there was no TCP connection within {reach.REACH_SECONDS} s"
+        return reach.silent_at(reach.TLS_HANDSHAKE if "handshake" in error else self._step)
+
+    def wait_for_answers(self, seconds: float) -> None:
+        self._read_timeout = self._write_timeout = seconds
+
+    def _get_server_information(self) -> None:
+        self._step = GREETING
+        super()._get_server_information()  # type: ignore[misc]  # the stubs have no steps
+
+    def _request_authentication(self) -> None:
+        self._step = reach.LOG_IN
+        super()._request_authentication()  # type: ignore[misc]
 
 
 def tls_context(url: LoginUrl) -> ssl.SSLContext:

@@ -14,9 +14,14 @@ from pymongo import monitoring
 from pymongo.errors import OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
 from costof.errors import CostofError, Problem
+from costof.programs import reach
 from costof.programs.mongod.url import MongodbUrl
+from costof.urls import split_host
 
-REACH_MS = 5000
+#: That a server answers, and that it takes the user.
+STEPS_OF_LOG_IN = 2
+PORT = 27017
+HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
 #: Words of pymongo's errors for which another way of talking to the address would meet the same.
 NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
@@ -42,14 +47,15 @@ class MongodbSession:
         client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[look])
         try:
             look.found()
-            client.admin.command("ping")
+            with pymongo.timeout(STEPS_OF_LOG_IN * reach.REACH_SECONDS):
+                client.admin.command("ping")
         except OperationFailure as error:
             client.close()
             problem = Problem.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else Problem.TARGET_FAILED
             raise CostofError(problem, target=self._url.shown, detail=first_words(error)) from None
         except PyMongoError as error:
             client.close()
-            told = first_words(error)
+            told = self._words_of(error)
             if not any(words in told for words in NOBODY_THERE):
                 told += f"; {MAY_BE_PLAIN if self._url.tls else MAY_WANT_TLS}"
             raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
@@ -76,8 +82,19 @@ class MongodbSession:
         except PyMongoError as error:
             raise CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=first_words(error)) from None
 
+    def _words_of(self, error: PyMongoError) -> str:
+        told = first_words(error)
+        if "timed out" not in told or len(self._url.addresses) > 1:
+            return told
+        host, port = split_host(self._url.addresses[0], PORT)
+        if "handshake" in told:
+            return reach.silent(host, port, reach.TLS_HANDSHAKE)
+        return reach.silent(host, port, HELLO if isinstance(error, ServerSelectionTimeoutError) else reach.LOG_IN)
+
     def _connect(self, addresses: list[str], replica_set: str | None, **more: Any) -> Client:
-        options: dict[str, Any] = {"serverSelectionTimeoutMS": REACH_MS, "connectTimeoutMS": REACH_MS, **more}
+        milliseconds = 1000 * reach.REACH_SECONDS
+        options: dict[str, Any] = {"serverSelectionTimeoutMS": milliseconds, "connectTimeoutMS": milliseconds, **more}
+        options["socketTimeoutMS"] = 1000 * reach.ANSWER_SECONDS
         if replica_set:
             options["replicaSet"] = replica_set
         if self._url.username is not None and self._url.password is not None:
@@ -91,7 +108,7 @@ class MongodbSession:
 
 
 class FirstLook(monitoring.ServerHeartbeatListener):
-    """Whether anybody answers at the addresses. pymongo alone asks for all of `REACH_MS` where each has refused.
+    """Whether anybody answers at the addresses. pymongo alone asks for all of `REACH_SECONDS` where each has refused.
 
     What it tells of a topology instead would come up to a second and a half late: those events stand in a queue first.
     """
@@ -102,10 +119,11 @@ class FirstLook(monitoring.ServerHeartbeatListener):
         self._is_over = threading.Event()
 
     def found(self) -> None:
-        """Returns when one address answers, or none has told within `REACH_MS`. Raises `ServerSelectionTimeoutError`
-        once every address has failed, with the first failure of each.
+        """Return when one address answers, or none has told in time. Raises `ServerSelectionTimeoutError` once every
+        address has failed, with the first failure of each.
         """
-        self._is_over.wait(REACH_MS / 1000)
+        # Longer than each of them has.
+        self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
 

@@ -6,15 +6,18 @@ There is no second try by the other way: whoever stands between could make the f
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
 
 from costof.errors import CostofError, Problem
+from costof.programs import reach
 from costof.programs.login_url import LoginUrl
 
-REACH_SECONDS = 5
 WRONG_LOGIN = ("authentication failed", "no pg_hba.conf entry", "no password supplied")
 MAY_WANT_TLS = "the server may require TLS of this account: say ?sslmode=verify-full in the URL, or --tls-ca"
 
@@ -35,6 +38,10 @@ class PostgresSession:
         """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
         try:
             self._connection = self._connect()
+        except psycopg.errors.ConnectionTimeout:
+            step = "the request for TLS or the log-in" if self._url.tls else reach.LOG_IN
+            detail = reach.silent(self._url.host, self._url.port, step)
+            raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=detail) from None
         except psycopg.Error as error:
             told = words_of(error)
             if not self._url.tls and "no encryption" in told:
@@ -53,14 +60,14 @@ class PostgresSession:
             return self.try_to(statement, *values)
         except psycopg.Error as error:
             if self._connection is None or not self._connection.closed:
-                raise self._failed(error) from None
+                raise self._failed(error, statement) from None
         # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
         self.open()
         self._again()
         try:
             return self.try_to(statement, *values)
         except psycopg.Error as error:
-            raise self._failed(error) from None
+            raise self._failed(error, statement) from None
 
     def is_pooled(self) -> bool:
         """Whether something before the server answers: another process than the one that was named at log-in."""
@@ -71,8 +78,9 @@ class PostgresSession:
     def try_to(self, statement: str, *values: object) -> Rows:
         """Raises `psycopg.Error`."""
         assert self._connection is not None
-        cursor = self._connection.execute(statement.encode(), values or None)
-        return cursor.fetchall() if cursor.description else []
+        with _at_most(reach.ANSWER_SECONDS, self._connection):
+            cursor = self._connection.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -84,8 +92,10 @@ class PostgresSession:
         except psycopg.Error as error:
             raise self._failed(error) from None
 
-    def _failed(self, error: psycopg.Error) -> CostofError:
-        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=words_of(error))
+    def _failed(self, error: psycopg.Error, statement: str | None = None) -> CostofError:
+        words = words_of(error)
+        detail = reach.failed_statement(words, statement) if statement else words
+        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> psycopg.Connection[Any]:
         url = self._url
@@ -96,11 +106,28 @@ class PostgresSession:
             password=url.password.get_secret_value() if url.password else None,
             dbname=self.database,
             autocommit=True,
-            connect_timeout=REACH_SECONDS,
+            connect_timeout=reach.REACH_SECONDS,
             gssencmode="disable",
             sslmode="verify-full" if url.tls else "disable",
             sslrootcert=str(url.ca_file or "system") if url.tls else None,
         )
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """End the connection where what is asked within takes longer: psycopg waits for an answer for ever."""
+
+    def hang_up() -> None:
+        with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as ours:
+            ours.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def words_of(error: psycopg.Error) -> str:

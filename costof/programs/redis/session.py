@@ -12,9 +12,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from costof.errors import CostofError, Problem
+from costof.programs import reach
 from costof.programs.redis.url import RedisUrl
 
-REACH_SECONDS = 5
 MAY_WANT_TLS = "its port may be the one that takes TLS: write rediss://…"
 # By itself redis-py would try ten times in a minute.
 AGAIN_IF_HUNG_UP = Retry(NoBackoff(), 1, (redis.ConnectionError,))
@@ -38,9 +38,9 @@ class RedisSession:
         except redis.AuthenticationError as error:
             raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self._url.shown, detail=error) from None
         except redis.ResponseError as error:
-            raise self._failed(error) from None
+            raise self._failed(error, "PING") from None
         except redis.RedisError as error:
-            told = f"{error}{self._hint(error)}"
+            told = f"{self._words_of(error)}{self._hint(error)}"
             raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
 
     def close(self) -> None:
@@ -52,20 +52,29 @@ class RedisSession:
         try:
             return self.try_to(*command)
         except redis.RedisError as error:
-            raise self._failed(error) from None
+            # Later words may be values.
+            raise self._failed(error, " ".join(command[:2])) from None
 
     def try_to(self, *command: str) -> Any:
         """Raises `RedisError`."""
         assert self._client is not None
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
 
+    def _words_of(self, error: redis.RedisError) -> str:
+        if not isinstance(error, redis.TimeoutError):
+            return str(error)
+        has_read = "reading" in str(error)
+        step = reach.TLS_HANDSHAKE if self._url.tls and not has_read else reach.LOG_IN
+        return reach.silent(self._url.host, self._url.port, step)
+
     def _hint(self, error: redis.RedisError) -> str:
         if self._url.tls:
             return f"; {MAY_BE_PLAIN}" if isinstance(error, redis.TimeoutError) else ""
         return f"; {MAY_WANT_TLS}" if any(word in str(error) for word in ("closed", "reset")) else ""
 
-    def _failed(self, error: redis.RedisError) -> CostofError:
-        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=error)
+    def _failed(self, error: redis.RedisError, command: str) -> CostofError:
+        detail = reach.failed_statement(str(error), command)
+        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> redis.Redis:
         url = self._url
@@ -74,8 +83,8 @@ class RedisSession:
             port=url.port,
             username=url.username,
             password=url.password.get_secret_value() if url.password else None,
-            socket_timeout=REACH_SECONDS,
-            socket_connect_timeout=REACH_SECONDS,
+            socket_timeout=reach.REACH_SECONDS,
+            socket_connect_timeout=reach.REACH_SECONDS,
             retry=AGAIN_IF_HUNG_UP,
             decode_responses=True,
             ssl=url.tls,

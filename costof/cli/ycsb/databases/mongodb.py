@@ -7,13 +7,14 @@ from typing import Any
 import pymongo
 from pymongo.errors import OperationFailure, PyMongoError
 
-from costof.cli.ycsb.binding import REACH_SECONDS, Database
+from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mongod.session import first_words
 from costof.programs.mongod.settings import MongodbSettings
 from costof.programs.mongod.url import EXAMPLE, UNACKNOWLEDGED, parsed_by_pymongo, shown
+from costof.programs.reach import ANSWER_SECONDS, REACH_SECONDS
 from costof.urls import UrlError, UrlParts, host_shown, split_url
 
 DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1"
@@ -131,6 +132,8 @@ class MongodbDatabase(Database):
     def _client(self) -> pymongo.MongoClient[dict[str, Any]]:
         options: dict[str, Any] = {
             "serverSelectionTimeoutMS": REACH_SECONDS * 1000,
+            "connectTimeoutMS": REACH_SECONDS * 1000,
+            "socketTimeoutMS": ANSWER_SECONDS * 1000,
             "readPreference": "primaryPreferred",
         }
         names = {"tlscafile": "tlsCAFile", "replicaset": "replicaSet"}

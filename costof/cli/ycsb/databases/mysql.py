@@ -9,10 +9,10 @@ import pymysql
 from pymysql.constants import CR, ER
 from pymysql.err import MySQLError
 
-from costof.cli.ycsb.binding import REACH_SECONDS
 from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.programs.mariadb.session import connected
 from costof.programs.mariadb.settings import MysqlSettings
 
 #: Connector/J's `sslMode`; what it leaves to chance ('PREFERRED') is plain, since a run must know what it measures.
@@ -69,13 +69,12 @@ class MysqlDatabase(JdbcDatabase):
             context.check_hostname = self._verify == "full"
             context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED
             secure = {"ssl": context}
-        return pymysql.connect(
+        return connected(
             host=self._host,
             port=self._port,
             user=self._user,
             password=self._password.get_secret_value().encode(),
             database=self._database,
-            connect_timeout=REACH_SECONDS,
             **secure,
         )
 

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from psycopg.errors import UndefinedTable
 
-from costof.cli.ycsb.binding import REACH_SECONDS
 from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.programs import reach
 from costof.programs.postgres.session import WRONG_LOGIN, words_of
 from costof.programs.postgres.settings import PostgresSettings
 
@@ -50,6 +50,9 @@ class PostgresqlDatabase(JdbcDatabase):
                 return connection.execute(statement.encode()).fetchone() is not None
         except UndefinedTable:
             raise self.missing_table(f"CREATE TABLE {self._table} ({columns(fields)})") from None
+        except psycopg.errors.ConnectionTimeout:
+            detail = reach.silent(self._host, self._port, reach.LOG_IN)
+            raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
         except psycopg.Error as error:
             told = words_of(error)
             problem = Problem.TARGET_FAILED if error.sqlstate else Problem.TARGET_UNREACHABLE
@@ -77,7 +80,7 @@ class PostgresqlDatabase(JdbcDatabase):
             user=self._user,
             password=self._password.get_secret_value(),
             dbname=self._database,
-            connect_timeout=REACH_SECONDS,
+            connect_timeout=reach.REACH_SECONDS,
             gssencmode="disable",
             sslmode=SSLMODES[verify] if verify else "disable",
             sslrootcert=str(self._ca_file or "system") if verify and verify != "none" else None,

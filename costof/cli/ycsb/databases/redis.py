@@ -5,10 +5,12 @@ from __future__ import annotations
 import redis
 from pydantic import SecretStr
 
-from costof.cli.ycsb.binding import REACH_SECONDS, Database
+from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import Endpoint
+from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
+from costof.programs.redis.session import AGAIN_IF_HUNG_UP
 from costof.programs.redis.settings import RedisSettings
 from costof.programs.redis.url import PORT
 from costof.urls import UrlError, host_shown, split_host
@@ -39,12 +41,20 @@ class RedisDatabase(Database):
     def holds_records(self, fields: int) -> bool:
         password = self._password.get_secret_value() if self._password else None
         with redis.Redis(
-            host=self._host, port=self._port, password=password, socket_connect_timeout=REACH_SECONDS
+            host=self._host,
+            port=self._port,
+            password=password,
+            socket_timeout=REACH_SECONDS,
+            socket_connect_timeout=REACH_SECONDS,
+            retry=AGAIN_IF_HUNG_UP,
         ) as client:
             try:
                 return bool(client.exists(INDEX))
             except (redis.AuthenticationError, redis.ResponseError) as error:
                 raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
+            except redis.TimeoutError:
+                detail = silent(self._host, self._port, LOG_IN)
+                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
             except redis.RedisError as error:
                 raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
 
