@@ -92,6 +92,10 @@ class Problem(Enum):
     OUTPUT_EXISTS = (EXIT_FAILED, "{path} already holds something; choose another folder with --out")
     NOT_A_RUN = (EXIT_USAGE, "{path} is not the folder of a run: {detail}")
     NO_RUNS = (EXIT_USAGE, "{path} holds no runs{detail}; name the folder that their folders are in, such as runs")
+    OTHER_STUDY = (
+        EXIT_USAGE,
+        "{first} asked {asked} and {second} asked {other}; costs are compared between two runs of one study",
+    )
     SEVERAL_STUDIES = (EXIT_USAGE, "{path} holds runs of {studies}; say which with --study")
     OTHER_LEDGER = (
         EXIT_FAILED,
@@ -285,6 +289,19 @@ class Problem(Enum):
         "--hosts where it had them, and start what is missing",
     )
     RESUME_DIFFERS = (EXIT_USAGE, "--resume goes on with a run as it was planned; leave out {options}")
+    RESUMED_WITHOUT_TARGET = (EXIT_USAGE, "{path} was begun without --target; leave out {options} to resume it")
+    RESUMED_TARGET_DIFFERS = (
+        EXIT_USAGE,
+        "{path} was begun {before} and would go on {now}; leave out {option} to resume it as it was begun, or begin a "
+        "new run",
+    )
+    RESUME_NEEDS = (EXIT_USAGE, "{path} was begun with {what}, which it does not keep; to resume it, give {how} again")
+    RUN_COMPLETE = (EXIT_USAGE, "{path} is complete ({extent}); `costof show {path}` prints its answer{further}")
+    OTHER_SERVER = (
+        EXIT_USAGE,
+        "{target} is not the server that the run was begun on: its {fact} was {before} and is now {now}; nothing was "
+        "measured. Begin a new run",
+    )
 
     @property
     def exit_status(self) -> int:
@@ -341,6 +358,11 @@ class Caution(Enum):
     BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
     SERVER_COUNTERS_HIDDEN = (
         "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
+    )
+    SERVER_REFUSES = "the server refuses {what} ({detail}): the run does without it, and no figure needs it"
+    SERVER_COUNTS_NONE = (
+        "the server counted none of the first {opened} {what}: either its counter does not count them, or they end at "
+        "something before the server. The evidence of them is the client's alone"
     )
     NO_NODE_SHARES = (
         "without root the members have no hosts and no CPU shares of their own: they compete for this machine, "

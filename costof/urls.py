@@ -139,6 +139,11 @@ def login_shown(username: str | None, has_password: bool) -> str:
     return quote(username, safe="") + (f":{HIDDEN}@" if has_password else "@")
 
 
+def without_password(shown: str | None) -> str | None:
+    """Return a URL that is shown as it would be, had its password been given apart."""
+    return shown.replace(f":{HIDDEN}@", "@", 1) if shown is not None else None
+
+
 def split_host(text: str, default_port: int) -> tuple[str, int]:
     """Of 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
     found = re.fullmatch(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", text)

@@ -117,6 +117,10 @@ class Truth:
     def environment(self) -> dict[str, Any]:
         return {"costof": "0.1.0", "cores": 2}
 
+    def versions(self) -> dict[str, str]:
+        """Those of the servers."""
+        return {}
+
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         """What the service proves of an arm beforehand."""
         return {}
@@ -215,7 +219,8 @@ def fake_start(
     refused: Mapping[str, str] = {},  # which nobody changes
 ) -> None:
     """One start of the servers, up to where its end is told."""
-    ledger.append(EnvironmentRecord(started=STARTED, start=start, facts=truth.environment()))
+    started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
+    ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
         ledger.append(_ready(plan, view, refused))
     for arm in plan.arms:

@@ -8,6 +8,7 @@ runs, corrected for how many there are, and must exceed what the twins of both r
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 
 from costof.analysis.index import Index
 from costof.analysis.models import Core, Effect
@@ -19,27 +20,42 @@ from costof.statistics.verdicts import Contrast, verdicts
 
 
 class Change(Model):
-    """One effect in both runs, as ratios. `change` is the second over the first: above 1 the ratio has risen."""
+    """One effect in both runs, as ratios. `change` is the second over the first: above 1 the ratio has risen.
+
+    `change`, `margin` and `verdict` are None where the two are no cost of the same.
+    """
 
     metric: str
     arm: str
-    margin: Finite
+    margin: Finite | None
     first: Estimate
     second: Estimate
-    change: Estimate
-    verdict: Verdict
+    change: Estimate | None
+    verdict: Verdict | None
 
 
-def compare_runs(first: Core, second: Core) -> list[Change]:
-    """Every effect that both runs have as a ratio. Raises `NOT_A_RUN` when they asked different studies."""
+def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list[Change]:
+    """Every effect that both runs have as a ratio; those of `unlike` arms side by side, without a verdict.
+
+    Raises `OTHER_STUDY`.
+    """
     if first.study != second.study:
-        detail = f"it asked {second.study}, and {first.run} asked {first.study}"
-        raise CostofError(Problem.NOT_A_RUN, path=second.run, detail=detail)
+        raise CostofError(
+            Problem.OTHER_STUDY, first=first.run, asked=first.study, second=second.run, other=second.study
+        )
     before, after = Index(first), Index(second)
     both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]
-    contrasts = [_contrast(before, after, a, b) for a, b in both]
-    found = verdicts(contrasts)
-    return [_change(a, b, contrast, verdict) for (a, b), contrast, verdict in zip(both, contrasts, found, strict=True)]
+    alike = [(a, b) for a, b in both if a.arm not in unlike]
+    contrasts = [_contrast(before, after, a, b) for a, b in alike]
+    found = zip(alike, contrasts, verdicts(contrasts), strict=True)
+    judged = {(a.metric, a.arm): _change(a, b, contrast, verdict) for (a, b), contrast, verdict in found}
+    return [judged.get((a.metric, a.arm), _side_by_side(a, b)) for a, b in both]
+
+
+def _side_by_side(a: Effect, b: Effect) -> Change:
+    assert a.ratio is not None
+    assert b.ratio is not None
+    return Change(metric=a.metric, arm=a.arm, margin=None, first=a.ratio, second=b.ratio, change=None, verdict=None)
 
 
 def _contrast(before: Index, after: Index, a: Effect, b: Effect) -> Contrast:

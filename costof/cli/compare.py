@@ -13,6 +13,7 @@ from rich.console import Console
 from costof.analysis.compare import Change, compare_runs
 from costof.analysis.index import Index
 from costof.analysis.limits import State, state_of, unusable
+from costof.analysis.series import conditions_of, differences, incomparable, unlike_arms
 from costof.cli.gate import limit_option, status
 from costof.document import format as fmt
 from costof.document.blocks import Block, CallOut, Cell, Column, Document, Paragraph, Part, Row, Table
@@ -23,7 +24,6 @@ from costof.model import Model
 from costof.report import analyse
 from costof.statistics.estimate import Verdict
 from costof.study.limits import Limit, limits_of
-from costof.study.plan import Plan
 
 COLUMNS = [
     Column("with", "text"),
@@ -44,11 +44,12 @@ class Judged(Model):
 
 
 class Comparison(Model):
-    """What `--json` prints. The runs are named by their folders."""
+    """What `--json` prints. The runs are named by their folders. `incomparable`: why no change has a verdict."""
 
     first: str
     second: str
     differences: list[str]
+    incomparable: str | None
     changes: list[Change]
     limits: list[Judged]
 
@@ -61,19 +62,25 @@ class Comparison(Model):
 def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_json: bool) -> None:
     """Did a cost change between two runs of one study?
 
+    First it says what differs between the runs. Of other loads, questions or levels it shows costs side by side, and
+    calls no change.
+
     With limits, in percent of what the arm took, it ends as `costof gate` does: 0, 4 where one is exceeded, 3 where
     some cannot be told.
     """
     before, after = Ledger.open(first), Ledger.open(second)
     asked = _relative(limits_of(before.plan().study, limits))
     index, other = Index(analyse(before)), Index(analyse(after))
-    changes = compare_runs(index.core, other.core)
+    one, another = conditions_of(before), conditions_of(after)
+    reason = incomparable(one, another)
+    changes = compare_runs(index.core, other.core, {*one.arms} if reason else unlike_arms(one, another))
     found = Comparison(
         first=str(first),
         second=str(second),
-        differences=_differences(before.plan(), after.plan()),
+        differences=[*differences(one, another)],
+        incomparable=reason,
         changes=changes,
-        limits=[*_judged(changes, asked, (index, other))],
+        limits=[*_judged(changes, asked, (index, other), reason)],
     )
     if as_json:
         click.echo(found.model_dump_json(indent=2))
@@ -89,15 +96,20 @@ def document(index: Index, found: Comparison) -> Document:
     """Each effect that both runs have, relative to each run's control, and in words whether it changed."""
     warned: list[Block] = [CallOut("caution", text) for text in found.differences]
     if found.changes:
-        shown: Block = Table(COLUMNS, [*_rows(index, found.changes)], "Costs, relative to each run's control")
+        columns = COLUMNS[: 3 if found.incomparable else None]
+        shown: Block = Table(columns, [*_rows(index, found)], "Costs, relative to each run's control")
     else:
         shown = Paragraph("The two runs have no effect in common.")
+    if found.incomparable:
+        warned.append(Paragraph(f"No cost is called changed, since {found.incomparable}."))
     subtitle = f"{index.core.study} · first {found.first}, second {found.second}"
     return Document("Did a cost change?", subtitle, index.core.started, [Part("changes", "", [*warned, shown])], "")
 
 
 def verdict_words(change: Change) -> str:
     """What became of the cost."""
+    if change.verdict is None or change.margin is None:
+        return "not the same arm"
     margin = fmt.share(change.margin)
     return {
         Verdict.COSTS: "costs more",
@@ -108,21 +120,14 @@ def verdict_words(change: Change) -> str:
     }[change.verdict]
 
 
-def _rows(index: Index, changes: Sequence[Change]) -> Iterator[Row]:
-    for name, group in groupby(changes, key=lambda change: change.metric):
+def _rows(index: Index, found: Comparison) -> Iterator[Row]:
+    for name, group in groupby(found.changes, key=lambda change: change.metric):
         yield Row([Cell(index.metric_title(name))], "group")
         for change in group:
             figures = [Cell(fmt.relative(each).value) for each in (change.first, change.second)]
-            words = Cell(verdict_words(change), verdict=change.verdict)
-            yield Row([Cell(change.arm), *figures, Cell.of(fmt.relative(change.change)), words])
-
-
-def _differences(first: Plan, second: Plan) -> list[str]:
-    """Why costs may differ though nothing was changed that anybody asks about."""
-    servers = [f"{each.target}" if each.target else "a lab of costof's own" for each in (first, second)]
-    if servers[0] == servers[1]:
-        return []
-    return [f"The first run asked {servers[0]}, the second {servers[1]}: costs may differ by that alone."]
+            changed = Cell.of(fmt.relative(change.change)) if change.change else Cell(fmt.NONE)
+            verdict = [changed, Cell(verdict_words(change), verdict=change.verdict)]
+            yield Row([Cell(change.arm), *figures, *([] if found.incomparable else verdict)])
 
 
 def _relative(limits: list[Limit]) -> list[Limit]:
@@ -134,13 +139,19 @@ def _relative(limits: list[Limit]) -> list[Limit]:
     return limits
 
 
-def _judged(changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index]) -> Iterator[Judged]:
+def _judged(
+    changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
+) -> Iterator[Judged]:
     """Judge each limit on each arm; one on what the runs do not have in common cannot be told."""
     for limit in limits:
         of = [change for change in changes if change.metric == limit.metric]
         if not of:
             yield Judged(limit=limit, arm="every arm", change="not measured in both runs", state=State.OPEN)
         for each in of:
+            if each.change is None:
+                unlike = incomparable or "its levels differ between the runs"
+                yield Judged(limit=limit, arm=each.arm, change=unlike, state=State.OPEN)
+                continue
             shown = str(fmt.relative(each.change)).replace(fmt.NBSP, " ")
             state = state_of(each.change.through(lambda ratio: ratio - 1), limit)
             arms = [(index, arm) for index in runs if (arm := index.arm(each.arm)) is not None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -12,9 +13,10 @@ from rich.console import Console
 
 from costof.analysis.history import FEWEST_RUNS, History, histories
 from costof.analysis.index import Index
+from costof.analysis.series import Conditions, changes_within, conditions_of, titles
 from costof.document import format as fmt
 from costof.document.axes import Panel, Scale
-from costof.document.blocks import HTML, Block, Document, Figure, Paragraph, Part, Table
+from costof.document.blocks import HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
 from costof.document.canvas import Sheet, grid
 from costof.document.html import render_html
 from costof.document.terminal import render_terminal
@@ -29,12 +31,23 @@ CAPTION = "A dot is a run with its 95 % interval, arm against control, in percen
 PANEL_HEIGHT = 150
 
 
+class Series(Model):
+    """Runs that asked the same, of the same servers, named by their folders, the oldest first.
+
+    `title` says what tells them from other series, `changes` what may explain a step within them.
+    """
+
+    title: str
+    runs: list[str]
+    changes: list[str]
+    histories: list[History]
+
+
 class Histories(Model):
-    """What `--json` prints. Runs are named by their folders, the oldest first."""
+    """What `--json` prints: the series of a study, that with the oldest run first."""
 
     study: str
-    runs: list[str]
-    histories: list[History]
+    series: list[Series]
 
 
 @click.command()
@@ -43,22 +56,32 @@ class Histories(Model):
 @click.option("--out", type=click.Path(path_type=Path), help="Write a page with a picture of each effect to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def history(folder: Path, study: str | None, out: Path | None, as_json: bool) -> None:
-    """How costs went over the runs in FOLDER, and where they changed for good."""
-    indexes = _runs(folder, study)
-    name, runs = indexes[-1].core.study, [each.core.run for each in indexes]
-    told = Histories(study=name, runs=runs, histories=histories(indexes))
+    """How costs went over the runs in FOLDER, and where they changed for good.
+
+    Runs with another question, load or levels, or other servers or releases of these, are a series of their own.
+    """
+    runs = _runs(folder, study)
+    grouped = _grouped(runs)
+    told = Histories(study=runs[-1].index.core.study, series=_series(grouped))
+    whole = document([group[-1].index for group in grouped], told)
     if out is not None:
         try:
-            write_whole(out, render_html(document(indexes[-1], told)))
+            write_whole(out, render_html(whole))
         except OSError as error:
             raise CostofError(Problem.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
     if as_json:
         click.echo(told.model_dump_json(indent=2))
     else:
-        render_terminal(document(indexes[-1], told), Console(highlight=False))
+        render_terminal(whole, Console(highlight=False))
 
 
-def _runs(folder: Path, study: str | None) -> list[Index]:
+@dataclass(frozen=True)
+class _Run:
+    index: Index
+    conditions: Conditions
+
+
+def _runs(folder: Path, study: str | None) -> list[_Run]:
     """The runs of one study, the oldest first. Raises `NO_RUNS` and `SEVERAL_STUDIES`."""
     try:
         ledgers = [Ledger.open(path) for path in sorted(folder.iterdir()) if (path / PLAN).is_file()]
@@ -68,24 +91,60 @@ def _runs(folder: Path, study: str | None) -> list[Index]:
     studies = sorted({name for _, name in plans})
     if study is None and len(studies) > 1:
         raise CostofError(Problem.SEVERAL_STUDIES, path=folder, studies=", ".join(studies))
-    indexes = [Index(analyse(ledger)) for ledger, name in plans if study in (None, name)]
-    if not indexes:
+    runs = [_Run(Index(analyse(ledger)), conditions_of(ledger)) for ledger, name in plans if study in (None, name)]
+    if not runs:
         raise CostofError(Problem.NO_RUNS, path=folder, detail=f" of {study}" if study else "")
-    return sorted(indexes, key=lambda index: index.core.started)
+    return sorted(runs, key=lambda run: run.index.core.started)
 
 
-def document(latest: Index, told: Histories) -> Document:
-    """A row for each effect, and on a page a picture."""
-    blocks: list[Block] = [Table.of(HEAD, _rows(latest, told.histories), texts=(0, 1, 5))]
-    if any(each.steps is None for each in told.histories):
-        blocks.append(Paragraph(f"Changes are looked for from {FEWEST_RUNS} runs on.", "note"))
-    for number, each in enumerate(told.histories):
+def _grouped(runs: Sequence[_Run]) -> list[list[_Run]]:
+    """The runs of each series, from the oldest to the latest."""
+    found: dict[frozenset[tuple[str, str]], list[_Run]] = {}
+    for run in runs:
+        found.setdefault(run.conditions.series, []).append(run)
+    return [*found.values()]
+
+
+def _series(grouped: Sequence[Sequence[_Run]]) -> list[Series]:
+    named = titles([group[-1].conditions for group in grouped])
+    found = []
+    for title, group in zip(named, grouped, strict=True):
+        names = [run.index.core.run for run in group]
+        changes = [*changes_within(names, [run.conditions for run in group])]
+        told = histories([run.index for run in group])
+        found.append(Series(title=title, runs=names, changes=changes, histories=told))
+    return found
+
+
+def document(latest: Sequence[Index], told: Histories) -> Document:
+    """A table for each series with a row for each effect, and on a page a picture. `latest` run of each series."""
+    parts = [
+        Part(f"history{number}", _heading(series), [*_blocks(index, series, f"history{number}-")])
+        for number, (index, series) in enumerate(zip(latest, told.series, strict=True))
+    ]
+    runs = fmt.plural(sum(len(series.runs) for series in told.series), "run")
+    several = f" in {len(told.series)} series" if len(told.series) > 1 else ""
+    made = f"Made by costof from {runs}, {told.series[0].runs[0]} the first."
+    started = max(index.core.started for index in latest)
+    return Document("How did the cost go?", f"{told.study} · {runs}{several}", started, parts, made)
+
+
+def _heading(series: Series) -> str:
+    return f"{series.title} ({fmt.plural(len(series.runs), 'run')})" if series.title else ""
+
+
+def _blocks(latest: Index, series: Series, prefix: str) -> Iterator[Block]:
+    if heading := _heading(series):
+        # A page has it as the part's own.
+        yield Paragraph(heading, "lead", media=TERMINAL)
+    yield Table.of(HEAD, _rows(latest, series.histories), texts=(0, 1, 5))
+    yield from (Paragraph(text, "note") for text in series.changes)
+    if any(each.steps is None for each in series.histories):
+        yield Paragraph(f"Changes are looked for from {FEWEST_RUNS} runs on.", "note")
+    for number, each in enumerate(series.histories):
         title = f"{latest.metric_title(each.metric)}: {latest.label(each.arm)}"
         caption = [] if number else [CAPTION]
-        blocks.append(Figure(f"history{number}", title, caption, _drawing(each), media=HTML))
-    subtitle = f"{told.study} · {fmt.plural(len(told.runs), 'run')}"
-    made = f"Made by costof from {fmt.plural(len(told.runs), 'run')}, {told.runs[0]} the first."
-    return Document("How did the cost go?", subtitle, latest.core.started, [Part("history", "", blocks)], made)
+        yield Figure(f"{prefix}{number}", title, caption, _drawing(each), media=HTML)
 
 
 def _rows(latest: Index, found: list[History]) -> Iterator[list[str]]:

@@ -43,6 +43,10 @@ class EnvironmentRecord(Model):
         default=0, description="Of the servers, where a plan has several: all slices that follow are of it."
     )
     facts: dict[str, Any]
+    versions: dict[str, str] | None = Field(
+        default=None, description="Of the servers, by name; among `facts` alone in ledgers of before."
+    )
+    identity: dict[str, str] = Field(default={}, description="What tells the servers from others: version, id, …")
 
 
 class ReadyRecord(Model):

@@ -32,6 +32,7 @@ from costof.study.options import (
     whole_number,
 )
 from costof.study.schema import AS_SERVED, FAR, Level, Profile, SliceSize, Study
+from costof.study.target import TargetOptions
 
 #: Round trips from which slices are sized for a far client.
 FAR_FROM_MS = 5.0
@@ -58,6 +59,7 @@ class Plan(Model):
     records: int
     target: str | None = None
     plain_target: str | None = None
+    target_options: TargetOptions | None = Field(default=None, description="Of a target: how else it was reached.")
     protection_asked: bool = False
     protection_alone: bool = False
     starts: int = Field(
@@ -162,6 +164,7 @@ class Options:
     load: LoadAsked = field(default_factory=LoadAsked)
     client: str | None = None
     hosts: str | None = None
+    target_options: TargetOptions | None = None
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -207,6 +210,7 @@ def resolve(study: Study, options: Options) -> Plan:
         records=records,
         target=options.target,
         plain_target=options.plain_target,
+        target_options=options.target_options,
         load=load,
         client=options.client,
         hosts=options.hosts,

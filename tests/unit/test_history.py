@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +13,15 @@ import pytest
 from costof.analysis.history import FEWEST_RUNS, History, histories
 from costof.analysis.index import Index
 from costof.analysis.models import Core
+from costof.model import HIDDEN
 from costof.report import analyse
 from costof.statistics.intervals import estimate
+from costof.study.load import LoadAsked
+from costof.study.plan import Plan
 from tests.fake_run import Truth, fake_run
 from tests.support.command import costof
 from tests.support.small_plans import plan_of
+from tests.truths.at_load import AtLoad
 
 #: A headline metric of mongodb-tls.
 METRIC = "app.reused_query"
@@ -81,8 +87,83 @@ def test_the_command_prints_draws_and_gives_json(tmp_path: Path) -> None:
     assert f"from {FEWEST_RUNS} runs on" in ended.out
     assert (tmp_path / "history.html").read_text().count("<svg") == 2 * 4, "each for a page and for a phone"
     told = json.loads(costof("history", "runs", "--json", cwd=tmp_path).out)
-    assert told["runs"] == ["run-0", "run-1", "run-2"]
-    assert {len(each["points"]) for each in told["histories"]} == {3}
+    (series,) = told["series"]
+    assert (series["title"], series["changes"]) == ("", [])
+    assert series["runs"] == ["run-0", "run-1", "run-2"]
+    assert {len(each["points"]) for each in series["histories"]} == {3}
+
+
+class Server(Truth):
+    def __init__(self, version: str, effects: Mapping[tuple[str, str], float] | None = None) -> None:
+        super().__init__(effects)
+        self.version = version
+
+    def versions(self) -> dict[str, str]:
+        return {"mongod": self.version}
+
+
+def series_of(folder: Path, runs: Mapping[str, tuple[Plan, Truth]]) -> list[dict[str, Any]]:
+    for name, (plan, truth) in runs.items():
+        fake_run(folder / "runs" / name, plan, truth, rounds=2)
+    found: list[dict[str, Any]] = json.loads(costof("history", "runs", "--json", cwd=folder).out)["series"]
+    return found
+
+
+def test_runs_on_two_releases_are_two_series_and_a_patch_is_said(tmp_path: Path) -> None:
+    plan = plan_of("mongodb-tls")
+    versions = {"run-0": "7.0.14", "run-1": "8.0.4", "run-2": "7.0.15", "run-3": "8.0.4"}
+    older, newer = series_of(tmp_path, {name: (plan, Server(version)) for name, version in versions.items()})
+    assert (older["title"], older["runs"]) == ("mongod 7.0", ["run-0", "run-2"])
+    assert older["changes"] == ["mongod was 7.0.14 at first and 7.0.15 from run-2 on."]
+    assert (newer["title"], newer["runs"], newer["changes"]) == ("mongod 8.0", ["run-1", "run-3"], [])
+    printed = costof("history", "runs", "--out", "history.html", cwd=tmp_path)
+    assert "4 runs in 2 series" in printed.out
+    assert "mongod 7.0 (2 runs)" in printed.out
+    page = (tmp_path / "history.html").read_text()
+    assert page.index("mongod 7.0 (2 runs)") < page.index("mongod 8.0 (2 runs)")
+
+
+def test_runs_at_two_loads_are_two_series(tmp_path: Path) -> None:
+    plans = {
+        rate: plan_of("postgres-tls", "quick", "transport=plain,tls", load=LoadAsked(rate, "20"))
+        for rate in ("100/s", "300/s")
+    }
+    found = series_of(tmp_path, {f"run-{rate[:3]}": (plan, AtLoad()) for rate, plan in plans.items()})
+    assert [each["title"] for each in found] == [
+        "100 new connections a second, 20 queries each",
+        "300 new connections a second, 20 queries each",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "title"),
+    [
+        (["key=ecdsa-p256"], None, "key ecdsa-p256"),
+        (["transport=plain,tls", "group=x25519"], None, "group x25519"),
+        ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
+    ],
+)
+def test_runs_with_other_levels_or_of_other_servers_are_a_series_of_their_own(
+    settings: list[str], target: str | None, title: str, tmp_path: Path
+) -> None:
+    usual, other = plan_of("mongodb-tls"), plan_of("mongodb-tls", "quick", *settings)
+    other = other.model_copy(update={"target": target})
+    _, apart = series_of(tmp_path, {"run-0": (usual, Truth()), "run-1": (other, Truth())})
+    assert apart["runs"] == ["run-1"]
+    assert title in apart["title"]
+
+
+def test_a_password_in_the_url_makes_no_other_server(tmp_path: Path) -> None:
+    urls = {"run-0": f"mongodb://app:{HIDDEN}@db.example/", "run-1": "mongodb://app@db.example/"}
+    plans = {name: plan_of("mongodb-tls").model_copy(update={"target": url}) for name, url in urls.items()}
+    (one,) = series_of(tmp_path, {name: (plan, Truth()) for name, plan in plans.items()})
+    assert one["runs"] == ["run-0", "run-1"]
+
+
+def test_another_number_of_records_is_said_within_the_series(tmp_path: Path) -> None:
+    plans = {f"run-{number}": plan_of("mongodb-tls", "quick", f"records={number}00") for number in (5, 7)}
+    (one,) = series_of(tmp_path, {name: (plan, Truth()) for name, plan in plans.items()})
+    assert one["changes"] == ["Records loaded: 500 at first and 700 from run-7 on."]
 
 
 def test_runs_of_several_studies_have_to_be_told_apart(tmp_path: Path) -> None:
