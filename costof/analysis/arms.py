@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from costof.analysis.models import Arm, Cpu, Evidence, Factor
-from costof.analysis.run import Run, cpu_seconds
+from costof.analysis.run import Run, cpu_by_role, cpu_seconds_each, read_in
 from costof.document.format import listed, milliseconds
 from costof.ledger.ledger import SliceRecord
 from costof.study.arms import PlannedArm
@@ -146,18 +146,24 @@ def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
     operations = sum(piece.answer.operations for piece in pieces)
     if not operations:
         return None
-    seconds = cpu_seconds(pieces)
-    elapsed = sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
-    role = max(seconds, key=lambda name: seconds[name])
+    elapsed = _elapsed(pieces)
+    busy = {
+        role: sum(cpu_by_role(piece)[role] for piece in read) / _elapsed(read) for role, read in read_in(pieces).items()
+    }
+    role = max(busy, key=lambda name: busy[name])
     return Cpu(
         workload=workload,
         arm=arm.name,
         operations=operations,
-        seconds_per_1000={name: used * 1000 / operations for name, used in seconds.items()},
-        busiest=role if seconds[role] > NEAR_ONE_CORE * elapsed else None,
+        seconds_per_1000={name: used * 1000 for name, used in cpu_seconds_each(pieces).items()},
+        busiest=role if busy[role] > NEAR_ONE_CORE else None,
         throttled=_throttled(pieces, elapsed),
         steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * run.cores)),
     )
+
+
+def _elapsed(pieces: list[SliceRecord]) -> float:
+    return sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
 
 
 def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:

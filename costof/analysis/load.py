@@ -5,6 +5,7 @@ from __future__ import annotations
 from costof.analysis.models import Carried
 from costof.analysis.run import Run
 from costof.lab.host import LINK_ROLE
+from costof.ledger.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
 
@@ -30,11 +31,16 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     scheduled = [count for piece in pieces if (count := piece.answer.count(SCHEDULED)) is not None]
     offered = sum(scheduled) / seconds if len(scheduled) == len(pieces) else load.per_second
     operations = sum(piece.answer.operations for piece in pieces)
-    used = [
-        used for piece in pieces for role, used in piece.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)
-    ]
-    needed = sum(used) / operations * offered if used and operations and offered else None
+    read = [piece for piece in pieces if _of_servers(piece) is not None]
+    used, served = sum(_of_servers(piece) or 0.0 for piece in read), sum(piece.answer.operations for piece in read)
+    needed = used / served * offered if served and offered else None
     return Carried(arm=arm.name, offered=offered, served=operations / seconds, server_cores_needed=needed)
+
+
+def _of_servers(piece: SliceRecord) -> float | None:
+    """Return the CPU seconds of the servers; None of a slice without a reading."""
+    used = [used for role, used in piece.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)]
+    return sum(used) if used else None
 
 
 def drop_overloaded(run: Run) -> None:

@@ -278,12 +278,26 @@ def servers_side(piece: SliceRecord) -> ServersSide:
     return ServersSide(piece.server_figures, piece.server_cpu_seconds)
 
 
-def cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
-    """CPU seconds of slices by role: the instrument's own and the servers'."""
-    seconds: dict[str, float] = {}
-    for piece in pieces:
-        for role, nanoseconds in piece.answer.cpu_ns.items():
-            seconds[role] = seconds.get(role, 0.0) + nanoseconds / 1e9
-        for role, used in piece.server_cpu_seconds.items():
-            seconds[role] = seconds.get(role, 0.0) + used
+def cpu_by_role(piece: SliceRecord) -> dict[str, float]:
+    """CPU seconds of a slice: the instrument's own and the servers'."""
+    seconds = {role: nanoseconds / 1e9 for role, nanoseconds in piece.answer.cpu_ns.items()}
+    for role, used in piece.server_cpu_seconds.items():
+        seconds[role] = seconds.get(role, 0.0) + used
     return seconds
+
+
+def read_in(pieces: Sequence[SliceRecord]) -> dict[str, list[SliceRecord]]:
+    """Return by role the slices that have a reading of its CPU time: one without is unknown, and not 0."""
+    found: dict[str, list[SliceRecord]] = {}
+    for piece in pieces:
+        for role in cpu_by_role(piece):
+            found.setdefault(role, []).append(piece)
+    return found
+
+
+def cpu_seconds_each(pieces: Sequence[SliceRecord]) -> dict[str, float]:
+    """CPU seconds of one operation by role, each over the slices that have a reading of it."""
+    return {
+        role: sum(cpu_by_role(piece)[role] for piece in read) / max(1, sum(piece.answer.operations for piece in read))
+        for role, read in read_in(pieces).items()
+    }

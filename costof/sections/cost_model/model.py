@@ -8,19 +8,19 @@ TCP measured on the links; their uncertainty is in every interval beside that of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal
 
 from pydantic import Field
 
-from costof.analysis.run import Run, cpu_seconds
+from costof.analysis.run import Run, cpu_seconds_each
 from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
 from costof.ledger.ledger import SliceRecord
 from costof.ledger.samples import in_common
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import Mean, combined, difference, estimate, mean_of
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, Mean, combined, difference, estimate, mean_of
 from costof.study.arms import PlannedArm
 
 
@@ -156,8 +156,7 @@ def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
     """CPU seconds for each operation, by role. What carries the lab's links is no part of it."""
-    operations = max(1, sum(piece.answer.operations for piece in pieces))
-    return {role: seconds / operations for role, seconds in cpu_seconds(pieces).items() if role != LINK_ROLE}
+    return {role: seconds for role, seconds in cpu_seconds_each(pieces).items() if role != LINK_ROLE}
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
@@ -188,18 +187,29 @@ def _roles(run: Run, operation: Operation, arm: PlannedArm) -> list[str]:
 
 
 def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm) -> Estimate:
-    """CPU time of all roles together for each operation, arm minus control, paired by round."""
+    """CPU time of all roles together for each operation, arm minus control, paired by round.
+
+    A round without a reading of some role is left out; where too few are left, a role that some round lacks is.
+    """
     workload = run.plan.study.metrics[operation.metric].workload
-    by_round = [
-        {
-            piece.round: sum(_cpu_seconds([piece]).values()) * 1e3
-            for piece in run.of(workload, each.name)
-            if piece.answer.operations
-        }
-        for each in (control, arm)
-    ]
+    both = [[piece for piece in run.of(workload, each.name) if piece.answer.operations] for each in (control, arm)]
+    by_round = [_cpu_ms_by_round(pieces, {*_cpu_seconds(pieces)}) for pieces in both]
+    if len(in_common(by_round)[0]) < ROUNDS_OF_AN_INTERVAL:
+        by_round = [_cpu_ms_by_round(pieces, _read_in_all(pieces)) for pieces in both]
     of_control, of_arm = map(run.samples.units.means, in_common(by_round))
     return difference(of_control, of_arm)
+
+
+def _cpu_ms_by_round(pieces: Sequence[SliceRecord], roles: Set[str]) -> dict[int, float]:
+    """Return the CPU time of an operation by these roles, in the rounds that have a reading of each."""
+    each_round = {piece.round: _cpu_seconds([piece]) for piece in pieces}
+    return {
+        number: sum(used[role] for role in roles) * 1e3 for number, used in each_round.items() if roles <= used.keys()
+    }
+
+
+def _read_in_all(pieces: Sequence[SliceRecord]) -> set[str]:
+    return set.intersection(*({*_cpu_seconds([piece])} for piece in pieces)) if pieces else set()
 
 
 def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:
