@@ -53,7 +53,9 @@ def test_a_longer_command_is_found_and_its_interval_holds_what_was_added(tmp_pat
 
 
 #: Takes 60 ms longer where another command was run before it.
-REMEMBERS = """sh -c '[ "$(cat built 2>/dev/null)" = "$0" ] || {{ sleep 0.06; echo "$0" >built; }}; sleep 0.04' {name}"""
+REMEMBERS = (
+    """sh -c '[ "$(cat built 2>/dev/null)" = "$0" ] || {{ sleep 0.06; echo "$0" >built; }}; sleep 0.04' {name}"""
+)
 
 
 @pytest.mark.parametrize("names", [["old", "new"], ["new", "old", "other"]])

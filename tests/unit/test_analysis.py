@@ -126,7 +126,7 @@ def test_without_the_control_there_are_figures_and_no_effects(tmp_path: Path) ->
     assert not result.effects
     assert any(value.arm == "tls" for value in result.values)
     assert any("control cannot run" in warning for warning in result.warnings)
-    assert "No cost can be told: plain cannot run here, and without it there is nothing to compare." in render_markdown(
+    assert "No cost can be told: there are no figures of plain, and without it there is nothing to compare." in render_markdown(
         result
     )
 

@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows, of names of levels, long files, the map of the code, and names of files."""
+"""Rules of the house that no linter knows, of names of levels, the map of the code, and names of files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import pytest
-
 from costof.studies import study_names
 from costof.study.library import load_study
 from tests.manual.told import committed_pages, made
@@ -17,8 +15,6 @@ from tests.manual.told import committed_pages, made
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary", "engine/relay")
-#: In which a long file says why it is one.
-HEAD_LINES = 20
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
 WORDS_OF_PYTHON = {
     # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
@@ -114,19 +110,6 @@ def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
         path for path in sources(".rs", "engine/src", "engine/crates") if "tests" not in str(path.relative_to(ROOT))
     ]
     check_names(((path, line, text) for path in files for line, text in texts_of_rust(path)), ENGINE, WORDS_OF_RUST)
-
-
-@pytest.mark.parametrize(
-    ("suffix", "most", "folders"),
-    [
-        (".py", 300, ("costof", "tests", "benches", "manual", "truth")),
-        (".rs", 450, RUST),
-    ],
-)
-def test_a_long_file_says_why_in_its_head(suffix: str, most: int, folders: tuple[str, ...]) -> None:
-    files = {str(path.relative_to(ROOT)): path.read_text().splitlines() for path in sources(suffix, *folders)}
-    long = {name: lines for name, lines in files.items() if len(lines) > most}
-    assert [name for name, lines in long.items() if "Long: " not in "\n".join(lines[:HEAD_LINES])] == []
 
 
 def rows_of_map(title: str, name: str) -> dict[str, str]:
