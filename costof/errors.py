@@ -315,15 +315,6 @@ class Caution(Enum):
         "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
         "so trust no effect of that size"
     )
-    ORDER_MATTERS = (
-        "the order matters here: '{metric}' is {change} in a slice after another arm than in one after its own; each "
-        "arm follows every arm equally often, so no arm pays for it, and intervals are wider"
-    )
-    ORDER_MATTERS_OF_COMMANDS = (
-        "the order matters here: '{metric}' is {change} after another command than after the same one; each command "
-        "follows every command equally often, so none pays for it, but intervals are wider: --warmup 1 runs a command "
-        "once, unmeasured, after each change"
-    )
     COMMAND_NOTE = "{arm}: {note}"
     LEFT_RUNNING = (
         "{arm} left {children} running in the background (in {slices}): costof ended it, and its work is in no figure; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from costof.analysis.arms import arm_result, cpu_of, same_set_ups
 from costof.analysis.carry_over import carry_over_of
-from costof.analysis.cautions import errors_of, order_warnings, warnings_of
+from costof.analysis.cautions import errors_of, warnings_of
 from costof.analysis.failures import failing_of, missing_of, overloaded_of
 from costof.analysis.figures import between_starts, effects_of, metric_result, noise_floors, values_of
 from costof.analysis.load import drop_overloaded
@@ -25,7 +25,6 @@ def core_of(run: Run, name: str) -> Core:
     floors = noise_floors(run)
     effects = effects_of(run)
     same = same_set_ups(run)
-    carried = carry_over_of(run)
     return Core(
         study=study.name,
         question=study.question,
@@ -49,14 +48,15 @@ def core_of(run: Run, name: str) -> Core:
         effects=effects,
         noise_floor=floors,
         between_starts=between_starts(run),
-        carry_over=carried,
-        published=study.published,
+        carry_over=carry_over_of(run),
+        # What others published is of other servers than a user's own.
+        published=study.published if plan.target is None else None,
         links=run.links,
         cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
         errors=errors_of(run),
         failures=failing_of(run),
         missing=[*missing_of(run), *overloaded_of(run)],
-        warnings=[*warnings_of(run, len(effects)), *order_warnings(run, carried)],
+        warnings=warnings_of(run, len(effects)),
         starting_together=starting_together(run),
         environment=_environment(run),
     )

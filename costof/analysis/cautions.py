@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from costof.analysis.figures import view_of
 from costof.analysis.index import in_view
-from costof.analysis.models import CarryOver, ErrorCount
+from costof.analysis.models import ErrorCount
 from costof.analysis.run import Run
 from costof.commands.readers import reader
-from costof.document import format as fmt
 from costof.document.format import listed, plural
 from costof.errors import Caution
 from costof.ipc.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
@@ -18,7 +17,6 @@ from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
 from costof.study.arms import PlannedArm
-from costof.study.commands import COMMAND
 
 STEAL_WORTH_A_WORD = 0.02
 #: Of the machine's time in the median round: less is the kernel's own and the lab's small helpers.
@@ -121,23 +119,6 @@ def _arms_by_label(run: Run) -> dict[str, list[str]]:
     for arm in run.plan.arms:
         shown = run.plan.arm(arm.baseline) if arm.twin and arm.baseline else arm
         found.setdefault(shown.label, []).append(arm.name)
-    return found
-
-
-def order_warnings(run: Run, carried: Sequence[CarryOver]) -> list[str]:
-    """Return a warning for each headline metric in which the order of slices matters."""
-    commands = run.plan.study.service.kind == COMMAND
-    caution = Caution.ORDER_MATTERS_OF_COMMANDS if commands else Caution.ORDER_MATTERS
-    found = []
-    for each in carried:
-        metric = run.plan.study.metrics[each.metric]
-        change = fmt.percent(abs(each.ratio.value - 1))
-        more = each.ratio.value > 1
-        if metric.better == "higher":
-            words = f"{change} {'more' if more else 'less'}"
-        else:
-            words = f"{change} {'longer' if more else 'shorter'}"
-        found.append(caution.text(metric=metric.label, change=words))
     return found
 
 

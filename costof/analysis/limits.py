@@ -14,7 +14,6 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.limits import Limit
 
-
 #: Of an arm's operations, where more of them fail than of its control's: then no limit is kept.
 FAILED_MORE = 0.01
 

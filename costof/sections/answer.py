@@ -12,7 +12,9 @@ from costof.document.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Deta
 from costof.statistics.intervals import FEWEST_ROUNDS
 
 NO_ANSWER = "This run measured too little to answer the question."
-NOTHING_TO_COMPARE = "No cost can be told: there are no figures of {arms}, and without {it} there is nothing to compare."
+NOTHING_TO_COMPARE = (
+    "No cost can be told: there are no figures of {arms}, and without {it} there is nothing to compare."
+)
 MOST_DETAILS = 3
 """More are left to the tables on a console, which say the same, and folded on a page."""
 

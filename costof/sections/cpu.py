@@ -23,7 +23,8 @@ class CpuSection(Section[None, None]):
     name, title, order = "cpu", "CPU", 120
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        if not index.core.cpu:
+        # An operation of a command is one run of it, whose CPU time is among its figures.
+        if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
             return
         busy = _bottlenecks(index)
         for line in busy:

@@ -190,7 +190,7 @@ def _clause(metric: Metric, effect: Effect) -> str:
         case Verdict.NO_DIFFERENCE:
             return f"changes {what} by less than {fmt.share(metric.margin)}"
         case Verdict.NO_COST:
-            return f"adds less than {fmt.share(metric.margin)} to {what}"
+            return f"does not lengthen {what} by more than {fmt.share(metric.margin)}"
         case _:
             return f"has an unresolved effect on {what}: {_amount(effect, 1)}, {_why_unresolved(effect)}"
 

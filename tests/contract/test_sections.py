@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from costof.analysis.index import Index
+from costof.analysis.models import CarryOver
 from costof.analysis.section import Section
 from costof.document.blocks import Block
 from costof.errors import CostofError, Problem
 from costof.report import analyse
 from costof.report.result import Result
 from costof.sections import check, every_section
+from costof.statistics.estimate import Estimate
 from costof.studies import study_names
 from costof.study.library import load_study
 from tests.fake_hosts import fake_run_of_hosts
@@ -48,7 +50,9 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
     limited = fake_run(folder / "limited", plan_of("mongodb-tls", limits=[("reused query", "+10%")]), Truth(), rounds=6)
     of_hosts = fake_run_of_hosts(folder, plan_of("redis-tls"), {"load-2": 1.2})
-    return [analyse(intermittent), analyse(noisy), at_load(), analyse(limited), analyse(of_hosts)]
+    carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
+    remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})
+    return [analyse(intermittent), analyse(noisy), at_load(), analyse(limited), analyse(of_hosts), remembering]
 
 
 def shown(section: Section[Any, Any], result: Result) -> list[Block]:

@@ -68,7 +68,9 @@ def test_what_the_last_command_left_behind_is_no_commands_cost(tmp_path: Path, n
     verdicts = [each.verdict for each in result.effects if each.metric == "run.time"]
     assert len(verdicts) == len(names) - 1
     assert not {Verdict.COSTS, Verdict.SAVES} & set(verdicts)
-    assert any("the order matters here: 'time' is" in warning for warning in result.warnings)
+    (said,) = (each.text for each in result.answer if "order matters" in each.text)
+    assert said.startswith("The order matters here: 'time' is ")
+    assert "--warmup 1" in said
     (found,) = result.carry_over
     assert found.ratio.low > 1
 

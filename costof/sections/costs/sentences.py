@@ -126,8 +126,8 @@ def _clause(metric: Metric, verdict: Verdict, of: list[tuple[Arm, Effect]], name
     if verdict is Verdict.NO_DIFFERENCE:
         return f"makes no difference above {fmt.share(metric.margin)} to {name}{_places(of)}"
     if verdict is Verdict.NO_COST:
-        less = "loses" if metric.better == "higher" else "adds"
-        return f"{less} at most {fmt.share(metric.margin)} of {name}{_places(of)}"
+        worsen = "lower" if metric.better == "higher" else "raise"
+        return f"does not {worsen} {name} by more than {fmt.share(metric.margin)}{_places(of)}"
     before, after = _words(metric, verdict, name)
     first, *others = [(_amount(metric, effect), arm.at) for arm, effect in of]
     return fmt.listed([f"{before}{first[0]}{after}{first[1]}", *("".join(amount) for amount in others)])
