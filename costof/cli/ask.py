@@ -105,13 +105,15 @@ def _measure(
     population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
 
     def service() -> Service:
-        return open_service(plan, access, ledger.folder.name)
+        opened = open_service(plan, access, ledger.folder.name)
+        opened.known_identity = before.identity if before is not None else {}
+        return opened
 
     try:
         with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
             run_starts(plan, service, ledger, bar, before, population)
     except CostofError:
-        if before is None or before.rounds == 0:
+        if before is None:
             ledger.discard()
         raise
 

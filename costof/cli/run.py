@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from costof.cli.ask import answer, ask, take_hosts
 from costof.cli.gate import limit_option
 from costof.cli.hosts_options import check_asked, hosts_options
-from costof.cli.server_options import target_options
-from costof.errors import Caution, CostofError, Problem
-from costof.ledger.ledger import Ledger
+from costof.cli.resume import reopen
+from costof.cli.server_options import GivenTarget, target_options
+from costof.errors import Caution
 from costof.services.open import of_target, shown_urls
+from costof.services.open import target_options as shown_options
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
@@ -24,8 +25,6 @@ from costof.study.plan import Options
 
 if TYPE_CHECKING:
     from costof.hosts.asked import HostsAsked
-    from costof.programs.access import Access
-    from costof.run.rounds import Before
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -79,7 +78,7 @@ def run(
     distance: str | None,
     client: str | None,
     limits: tuple[tuple[str, str], ...],
-    access: Access | None,
+    target: GivenTarget,
     hosts: HostsAsked | None,
     out: Path | None,
     as_json: bool,
@@ -95,19 +94,21 @@ def run(
     if resume is not None:
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
         given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
-        given |= asked_load.options
-        ledger, before = _reopen(resume, [name for name, value in given.items() if value], hosts)
-        plan = ledger.plan().with_budget(budget)
+        given |= {**asked_load.options, "--out": out, "--seed": seed is not None, "--dry-run": dry_run}
+        given["--profile"] = click.get_current_context().get_parameter_source("profile") is ParameterSource.COMMANDLINE
+        resumed = reopen(resume, [name for name, value in given.items() if value], budget, target, hosts)
+        plan, access = resumed.plan, resumed.access
         if hosts is not None:
             check_asked(plan.study, plan.load, access, hosts)
         take_hosts(plan, access)
-        sys.exit(answer(plan, ledger, before, access, as_json, hosts))
+        sys.exit(answer(plan, resumed.ledger, resumed.before, access, as_json, hosts))
+    access = target.access()
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
     asked, left_out = of_target(load_study(study), access)
     if left_out and not any(text.startswith(f"{asked.main_factor}=") for text in settings):
         click.echo(Caution.LEFT_OUT_OF_TARGET.text(levels=", ".join(left_out)), err=True)
-    urls = shown_urls(asked, access)
+    urls, kept_options = shown_urls(asked, access), shown_options(asked, access)
     if distance is not None:
         settings = (*settings, f"distance={distance}")
     options = Options(
@@ -123,26 +124,6 @@ def run(
         load=asked_load,
         client=client,
         hosts=hosts.address if hosts else None,
+        target_options=kept_options,
     )
     sys.exit(ask(asked, options, access, out, as_json, dry_run, hosts))
-
-
-def _reopen(folder: Path, options: list[str], hosts: HostsAsked | None) -> tuple[Ledger, Before]:
-    """An earlier run to go on with. Its plan stands: options that would change it are refused."""
-    from costof.analysis import read_run
-    from costof.run.rounds import Before
-
-    if options:
-        raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
-    ledger = Ledger.open(folder)
-    done = read_run(ledger)
-    if (hosts is None) != (done.plan.hosts is None):
-        begun, now = ("hosts", "this machine") if hosts is None else ("this machine", "hosts")
-        raise CostofError(Problem.OTHER_HOSTS, path=folder, before=begun, now=now)
-    if done.plan.starts > 1:
-        # One that was cut off cannot go on where it was, on servers that have been started anew.
-        return ledger, Before(
-            sizes=done.sizes, start=len(done.starts), whole_starts=done.whole_starts, rounds_of_others=done.rounds
-        )
-    before = Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
-    return ledger, replace(before, hosts=done.hosts)

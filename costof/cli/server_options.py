@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,63 @@ POOLER = click.option(
 Command = Callable[..., Any]
 
 
+@dataclass(frozen=True)
+class GivenTarget:
+    """What a command line says of a user's own servers; nothing of it where there is no --target."""
+
+    url: str | None = field(repr=False)
+    plain_url: str | None = field(repr=False)
+    ca_file: Path | None
+    allow_plain: bool
+    password: Password | None
+    database: str | None
+    server_cpu: str | None
+    pooler_url: str | None = field(repr=False)
+
+    def access(self) -> Access | None:
+        """Raises `TLS_CA_INVALID`; `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED` for what needs a target."""
+        if self.url is not None:
+            check_ca_file(self.ca_file)
+            return self.access_at(self.url)
+        if self.plain_url is not None:
+            raise CostofError(Problem.PLAIN_TARGET_UNUSED)
+        for option in self.options:
+            raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)
+        return None
+
+    def access_at(self, url: str) -> Access:
+        return Access(
+            url,
+            self.ca_file,
+            self.plain_url,
+            self.password,
+            self.database,
+            self.allow_plain,
+            self.server_cpu,
+            self.pooler_url,
+        )
+
+    @property
+    def options(self) -> list[str]:
+        """The options that were given. A password of the environment is none."""
+        given = {
+            "--target": self.url,
+            "--plain-target": self.plain_url,
+            "--tls-ca": self.ca_file,
+            "a password": self.password and self.password.said,
+            "--database": self.database,
+            "--allow-plain": self.allow_plain,
+            "--server-cpu": self.server_cpu,
+            "--pooler": self.pooler_url,
+        }
+        return [option for option, value in given.items() if value]
+
+
 def target_options(command: Command) -> Command:
-    """All of them; the command gets one `access`, None where there is no target."""
+    """All of them; the command gets one `target`."""
 
     @wraps(command)
-    def with_access(
+    def with_target(
         target: str | None,
         plain_target: str | None,
         tls_ca: Path | None,
@@ -61,17 +114,13 @@ def target_options(command: Command) -> Command:
         **others: Any,
     ) -> Any:
         password = _password(password_file, ask_password)
-        if target is None:
-            _check_unused(plain_target, password, database, allow_plain, server_cpu, pooler)
-            return command(access=None, **others)
-        check_ca_file(tls_ca)
-        access = Access(target, tls_ca, plain_target, password, database, allow_plain, server_cpu, pooler)
-        return command(access=access, **others)
+        given = GivenTarget(target, plain_target, tls_ca, allow_plain, password, database, server_cpu, pooler)
+        return command(target=given, **others)
 
     way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
     for option in reversed(way):
-        with_access = option(with_access)
-    return with_access
+        with_target = option(with_target)
+    return with_target
 
 
 def server_options(command: Command) -> Command:
@@ -100,21 +149,3 @@ def server_options(command: Command) -> Command:
 def _password(file: Path | None, ask: bool) -> Password | None:
     """What the environment held is the root command's."""
     return take_password(file, ask, click.get_current_context().find_root().obj)
-
-
-def _check_unused(
-    plain_target: str | None,
-    password: Password | None,
-    database: str | None,
-    plain: bool,
-    server_cpu: str | None,
-    pooler: str | None,
-) -> None:
-    """Raises `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED` for what says nothing without a target."""
-    if plain_target is not None:
-        raise CostofError(Problem.PLAIN_TARGET_UNUSED)
-    said = {"a password": password and password.said, "--database": database, "--allow-plain": plain}
-    said |= {"--server-cpu": server_cpu, "--pooler": pooler}
-    for option, value in said.items():
-        if value:
-            raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)

@@ -12,6 +12,16 @@ from costof.programs.password import Password
 
 
 @dataclass(frozen=True)
+class ShownAccess:
+    """URLs of a target without secrets, as plans and reports show them."""
+
+    url: str
+    plain_url: str | None = None
+    pooler_url: str | None = None
+    with_password: bool = False
+
+
+@dataclass(frozen=True)
 class Access:
     """`url` and `password` are as they were said, and shown nowhere. `database`: the user's choice for the run's own.
 

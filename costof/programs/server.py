@@ -23,8 +23,9 @@ from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
-from costof.programs.access import Access
+from costof.programs.access import Access, ShownAccess
 from costof.programs.ca_file import check_ca_file
+from costof.programs.identity import check_identity
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,23 @@ class OwnServer(ABC):
     shown: str
     tls: bool
     ca_file: Path | None
+    with_password: bool
+    #: The URL, without secrets, of a pool that stands before it.
+    pooler_shown: str | None = None
+    #: What identified the server when the run was begun that is resumed now; empty for a new run.
+    known_identity: Mapping[str, str] = {}
 
     @abstractmethod
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         """`records` that will be loaded, for what is said of the writes. Raises `BAD_TARGET`, `BAD_DATABASE`."""
 
     def __enter__(self) -> Self:
-        """Raises `TLS_CA_INVALID`, and as `claim`."""
+        """Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and as `reach` and `claim`."""
         check_ca_file(self.ca_file)
         try:
+            self.reach()
+            # Before anything is written on a server that may be another one.
+            check_identity(self.shown, self.known_identity, self.identity())
             self.claim()
         except BaseException:
             self._leave()
@@ -129,11 +138,22 @@ class OwnServer(ABC):
             self.close()
 
     @abstractmethod
+    def reach(self) -> None:
+        """Log in, and write nothing. Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""
+
+    @abstractmethod
     def claim(self) -> None:
-        """Reach it, and make the place of the run, or begin to.
+        """Make the place of the run, or begin to.
 
         Raises what it refuses, and what the account lacks before anything is written.
         """
+
+    @abstractmethod
+    def identity(self) -> dict[str, str]:
+        """Return what tells this server from others and survives its restart, as far as this account may read it."""
+
+    def shown_access(self) -> ShownAccess:
+        return ShownAccess(self.shown, pooler_url=self.pooler_shown, with_password=self.with_password)
 
     @abstractmethod
     def remove_made(self) -> None:

@@ -23,6 +23,7 @@ from costof.ledger.ledger import (
     SizesRecord,
     now,
 )
+from costof.programs.identity import check_identity
 from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, read_machine
@@ -55,21 +56,30 @@ def run(
         raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
     before = before or Before()
-    looks = Looks(plan, before.error_rate_spent)
+    looks = Looks(plan, before.error_rate_spent + (before.look_at_end.error_rate if before.look_at_end else 0.0))
     instruments = Instruments(plan, service, ledger, before.start, population)
     state = State(plan, service, ledger, progress, instruments, before, looks, Schedule(plan))
     partial: str | None = None
-    if before.start == 0:
-        _caution_if_busy(ledger)
+    busy, has_begun = _busy() if before.start == 0 else [], False
     try:
         progress.stage("reaching the hosts" if population else "starting the servers")
         with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
-            facts = {**describe_machine(service.describe()), "idle cores": cores}
+            identity, described = service.identity(), service.describe()
+            check_identity(plan.target or "this lab", before.identity, identity)
+            facts = {**describe_machine(described), "idle cores": cores}
             if population is not None:
                 _check_hosts(ledger, before, population)
                 service.shared_by(len(population.hosts))
                 facts |= population.describe()
-            ledger.append(EnvironmentRecord(started=now(), start=before.start, facts=facts))
+            environment = EnvironmentRecord(
+                started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
+            )
+            ledger.append(environment)
+            has_begun = True
+            if before.look_at_end is not None:
+                ledger.append(before.look_at_end)
+            for text in busy:
+                ledger.append(CautionRecord(text=text))
             # What cannot be read is said before anything is loaded.
             service.cpu_seconds()
             progress.stage("proving the arms")
@@ -90,7 +100,9 @@ def run(
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
+        # A run that could not be resumed stays as it was.
+        if has_begun or not before.resumed:
+            ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     return None if partial else _before_another(state)
 
 
@@ -182,7 +194,7 @@ def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None
         )
 
 
-def _caution_if_busy(ledger: Ledger) -> None:
+def _busy() -> list[str]:
+    """Return a caution where the machine has more to do than it has cores."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > cores:
-        ledger.append(CautionRecord(text=Caution.BUSY.text(load=load, cores=cores)))
+    return [Caution.BUSY.text(load=load, cores=cores)] if load > cores else []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from costof.hosts.host import HostLostError
 from costof.hosts.parts import late
-from costof.ledger.ledger import Ledger, LostRecord, SliceRecord
+from costof.ledger.ledger import Ledger, LookRecord, LostRecord, SliceRecord
 from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.instruments import Instruments
 from costof.run.schedule import Looks, Schedule
@@ -33,7 +34,8 @@ class Before:
 
     A start of the servers among several has rounds of its own: it knows the sizes, its number among all that were
     begun, how many are whole, and how many rounds the others have, after which its own are numbered. `hosts`: as many
-    as the run was begun with, None where it has none.
+    as the run was begun with, None where it has none. `identity`: what told its servers from others.
+    `look_at_end`: of a complete run, whose verdicts have been seen.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -45,6 +47,9 @@ class Before:
     whole_starts: int = 0
     rounds_of_others: int = 0
     hosts: int | None = None
+    resumed: bool = False
+    identity: Mapping[str, str] = field(default_factory=dict)
+    look_at_end: LookRecord | None = None
 
 
 @dataclass

@@ -7,7 +7,7 @@ A lab (`lab.py` of a service's folder) starts real servers and may rearrange the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -47,6 +47,8 @@ class Service(ABC):
     #: Of servers that cannot be looked at, where the user says how, and the role that they have in the figures.
     server_cpu: ServerCpu | None = None
     server_role: str = "server"
+    #: What identified the servers when the run was begun that is resumed now; empty for a new run.
+    known_identity: Mapping[str, str] = {}
     #: Whether its lab has hosts, where they can be made.
     makes_hosts: bool = False
     #: Why no other machine can ask it what its arms are, where none can.
@@ -79,6 +81,10 @@ class Service(ABC):
 
     @abstractmethod
     def describe(self) -> Description: ...
+
+    def identity(self) -> dict[str, str]:
+        """Return what tells these servers from others, once they are reached: of a lab's, their versions."""
+        return dict(self.describe().versions)
 
     def needs(self) -> list[str]:
         """What the account must be allowed to do, and how it is granted (`--dry-run`)."""

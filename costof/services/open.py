@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
+from costof.commands.passwords import without_passwords
 from costof.errors import CostofError, Problem
-from costof.programs.access import Access
+from costof.programs.access import Access, ShownAccess
 from costof.services import Service
 from costof.services.server_cpu import ServerCpu
 from costof.study.plan import Plan
 from costof.study.schema import Study
+from costof.study.target import TargetOptions
 
 #: Services whose plain and TLS entrances have URLs of their own. They have no database and no log-in.
 TWO_URLS = frozenset({"http"})
@@ -43,8 +45,34 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
     """`--target` and `--plain-target` as the plan keeps them. Raises what a URL is refused for."""
     if access is None:
         return None, None
+    shown = _shown(study, access)
+    return shown.url, shown.plain_url
+
+
+def target_options(study: Study, access: Access | None) -> TargetOptions | None:
+    """Return the other options of a target as the plan keeps them. Raises what a URL is refused for."""
+    if access is None:
+        return None
+    shown = _shown(study, access)
+    return TargetOptions(
+        ca_file=str(access.ca_file.absolute()) if access.ca_file is not None else None,
+        database=access.database,
+        allow_plain=access.allow_plain,
+        server_cpu=kept_command(access.server_cpu) if access.server_cpu is not None else None,
+        pooler=shown.pooler_url,
+        with_password=shown.with_password,
+    )
+
+
+def kept_command(command: str) -> str:
+    """Return a command of the user's as a plan keeps it: as it is, or without what looks like a password."""
+    shown = without_passwords(command)
+    return command if shown == " ".join(command.split()) else shown
+
+
+def _shown(study: Study, access: Access) -> ShownAccess:
     _check_used(study, access)
-    shown: tuple[str, str | None] = _module(study, "own").shown(access, study)
+    shown: ShownAccess = _module(study, "own").shown(access, study)
     return shown
 
 

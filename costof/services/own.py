@@ -24,6 +24,7 @@ class OwnService(Resource, Service, Generic[Own]):
         self._plain_allowed = access.allow_plain or not server.tls
 
     def _open(self, stack: ExitStack) -> None:
+        self.server.known_identity = self.known_identity
         stack.enter_context(self.server)
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -54,6 +55,9 @@ class OwnService(Resource, Service, Generic[Own]):
 
     def describe(self) -> Description:
         return self.server.describe()
+
+    def identity(self) -> dict[str, str]:
+        return self.server.identity()
 
     def cautions(self) -> list[str]:
         return self.server.cautions()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from costof.lab.program import Counters
+from costof.programs.identity import CERTIFICATE, VERSION
 from costof.run.evidence import mismatch
 from costof.services.encryption.rules import encrypted_columns
 from tests.support.engines import Engines, sent
@@ -76,6 +77,18 @@ def test_it_says_what_it_is_and_what_it_writes(standing: Standing) -> None:
     assert standing.service.writes()
     assert standing.service.lost() is None
     assert not any(standing.service.lost(arm) for arm in standing.plan.arms)
+
+
+def test_what_identifies_it_stays_the_same(standing: Standing) -> None:
+    identity = standing.service.identity()
+    assert identity == standing.service.identity()
+    if standing.plan.target is None:
+        assert identity == standing.service.describe().versions
+    elif standing.kind is HTTP:
+        assert {*identity} == {CERTIFICATE}
+    else:
+        assert VERSION in identity
+        assert (CERTIFICATE in identity) == standing.service.endpoint(standing.plan.arms[-1]).transport.is_tls
 
 
 @pytest.mark.parametrize("workload", ["connect", "operation"])

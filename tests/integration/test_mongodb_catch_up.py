@@ -24,6 +24,7 @@ def waits_for_the_last_write(member: Client) -> bool:
 def test_a_load_is_over_when_each_visible_member_has_it_whatever_a_hidden_one_has() -> None:
     with user_of_a_set() as (url, ca_file):
         own = OwnMongodb(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
+        own.reach()
         own.claim()
         (late,) = (own.session.member(host) for host in own.hello["hosts"] if host != own.hello["primary"])
         asked_of, over = Event(), Event()

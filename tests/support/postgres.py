@@ -105,9 +105,25 @@ def somebodys_postgres(lab: Lab) -> Iterator[Standing]:
     """With other data, an account that may make databases ('maker'), one that may make schemas in the database
     ('guest'), and one that may do neither ('reader'); all have the server's password."""
     with a_server(lab) as server:
-        password = server.password.get_secret_value()
-        for name, may in (("maker", "CREATEDB"), ("guest", ""), ("reader", "")):
-            server.ask(f"CREATE ROLE {name} LOGIN {may} PASSWORD '{password}'")
-        server.ask(f"GRANT CREATE ON DATABASE {DATABASE} TO guest")
+        make_accounts(server)
         server.ask("CREATE SCHEMA theirs CREATE TABLE data (id int)")
+        yield server
+
+
+def make_accounts(server: Standing) -> None:
+    password = server.password.get_secret_value()
+    for name, may in (("maker", "CREATEDB"), ("guest", ""), ("reader", "")):
+        server.ask(f"CREATE ROLE {name} LOGIN {may} PASSWORD '{password}'")
+    server.ask(f"GRANT CREATE ON DATABASE {DATABASE} TO guest")
+
+
+@contextlib.contextmanager
+def another_postgres(lab: Lab, first: Standing) -> Iterator[Standing]:
+    """Another server at the address of the first, which has ended, with the same authority and the same accounts."""
+    host = Host("server", None, loopback=first.address)
+    place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
+    server = Standing.at(place)
+    with contextlib.closing(server):
+        server.start()
+        make_accounts(server)
         yield server

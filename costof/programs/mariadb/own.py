@@ -6,14 +6,18 @@ marker; all that is dropped is what the marker says this run has made.
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
+
+from pymysql.err import MySQLError
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
+from costof.programs.identity import SERVER_ID, VERSION, fingerprint
 from costof.programs.maker import Maker
 from costof.programs.mariadb.marked_database import MarkedDatabase
 from costof.programs.mariadb.privileges import check_privileges, grant_line
@@ -35,6 +39,7 @@ class OwnMysqlDatabase(OwnServer):
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_mysql_url(access, study)
         self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
+        self.with_password = bool(self.url.password)
         self.chosen = access.database
         self.records = records
         self._run = run
@@ -44,9 +49,15 @@ class OwnMysqlDatabase(OwnServer):
         self._marker: Marker | None = None
         self._counters_hidden: str | None = None
 
-    def claim(self) -> None:
+    def reach(self) -> None:
         self.session.open()
+
+    def claim(self) -> None:
         self._make_database()
+
+    def identity(self) -> dict[str, str]:
+        ((version,),) = self.ask("SELECT @@version")
+        return {VERSION: str(version), **self._server_id(), **fingerprint(self.session.certificate())}
 
     def remove_made(self) -> None:
         if self._marker is not None:
@@ -111,6 +122,18 @@ class OwnMysqlDatabase(OwnServer):
 
     def _occupied(self, what: str) -> CostofError:
         return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
+
+    def _server_id(self) -> dict[str, str]:
+        """MySQL's, or MariaDB's; nothing of a server that has neither."""
+        found = self._variable("server_uuid") or self._variable("server_uid")
+        return {SERVER_ID: found} if found else {}
+
+    def _variable(self, name: str) -> str | None:
+        """None of a server that does not have it."""
+        with contextlib.suppress(MySQLError):
+            ((found,),) = self.session.try_to(f"SELECT @@{name}")
+            return str(found)
+        return None
 
     def _lock_again(self) -> None:
         self._marked.lock()

@@ -55,6 +55,11 @@ class MysqlSession:
         if self._connection is not None and self._connection.open:
             self._connection.close()
 
+    def certificate(self) -> bytes | None:
+        """Return what the server has shown (DER); None of a connection without TLS."""
+        connection = getattr(self._connection, "_sock", None)
+        return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
+
     def ask(self, statement: str, *values: object) -> Rows:
         """Raises `TARGET_FAILED`."""
         try:

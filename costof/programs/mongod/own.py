@@ -6,25 +6,28 @@ that is dropped is what the marker says this run has made.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pymongo
-from pymongo.errors import OperationFailure
+from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.heartbeat import Heartbeat
+from costof.programs.identity import SERVER_ID, VERSION, certificate_of
 from costof.programs.maker import Maker
 from costof.programs.mongod.marked_database import MarkedDatabase
 from costof.programs.mongod.privileges import check_privileges, grant_line
 from costof.programs.mongod.replica_set import read_counters
-from costof.programs.mongod.session import MongodbSession, first_words
+from costof.programs.mongod.session import PORT, MongodbSession, first_words
 from costof.programs.mongod.settings import COLLECTION, MongodbSettings
 from costof.programs.mongod.url import parse_mongodb_url
 from costof.programs.own_database import MARKER_NAME, Marker, own_name, told_writes
 from costof.programs.server import OwnServer
+from costof.urls import split_host
 
 #: For a member to apply what the others have, milliseconds.
 CATCH_UP_MS = 120_000
@@ -39,6 +42,7 @@ class OwnMongodb(OwnServer):
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self._url = parse_mongodb_url(access, study)
         self.shown, self.tls, self.ca_file = self._url.shown, self._url.tls, self._url.ca_file
+        self.with_password = bool(self._url.password)
         self._chosen = access.database
         self._records = records
         self._run = run
@@ -49,9 +53,21 @@ class OwnMongodb(OwnServer):
         self._marker: Marker | None = None
         self._counters_hidden: str | None = None
 
-    def claim(self) -> None:
+    def reach(self) -> None:
         self.session.open()
         self.hello: dict[str, Any] = self.session.asked(lambda: self.session.client.admin.command("hello"))
+
+    def identity(self) -> dict[str, str]:
+        found = {VERSION: self._version()}
+        if replica_set := self.hello.get("setName"):
+            members = sorted([*self.hello.get("hosts", []), *self.hello.get("passives", [])])
+            found |= {"replica set": str(replica_set), "members": ", ".join(members)}
+            with contextlib.suppress(PyMongoError, KeyError):
+                settings = self.session.client.admin.command("replSetGetConfig")["config"]["settings"]
+                found[SERVER_ID] = str(settings["replicaSetId"])
+        return found | (certificate_of(*split_host(self._url.addresses[0], PORT)) if self.tls else {})
+
+    def claim(self) -> None:
         check_privileges(self.session, self._url, self.database, (COLLECTION, MARKER_NAME), self._chosen)
         self._refuse_what_is_there()
 
@@ -106,12 +122,11 @@ class OwnMongodb(OwnServer):
         return Counters(counted.connections, counted.tls_connections, shared=True)
 
     def describe(self) -> Description:
-        build = self.session.asked(lambda: self.session.client.admin.command("buildInfo"))
         replica_set = self.hello.get("setName")
         members = len(self.hello.get("hosts", [])) + len(self.hello.get("passives", []))
         topology = f"replica set {replica_set} with {members} visible members" if replica_set else "a single server"
         return Description(
-            versions={"mongod": str(build.get("version", "unknown"))},
+            versions={"mongod": self._version()},
             topology=topology,
             facts={"read preference": self._url.read_preference, "database": self.database},
         )
@@ -119,6 +134,10 @@ class OwnMongodb(OwnServer):
     def cautions(self) -> list[str]:
         hidden = self._counters_hidden
         return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
+
+    def _version(self) -> str:
+        build = self.session.asked(lambda: self.session.client.admin.command("buildInfo"))
+        return str(build.get("version", "unknown"))
 
     def _refuse_what_is_there(self) -> None:
         """A database without collections is none. Raises `TARGET_OCCUPIED`."""

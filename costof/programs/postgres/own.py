@@ -6,19 +6,24 @@ the marker says this run has made. No setting of the server is changed, and noth
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+
+import psycopg
 
 from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
 from costof.errors import CostofError, Problem
 from costof.lab.program import Description
 from costof.programs.access import Access
+from costof.programs.identity import SERVER_ID, VERSION, certificate_of
 from costof.programs.login_url import LoginUrl
 from costof.programs.maker import Maker
 from costof.programs.own_database import MARKER, MARKER_NAME, PREFIX, Marker, own_name
 from costof.programs.postgres.marked_schema import MarkedSchema, holds_nothing, remove_made
-from costof.programs.postgres.server import SCALE
+from costof.programs.postgres.server import SCALE, TLS_ACCEPTED, TLS_REQUEST
 from costof.programs.postgres.session import PostgresSession
 from costof.programs.postgres.settings import PostgresSettings
 from costof.programs.postgres.url import first_database, parse_postgres_url
@@ -32,6 +37,7 @@ class OwnPgbench(OwnServer):
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_postgres_url(access, study)
         self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
+        self.with_password = bool(self.url.password)
         self.chosen = access.database
         self.records = records
         self.name = own_name(access.database, run)
@@ -39,15 +45,26 @@ class OwnPgbench(OwnServer):
         self._first_database = first_database(self.url)
         #: A pool reaches the databases that it was configured for, and no new one.
         self._pooler = parse_postgres_url(replace(access, url=access.pooler_url), study) if access.pooler_url else None
+        self.pooler_shown = self._pooler.shown if self._pooler else None
         self._server = PostgresSession(self.url, self._first_database)
         #: To the database that has the run's schema.
         self.session = self._server
         self._schema = MarkedSchema(self._server, self.name)
         self._marker: Marker | None = None
 
-    def claim(self) -> None:
+    def reach(self) -> None:
         self._server.open()
+
+    def claim(self) -> None:
         self._make()
+
+    def identity(self) -> dict[str, str]:
+        ((version,),) = self._server.ask("SHOW server_version")
+        found = {VERSION: str(version)}
+        with contextlib.suppress(psycopg.Error):
+            ((number,),) = self._server.try_to("SELECT system_identifier FROM pg_control_system()")
+            found[SERVER_ID] = str(number)
+        return found | (certificate_of(self.url.host, self.url.port, _ask_for_tls) if self.tls else {})
 
     def remove_made(self) -> None:
         if self._marker is not None:
@@ -191,3 +208,9 @@ class OwnPgbench(OwnServer):
 
     def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
         return CostofError(Problem.TARGET_OCCUPIED, database=self.name, target=self.shown, what=what)
+
+
+def _ask_for_tls(connection: socket.socket) -> bool:
+    """Return whether the server agrees to speak TLS."""
+    connection.sendall(TLS_REQUEST)
+    return connection.recv(len(TLS_ACCEPTED)) == TLS_ACCEPTED

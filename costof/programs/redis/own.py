@@ -6,6 +6,7 @@ key by key. Nothing expires, since that would cost what is measured. No setting 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.heartbeat import Heartbeat
+from costof.programs.identity import VERSION, certificate_of
 from costof.programs.maker import Maker
 from costof.programs.own_database import PREFIX, own_name
 from costof.programs.redis.marked_strings import RUNS, MarkedStrings, StringsMarker
@@ -36,6 +38,7 @@ class OwnStrings(OwnServer):
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_redis_url(access, study)
         self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
+        self.with_password = bool(self.url.password)
         self.records = records
         self._chosen = access.database
         self._run = run
@@ -46,8 +49,17 @@ class OwnStrings(OwnServer):
         self._marker: StringsMarker | None = None
         self._counters_hidden: str | None = None
 
-    def claim(self) -> None:
+    def reach(self) -> None:
         self.session.open()
+
+    def identity(self) -> dict[str, str]:
+        """Redis has an id of its own, which is another one after each restart."""
+        found = {}
+        with contextlib.suppress(redis.RedisError, KeyError):
+            found[VERSION] = str(self.session.try_to("INFO", "server")["redis_version"])
+        return found | (certificate_of(self.url.host, self.url.port) if self.tls else {})
+
+    def claim(self) -> None:
         self._check_server()
         self._check_rights()
         if self._strings.marker() is not None or self._strings.any_is_there(self.records):

@@ -18,7 +18,7 @@ from costof.ipc.plan import PLAIN, Endpoint, Transport
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
-from costof.programs.access import Access
+from costof.programs.access import Access, ShownAccess
 from costof.programs.mariadb.own import OwnMysqlDatabase
 from costof.programs.mariadb.session import tls_context
 from costof.programs.own_database import told_writes
@@ -164,6 +164,6 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     return EncryptionTarget(plan, access, server)
 
 
-def shown(access: Access, study: Study) -> tuple[str, None]:
+def shown(access: Access, study: Study) -> ShownAccess:
     """The URL as plans and reports show it. Raises `BAD_TARGET`."""
-    return OwnTpcc(access, study.name, "", 0).shown, None
+    return OwnTpcc(access, study.name, "", 0).shown_access()

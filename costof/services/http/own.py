@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from costof.errors import CostofError, Problem
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
-from costof.programs.access import Access
+from costof.programs.access import Access, ShownAccess
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.ca_file import check_ca_file
 from costof.programs.http import HttpSettings
+from costof.programs.identity import certificate_of, check_identity
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 from costof.study.asked import Asked
@@ -55,6 +56,7 @@ class HttpTarget(Service):
         check_ca_file(self._ca_file)
         for place in self._used:
             _resolve(place)
+        check_identity(self._places[True].url, self.known_identity, self.identity())
         return self
 
     def __exit__(
@@ -86,6 +88,10 @@ class HttpTarget(Service):
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
         )
 
+    def identity(self) -> dict[str, str]:
+        tls = self._places[True]
+        return certificate_of(tls.name, tls.port) if tls in self._used else {}
+
 
 def offers(level: Level | Asked, access: Access) -> bool:
     """Whether a user's own balancer can be had as a level asks of the lab: a client cannot tell whether one is there,
@@ -106,10 +112,10 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     return HttpTarget(plan, tls, parse_url(access.plain_url, "http", plan.study.name), access.ca_file)
 
 
-def shown(access: Access, study: Study) -> tuple[str, str | None]:
+def shown(access: Access, study: Study) -> ShownAccess:
     """Both URLs as plans and reports show them. Raises `BAD_TARGET`."""
     plain = access.plain_url and parse_url(access.plain_url, "http", study.name).url
-    return parse_url(access.url, "https", study.name).url, plain
+    return ShownAccess(parse_url(access.url, "https", study.name).url, plain)
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:

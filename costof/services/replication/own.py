@@ -11,7 +11,7 @@ from costof.errors import Caution, CostofError, Problem
 from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint, Transport
 from costof.lab.program import Description
-from costof.programs.access import Access
+from costof.programs.access import Access, ShownAccess
 from costof.programs.mongod.own import OwnMongodb
 from costof.programs.mongod.session import first_words
 from costof.programs.mongod.settings import COLLECTION, MAJORITY
@@ -94,6 +94,6 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     return ReplicationTarget(access, OwnMongodb(access, plan.study.name, run_name, plan.records))
 
 
-def shown(access: Access, study: Study) -> tuple[str, None]:
+def shown(access: Access, study: Study) -> ShownAccess:
     """The URL as plans and reports show it. Raises `BAD_TARGET`."""
-    return OwnMongodb(access, study.name, "", 0).shown, None
+    return OwnMongodb(access, study.name, "", 0).shown_access()

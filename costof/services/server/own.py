@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from costof.errors import CostofError, Problem
-from costof.programs.access import Access
+from costof.programs.access import Access, ShownAccess
 from costof.programs.server import own_server
 from costof.services import Service
 from costof.services.own import OwnService
@@ -32,6 +32,6 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     return OwnService(access, server(access, plan.study.name, run_name, plan.records))
 
 
-def shown(access: Access, study: Study) -> tuple[str, None]:
+def shown(access: Access, study: Study) -> ShownAccess:
     """The URL as plans and reports show it. Raises `NO_OWN_SERVER`, `BAD_TARGET`."""
-    return own_server(study.service.program)(access, study.name, "", 0).shown, None
+    return own_server(study.service.program)(access, study.name, "", 0).shown_access()

@@ -1,0 +1,197 @@
+"""Runs on somebody's own servers that are interrupted and resumed: on the same servers, or not at all."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.lab.lab import Lab
+from costof.ledger.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
+from costof.programs.access import Access
+from costof.programs.haproxy import Haproxy
+from costof.programs.identity import CERTIFICATE, SERVER_ID, VERSION
+from costof.programs.mariadb.server import MariadbServer
+from costof.report import analyse
+from costof.services.open import open_service
+from tests.support.command import costof
+from tests.support.postgres import Standing, another_postgres, somebodys_postgres
+from tests.support.programs import databases, running_balancer, somebodys_mariadb, url_of
+from tests.support.small_plans import plan_of, study_ended_by_operations
+
+from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
+
+pytestmark = pytest.mark.servers
+#: Of workloads on the wire and of an application, over plain, its twin and TLS.
+QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
+AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
+#: One workload over plain, its twin and TLS.
+LOAD_ROUND = 3
+
+
+@pytest.fixture(scope="module")
+def postgres(lab: Lab) -> Iterator[Standing]:
+    with somebodys_postgres(lab) as server:
+        yield server
+
+
+def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
+    with costof_running(run, temporary, *arguments) as process:
+        wait_for_slices(process, run, slices)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode in (1, 3), err
+
+
+def begun(folder: Path, server: Standing) -> Path:
+    """A run at a load, with the servers' CPU time, that was interrupted after a whole round."""
+    (process,) = server._place.lab.processes.values()
+    # Backends that have ended are counted by their parent.
+    reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{process.pid}/stat"
+    options = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
+    arguments = ["postgres-tls", *QUICK, "--set", "transport=plain,tls", *AT_LOAD, *options, "--server-cpu", reading]
+    (folder / "t").mkdir()
+    interrupt(folder / "run", folder / "t", 2 * LOAD_ROUND + 1, *arguments)
+    return folder / "run"
+
+
+@pytest.fixture
+def interrupted(postgres: Standing, begun_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(begun_once, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def begun_once(postgres: Standing, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return begun(tmp_path_factory.mktemp("begun"), postgres)
+
+
+def content(run: Path) -> list[bytes]:
+    return [(run / name).read_bytes() for name in (PLAN, SLICES)]
+
+
+def refused(run: Path, *arguments: str, status: int = 2, **env: str) -> str:
+    """The one line that a run is not resumed with; its ledger stays as it is."""
+    before = content(run)
+    ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
+    assert ended.status == status, ended.err
+    assert len(ended.told) == 1, ended.err
+    assert content(run) == before
+    return ended.told[0]
+
+
+def identities(run: Path) -> list[dict[str, str]]:
+    return [record.identity for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
+
+
+def password_of(server: Standing | MariadbServer) -> dict[str, str]:
+    return {"COSTOF_PASSWORD": server.password.get_secret_value()}
+
+
+def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_written(
+    postgres: Standing, interrupted: Path
+) -> None:
+    places = postgres.places()
+    with postgres.showing(datetime.timedelta(days=1)):
+        line = refused(interrupted, **password_of(postgres))
+        assert postgres.places() == places
+    assert "is not the server that the run was begun on: its TLS certificate was SHA-256 " in line
+    assert line.endswith("nothing was measured. Begin a new run")
+
+
+def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with Lab() as lab, Lab() as another, somebodys_postgres(lab) as server:
+        run = begun(tmp_path, server)
+        lab.stop("postgres")
+        assert "cannot reach" in refused(run, status=1, **password_of(server))
+        with another_postgres(another, server) as other:
+            places = other.places()
+            assert "its server id was " in refused(run, **password_of(other))
+            assert other.places() == places
+
+
+def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_with(
+    postgres: Standing, interrupted: Path
+) -> None:
+    places = postgres.places()
+    measured = slices_measured(interrupted)
+    done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))
+    # A busy machine leaves too few rounds for an answer.
+    assert done.status in (0, 3), done.err
+    assert postgres.places() == places
+    first, second = identities(interrupted)
+    assert first == second
+    assert {*first} == {VERSION, SERVER_ID, CERTIFICATE}
+    records = [each for each in Ledger.open(interrupted).records() if isinstance(each, SliceRecord)]
+    assert len(records) > measured
+    assert all("server" in record.server_cpu_seconds for record in records)
+    result = analyse(Ledger.open(interrupted))
+    assert (result.partial, result.rounds) == (None, 5)
+    reached = [each.facts["server"] for arm in result.arms for each in arm.evidence if "server" in each.facts]
+    assert set(reached) == {f"{postgres.address}:5432"}
+    assert len({each.used.rounds for each in result.sections.load.cores}) == 1, (
+        "servers in as many rounds as the client"
+    )
+    secret = postgres.password.get_secret_value().encode()
+    assert not [path for path in interrupted.rglob("*") if secret in path.read_bytes()]
+    # Now it is complete.
+    assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
+
+
+def test_a_run_in_a_lab_is_not_mixed_with_a_target(postgres: Standing, tmp_path: Path, temporary: Path) -> None:
+    interrupt(tmp_path / "run", temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
+    places = postgres.places()
+    line = refused(tmp_path / "run", "--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file))
+    assert "was begun without --target; leave out --target and --tls-ca to resume it" in line
+    assert postgres.places() == places
+
+
+def test_a_lab_of_another_version_is_refused(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    interrupt(run, temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
+    (identity,) = identities(run)
+    version = identity["redis"]
+    # As if the program had been updated since.
+    path = run / SLICES
+    path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
+    assert f"its redis was 6.0.0 and is now {version}" in refused(run)
+
+
+def test_a_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
+        study = study_ended_by_operations("http-tls-termination", tmp_path)
+        urls = ["--target", balancer.url("tls"), "--plain-target", balancer.url("plain")]
+        options = [*urls, "--tls-ca", str(balancer.authority.ca_file)]
+        arguments = ["--set", "termination=none,balancer", "--set", "keep_alive=1", "--rounds", "3"]
+        interrupt(run, temporary, 12, study, "--profile", "quick", *arguments, *options)
+        done = costof("run", "--resume", str(run), cwd=tmp_path)
+    # A busy machine leaves too few rounds for an answer.
+    assert done.status in (0, 3), done.err
+    first, second = identities(run)
+    assert first == second
+    assert {*first} == {CERTIFICATE}
+    assert analyse(Ledger.open(run)).rounds == 3
+
+
+def test_a_mariadb_is_known_by_its_version_id_and_certificate(lab: Lab) -> None:
+    with Lab() as playing, somebodys_mariadb(playing) as server:
+        before = databases(server)
+        plan = plan_of("mysql-transport", "quick", "transport=plain,tls", target="mysql://shown")
+        access = Access(url_of(server), server.ca_file, allow_plain=True)
+        with open_service(plan, access, "a-run") as service:
+            found = service.identity()
+        assert found.keys() >= {VERSION, CERTIFICATE}
+        ((version,),) = server.ask("SELECT @@version")
+        assert found[VERSION] == version
+        again = open_service(plan, access, "a-run")
+        again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
+        with pytest.raises(CostofError) as error, again:
+            pass
+        assert error.value.problem is Problem.OTHER_SERVER
+        assert databases(server) == before
