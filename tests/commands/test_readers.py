@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -98,6 +101,7 @@ def test_lines_around_a_report_and_of_another_system_change_nothing(output: str)
 
 
 @pytest.mark.parametrize("name", reader_names())
+@settings(max_examples=20)
 @given(data=st.data())
 def test_the_last_whole_report_counts_and_reports_are_never_mixed(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
@@ -119,7 +123,8 @@ def test_the_last_whole_report_counts_and_reports_are_never_mixed(name: str, dat
 def test_every_output_is_in_the_table_and_read() -> None:
     files = {path.name for path in OUTPUTS.iterdir()} - {"README.md"}
     assert files == set(WRITTEN)
-    assert files == set(re.findall(r"^\| `([^`]+)` \|", (OUTPUTS / "README.md").read_text(), re.MULTILINE))
+    rows = re.findall(r"^\| (`[^|]+`) \|", (OUTPUTS / "README.md").read_text(), re.MULTILINE)
+    assert files == set(re.findall(r"`([^`]+)`", "".join(rows)))
 
 
 @pytest.mark.parametrize("name", reader_names())
@@ -159,6 +164,7 @@ def test_any_text_is_refused(name: str, output: str) -> None:
 
 
 @pytest.mark.parametrize("name", reader_names())
+@settings(max_examples=50)
 @given(data=st.data())
 def test_broken_output_is_refused_or_gives_numbers(name: str, data: st.DataObject) -> None:
     output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]
@@ -180,6 +186,139 @@ def test_odd_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> 
     check(name, re.sub(r"\d+(\.\d+)?", data.draw(st.sampled_from(ODD)), output))
 
 
+#: The line of ab below its failed requests, which come with the same count as both kinds.
+AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
+#: Half or all of a run failed, as changes of a real output, and then how many were tried and failed.
+FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
+    # Without -l a differing length is a failure; a request that broke off has another length as well.
+    ("ab.txt", {"requests:        0": f"requests:        1000\n{AB.format(0)}"}, (2000, 1000)),
+    ("ab.txt", {"requests:        0": f"requests:        2000\n{AB.format(1000)}"}, (2000, 1000)),
+    ("ab.txt", {"Total trans": "Non-2xx responses:      2000\nTotal trans"}, (2000, 2000)),
+    ("hey-failed.txt", {"[200]": "[500]"}, (500, 500)),
+    ("hey-drop.txt", {"[100]": "[400]"}, (800, 400)),
+    ("k6-failed.json", {'"passes": 50,': '"passes": 450,'}, (900, 450)),
+    ("k6-failed.json", {'"passes": 50,\n            "fails": 450': '"passes": 500, "fails": 0'}, (500, 500)),
+    ("oha-failed.json", {'"200"': '"500"'}, (500, 500)),
+    ("oha-drop.json", {'completed": 100': 'completed": 400'}, (800, 400)),
+    ("vegeta-failed.json", {'"success":0.9': '"success":0.5'}, (600, 300)),
+    ("wrk.txt", {"Requests/sec": "  Non-2xx or 3xx responses: 211353\nRequests/sec"}, (211353, 211353)),
+    ("wrk-drop.txt", {"read 22925": "read 91699"}, (183398, 91699)),
+    ("wrk2.txt", {"Requests/sec": "  Non-2xx or 3xx responses: 751\nRequests/sec"}, (1502, 751)),
+    ("fio.json", {'"error" : 0,': '"error" : 5, "total_err" : 56867,'}, (56867, 56867)),
+    ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
+    ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
+    ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
+    # A client that another error ended leaves transactions undone. Skipped ones were not tried.
+    ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
+    ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
+    ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),
+    ("ycsb.txt", {"Return=OK": "Return=NOT_FOUND"}, (20000, 20000)),
+    ("ycsb.txt", {"[UPDATE], Return=OK": "[UPDATE], Return=2"}, (20000, 10035)),
+]
+
+
+@pytest.mark.parametrize(("output", "changes", "counts"), FAILED)
+def test_failed_operations_are_counted(output: str, changes: dict[str, str], counts: tuple[float, float]) -> None:
+    written = WRITTEN[output]
+    for old, new in changes.items():
+        assert old in written
+        written = written.replace(old, new)
+    report = reader(reader_of(output)).read(written)
+    assert (report.operations, report.failed) == counts
+    assert report.figures["failed_percent"] == pytest.approx(100 * counts[1] / counts[0])
+
+
+def test_every_reader_that_counts_failures_has_a_test_of_them() -> None:
+    counted = {name for name in reader_names() if "failed_percent" in reader(name).figures}
+    assert counted == {reader_of(output) for output, _, _ in FAILED}
+
+
+def changed(output: str, *changes: Callable[[Any], object]) -> Report:
+    """Return the report of a real JSON output whose document, or a part of it, `changes` make another one."""
+    document = json.loads(WRITTEN[output])
+    for change in changes:
+        change(document)
+    return reader(reader_of(output)).read(json.dumps(document))
+
+
+def test_fio_without_counts_or_bytes_is_read_and_without_both_bandwidths_has_none() -> None:
+    def remove(*names: str) -> Callable[[Any], object]:
+        parts = ("read", "write")
+        return lambda document: [document["jobs"][0][part].pop(name, None) for part in parts for name in names]
+
+    def without_counts(document: Any) -> None:
+        for part in ("read", "write"):
+            document["jobs"][0][part]["clat_ns"].pop("N")
+
+    kib = {"read_mb_per_second": 56827 * 1024 / 1e6, "write_mb_per_second": 56849 * 1024 / 1e6}
+    assert changed("fio.json", without_counts).figures == pytest.approx(FIGURES["fio.json"])
+    report = changed("fio.json", without_counts, remove("bw_bytes"))
+    assert report.figures == pytest.approx(FIGURES["fio.json"] | kib)
+    nothing = changed("fio.json", remove("bw_bytes", "bw", "clat_ns"))
+    assert nothing.figures.keys() == {"read_iops", "write_iops", "failed_percent"}
+    assert "timed no completion" in nothing.missing["read_latency_us"]
+
+
+def test_an_average_that_k6_leaves_out_is_missing_and_its_other_forms_are_read() -> None:
+    report = read("k6-no-average.json")
+    assert report.missing == {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
+    assert report.figures["p95_ms"] > 0
+    with pytest.raises(UnreadableError, match="no whole JSON document with 'metrics'"):
+        reader("k6").read('{"type":"Metric","data":{"name":"http_reqs"}}\n{"metric":"vus","type":"Point","data":{}}\n')
+
+
+def test_the_mean_that_memtier_cuts_to_whole_ms_is_worked_out_of_its_commands() -> None:
+    assert json.loads(WRITTEN["memtier-2.3.0.json"])["ALL STATS"]["Totals"]["Latency"] == 8.0
+    assert read("memtier-2.3.0.json").figures["latency_ms"] == pytest.approx(8.3548, abs=1e-4)
+    # JSON keeps the last of two commands of one name.
+    alike = changed("memtier-commands.json", lambda document: document["ALL STATS"]["Sets"].update({"Ops/sec": 10}))
+    assert "latency_ms" not in alike.figures
+    assert alike.missing == {"latency_ms": "memtier wrote several commands by one name"}
+
+
+def test_unknown_tests_of_redis_benchmark_overwrite_no_others() -> None:
+    report = reader("redis-benchmark").read('"PING_BULK","3.0"\n"FCALL","1.0"\n"MGET (10 keys)","2.0"\n')
+    assert report.figures == {"ping_mbulk_rps": 3.0}
+    assert report.missing == {"command_rps": "these tests are unknown: FCALL, MGET (10 keys)"}
+    with pytest.raises(UnreadableError, match="these tests are unknown: FCALL, MGET"):
+        reader("redis-benchmark").read('"FCALL","1.0"\n"MGET","2.0"\n')
+    assert reader("redis-benchmark").read('"FCALL f 0","1.0"\n').figures == {"command_rps": 1.0}
+
+
+def test_older_pgbench_writes_a_colon_and_has_no_latency_of_0() -> None:
+    older = WRITTEN["pgbench-13.txt"].replace("tps = 85.18", "latency average: 11.7 ms\ntps = 85.18")
+    assert reader("pgbench").read(older).figures["latency_ms"] == 11.7
+    report = reader("pgbench").read(older.replace("11.7", "0.000"))
+    assert "latency_ms" not in report.figures
+    assert report.missing == {"latency_ms": "pgbench before 9.6 measures it with -T or -P alone"}
+
+
+def test_an_operation_that_ycsb_never_did_has_no_figures() -> None:
+    none = "[READ], Operations, 0\n[READ], AverageLatency(us), NaN\n[READ], 99thPercentileLatency(us), 0\n"
+    rest = "[READ], Return=ERROR, 9\n"
+    rest += "[READ-MODIFY-WRITE], AverageLatency(us), 5.0\n[UPDATE], Return=OK, 1\n"
+    report = reader("ycsb").read(f"[OVERALL], RunTime(ms), 9\n[OVERALL], Throughput(ops/sec), 8.0\n{none}{rest}")
+    assert report.figures == {"ops_per_second": 8.0, "read_modify_write_latency_us": 5.0, "failed_percent": 90.0}
+    assert report.missing == {"read_latency_us": "every READ failed"}
+
+
+def test_wrk_without_an_answer_in_time_has_no_latency() -> None:
+    assert read("wrk-slow.txt").missing == {"latency_ms": "every answer came after wrk's timeout"}
+
+
+@pytest.mark.parametrize("output", ["wrk.txt", "pgbench.txt", "sysbench.txt", "hey.txt", "ab.txt", "ycsb.txt"])
+def test_reports_without_their_first_lines_are_not_mixed(output: str) -> None:
+    name = reader_of(output)
+    whole = WRITTEN[output]
+    begun = re.search(reader(name).begins, whole, re.MULTILINE)
+    assert begun
+    rest = whole[whole.index("\n", begun.start()) :]
+    if name != "ycsb":
+        assert reader(name).read(rest) == read(output)
+    with pytest.raises(UnreadableError, match="no first lines that tell reports apart"):
+        reader(name).read(rest + rest)
+
+
 @pytest.mark.parametrize("opened", ["[", '{"a":', "[\n", '{"jobs":[\n'])
 def test_a_document_nested_beyond_measure_is_refused(opened: str) -> None:
     with pytest.raises(UnreadableError, match="JSON is broken"):
@@ -189,6 +328,8 @@ def test_a_document_nested_beyond_measure_is_refused(opened: str) -> None:
 def test_a_document_is_found_below_what_was_said_first() -> None:
     assert json_of('[INFO] {x}\nfio: a note\n{"a": [1]}\nbye') == {"a": [1]}
     assert json_of('result: {"a": 1}') == {"a": 1}
+    assert json_of('{"a": 1}\n{"a": 2}\n[3]\n{"a": ') == {"a": 2}
+    assert json_of("[INFO]\n" * 1000 + '[{"a": 1}]\n') == [{"a": 1}]
     with pytest.raises(UnreadableError, match="no JSON"):
         json_of("nothing")
 

@@ -1,8 +1,7 @@
 """Readers: turn the report that a program prints into figures, one file for each program.
 
 Each module has a `READER`: a table of figures that says where in the report each one stands, and a function that counts
-failed operations and handles what is peculiar to the program. An output may hold several reports (a warm-up before the
-measured run, or figures every second): the last whole one counts.
+failed operations. Of several reports in one output, as after a warm-up or every second, the last whole one counts.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from typing import Any, Literal
 
 from costof.errors import CostofError, Problem, nearest
 
-#: Where a number stands: a regular expression whose first group is the number (`^` matches at each line), or a path of
-#: keys in a JSON document.
+#: Where a number stands: a regular expression whose first group, or the group `number`, is the number (`^` matches at
+#: each line), or a path of keys in a JSON document.
 Place = str | tuple[str, ...]
 
 #: A number as programs print it, as a group of a regular expression.
-NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-_SIZES = {"share": 100, "percent": 1}
-_SIZES |= {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+_SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 #: JSON may begin at the first bracket of a line, perhaps below log lines that hold brackets as well.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
 #: Failed attempts at JSON may read the whole output this often, so that no output takes minutes.
@@ -40,9 +38,9 @@ class UnreadableError(ValueError):
 class Figure:
     """A number in the report of a program.
 
-    `unit` is ms, us, per_second, percent, bytes, or any other word as it is printed. A `headline` answers the question;
-    the other figures stand beside it. `at` is empty where the reader works the figure out. `given` is the unit that the
-    program uses, where that is another one and the report does not show it (a group `unit` of the expression).
+    `unit` is ms, us, per_second, percent, bytes, or any other word as it is printed. A `headline` answers the question.
+    `at` is empty where the reader works the figure out. `given` is the unit that the program uses, if it is another;
+    a group `unit` of the expression finds it in the report.
     """
 
     label: str
@@ -80,14 +78,17 @@ class Report:
         missing: Mapping[str, str] | None = None,
     ) -> Report:
         """Return a report without the figures that are None, and with the share of failed operations as a figure."""
+        operations = operations if operations and operations > 0 else None
         if operations is None or failed is None:
             failed = None
-        elif operations > 0:
+        else:
             # Some programs count two failures of one operation.
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
-        return cls(known, operations, failed, {name: why for name, why in (missing or {}).items() if name not in known})
+        return cls(
+            known, operations or None, failed, {name: why for name, why in (missing or {}).items() if name not in known}
+        )
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,7 @@ def reader(name: str) -> Reader:
 
 
 def last_text(output: str, first_line: str, line: str) -> str:
-    """Return the part of an output from the last first line on that has a line beginning with `line`, which each whole
-    report has once. Raises `UnreadableError`."""
+    """Return the last report of a text that has the line which each whole one has once. Raises `UnreadableError`."""
     starts = [match.start() for match in re.finditer(first_line, output, re.MULTILINE | re.ASCII)]
     for start, end in reversed(list(zip([0, *starts], [*starts, len(output)], strict=True))):
         found = len(re.findall(rf"^\s*{re.escape(line)}", output[start:end], re.MULTILINE))
@@ -156,8 +156,7 @@ def last_text(output: str, first_line: str, line: str) -> str:
 
 
 def json_of(output: str, *keys: str) -> Any:
-    """Return the last whole JSON object of an output that has one of these keys; if none are given, the last object,
-    or else the last array. Raises `UnreadableError`."""
+    """Return the last whole JSON object of an output, with one of these keys, or array. Raises `UnreadableError`."""
     documents: list[Any] = []
     broken: Exception | None = None
     at, effort = 0, _ATTEMPTS * len(output)
@@ -171,9 +170,10 @@ def json_of(output: str, *keys: str) -> Any:
             broken, at = broken or error, start + 1
             effort -= getattr(error, "pos", len(output)) - start + 1
     objects = [each for each in documents if isinstance(each, dict) and (not keys or not each.keys().isdisjoint(keys))]
-    if not objects and (keys or not documents):
-        why = f"there is no whole JSON document with '{keys[0]}'" if documents else f"its JSON is broken: {broken}"
-        raise UnreadableError(why if documents or broken else "it wrote no JSON")
+    if keys and not objects:
+        raise UnreadableError(f"there is no whole JSON document with '{keys[0]}'")
+    if not documents:
+        raise UnreadableError(f"its JSON is broken: {broken}" if broken else "it wrote no JSON")
     return (objects or documents)[-1]
 
 
@@ -206,7 +206,8 @@ def figures_at(report: Any, figures: Mapping[str, Figure]) -> dict[str, float]:
 def _number_and_unit(report: Any, place: Place) -> tuple[float | None, str]:
     if isinstance(place, str):
         match = re.search(place, report, re.MULTILINE | re.ASCII)
-        return (number(match[1]), match.groupdict().get("unit", "")) if match else (None, "")
+        groups = match.groupdict() if match else {}
+        return number(groups.get("number", match[1] if match else None)), groups.get("unit", "")
     return number(_value_at(report, place)), ""
 
 

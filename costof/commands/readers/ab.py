@@ -4,7 +4,7 @@ ab 2.3 of Apache httpd 2.4 was run; httpd 2.0 and later print the same lines (su
 connecting and percentiles are printed in whole ms.
 
 Failed are requests that did not connect or lost their connection, statuses other than 2xx and, without -l, answers of
-another length than the first: ab cannot tell a page that varies from one that broke off.
+another length than the first: a page that varies is not told from one that broke off. With -l neither is counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FIGURES = {
     "requests_per_second": rate("requests a second", rf"^Requests per second: +{NUMBER} ", headline=True),
     # The first of two lines; the other is the inverse of the rate, "across all concurrent requests".
     "latency_ms": Figure(
-        "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} \[ms\] \(mean\)"
+        "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} .ms. \(mean\)"
     ),
     "p50_ms": Figure("median of the latency, in whole ms", "ms", at=rf"^ +50% +{NUMBER}"),
     "p95_ms": Figure("95th percentile of the latency, in whole ms", "ms", at=rf"^ +95% +{NUMBER}"),
@@ -36,8 +36,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     connect, receive, length, exceptions = (
         number_at(text, rf"^ +\(.*\b{kind}: (\d+)") or 0.0 for kind in ("Connect", "Receive", "Length", "Exceptions")
     )
-    written = number_at(text, r"^Write errors: +(\d+)") or 0.0
-    refused = number_at(text, r"^Non-2xx responses: +(\d+)") or 0.0
+    written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
     # A request that is refused or breaks off has, as a rule, another length as well: it failed once.
     failed = connect + exceptions + max(length, receive + written + refused)
@@ -49,7 +48,7 @@ READER = Reader(
     "ab",
     FIGURES,
     _report,
-    "no option; with -l where answers differ in length, which ab takes for failures",
+    "no option; -l where answers differ in length, which ab takes for failures",
     begins=r"^Server Software:",
     line="Requests per second:",
 )

@@ -6,8 +6,6 @@ BenchBase at d2ff90f was run (https://github.com/cmu-db/benchbase, ResultWriter.
 
 from __future__ import annotations
 
-from typing import Any
-
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, rate
 
 
@@ -27,7 +25,7 @@ FIGURES = {
 }
 
 
-def _report(document: dict[str, Any], figures: dict[str, float]) -> Report:
+def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
     """Raises `UnreadableError` if nothing was measured, and after an error."""
     if document.get("Final State") == "ERROR":
         raise UnreadableError("it ended in the state ERROR")

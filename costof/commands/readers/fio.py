@@ -1,14 +1,12 @@
 """fio: bandwidth, operations a second and completion latency of each direction, and the latency of syncs.
 
-fio 3.33 was run; 2.0 to 3.39 by source (https://github.com/axboe/fio, stat.c). fio 2 gives latencies in us, 3 in ns;
-before 3.2 there is only `bw`, in KiB/s; before 3.18 no count of latencies. What several jobs did is added up.
+fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 were run (https://github.com/axboe/fio, stat.c). fio 2 gives latencies in us,
+3 in ns; before 3.2 there is only `bw`, in KiB/s; before 3.18 no count of latencies. What several jobs did is added up.
 
 Failed are the errors that --continue_on_error counts; without it the first error ends a job.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, convert, number_at, objects_at, rate
 
@@ -29,23 +27,24 @@ FIGURES = {
     "sync_p99_us": Figure("99th percentile of the latency of syncs", "us"),
     "failed_percent": Figure("operations that failed", "percent"),
 }
-_Part = dict[str, Any]
 
 
-def _report(document: _Part, _: dict[str, float]) -> Report:
+def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Raises `UnreadableError` if no job moved anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
     # The server mode adds up its clients itself, after the jobs of each.
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}
+    kinds = ["sync"]
     for direction in DIRECTIONS:
         busy = [job[direction] for job in jobs if number_at(job, (direction, "iops"))]
         if busy and not (direction == "mixed" and figures):
-            bandwidths = [_mb_per_second(part) for part in busy]
-            known = [bandwidth for bandwidth in bandwidths if bandwidth is not None]
-            figures[f"{direction}_mb_per_second"] = sum(known) if known == bandwidths else None
-            figures[f"{direction}_iops"] = sum(number_at(part, ("iops",)) or 0.0 for part in busy)
+            kinds.append(direction)
+            in_bytes, in_kib = _total(busy, "bw_bytes"), _total(busy, "bw")
+            in_bytes = in_kib * 1024 if in_bytes is None and in_kib is not None else in_bytes
+            figures[f"{direction}_mb_per_second"] = None if in_bytes is None else in_bytes / 1e6
+            figures[f"{direction}_iops"] = _total(busy, "iops")
             figures |= _latencies(direction, busy, "clat")
             missing[f"{direction}_latency_us"] = "fio timed no completion, as with --gtod_reduce or --disable_clat"
             if len(busy) > 1:
@@ -53,19 +52,17 @@ def _report(document: _Part, _: dict[str, float]) -> Report:
     if not figures:
         raise UnreadableError("its jobs read, wrote and trimmed nothing")
     figures |= _latencies("sync", [job["sync"] for job in jobs if isinstance(job.get("sync"), dict)], "lat")
-    tried = [number_at(job, (kind, "total_ios")) or 0.0 for job in jobs for kind in (*DIRECTIONS, "sync")]
+    tried = [number_at(job, (kind, "total_ios")) or 0.0 for job in jobs for kind in kinds]
     failed = [number_at(job, ("total_err",)) or bool(number_at(job, ("error",))) for job in jobs]
     return Report.build(figures, sum(tried), float(sum(failed)), missing)
 
 
-def _mb_per_second(part: _Part) -> float | None:
-    in_bytes, in_kib = number_at(part, ("bw_bytes",)), number_at(part, ("bw",))
-    if in_bytes is not None:
-        return in_bytes / 1e6
-    return None if in_kib is None else in_kib * 1024 / 1e6
+def _total(parts: list[object], key: str) -> float | None:
+    values = [number_at(part, (key,)) for part in parts]
+    return None if None in values else sum(value for value in values if value is not None)
 
 
-def _latencies(name: str, parts: list[_Part], kind: str) -> dict[str, float | None]:
+def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | None]:
     """Return the mean of all operations, and the percentile of a single part: those of several cannot be merged."""
     timed = []
     for part in parts:

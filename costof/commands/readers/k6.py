@@ -1,7 +1,7 @@
 """k6: requests and iterations a second, and their times, of its summary as JSON.
 
-k6 1.8.1 was run; 0.26 and later by source (https://github.com/grafana/k6). Times are in ms. Three forms are read: the
-file of --summary-export, the `data` of `handleSummary`, and the machine-readable summary that replaces the first one.
+k6 0.52.0 and 1.8.1 were run; 0.31 and later by source (https://github.com/grafana/k6). Times are in ms. Three forms are
+read: the file of --summary-export, the `data` of `handleSummary`, and the one of --new-machine-readable-summary.
 
 Failed are requests that were not answered as expected: by default, statuses below 200 and above 399. In the first two
 forms `passes` of http_req_failed are the failed ones. A script without HTTP counts no failures.
@@ -9,11 +9,11 @@ forms `passes` of http_req_failed are the failed ones. A script without HTTP cou
 
 from __future__ import annotations
 
-from typing import Any
-
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, figures_at, number_at, objects_at, rate
 
 _DURATION = "http_req_duration"
+#: As the machine-readable summary of 1.8 calls them.
+_PERCENTILES = {"p90": "p(90)", "p95": "p(95)", "p99": "p(99)"}
 FIGURES = {
     "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),
     "latency_ms": Figure("latency of an HTTP request, connecting left out", "ms", headline=True, at=(_DURATION, "avg")),
@@ -30,7 +30,7 @@ FIGURES = {
 }
 
 
-def _report(document: dict[str, Any], _: dict[str, float]) -> Report:
+def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Return a report; a script that speaks no HTTP has the figures of its iterations alone.
 
     Raises `UnreadableError` without an iteration, and if no HTTP request of any was answered.
@@ -39,38 +39,31 @@ def _report(document: dict[str, Any], _: dict[str, float]) -> Report:
     figures = figures_at(metrics, FIGURES)
     if "iterations_per_second" not in figures:
         raise UnreadableError("there is no metric 'iterations'")
-    durations = [
-        number_at(metrics, (_DURATION, key)) for key in ("avg", "med", "min", "max", "p(90)", "p(95)", "p(99)")
-    ]
     # A request that was never answered counts as one of 0 ms.
-    if 0.0 in durations and not any(durations):
+    times = [number_at(metrics, (_DURATION, key)) for key in ("avg", "med", "min", "max", "p(90)", "p(95)", "p(99)")]
+    if 0.0 in times and not any(times):
         raise UnreadableError("no request was answered")
-    passed, checks = _matches(metrics, "checks")
-    if checks:
-        figures["failed_checks_percent"] = 100 * (checks - passed) / checks
-    failed, requests = _matches(metrics, "http_req_failed")
+    passed, not_passed = (number_at(metrics, ("checks", key)) or 0.0 for key in ("passes", "fails"))
+    if passed + not_passed:
+        figures["failed_checks_percent"] = 100 * not_passed / (passed + not_passed)
     if not figures.get("requests_per_second"):
         return Report.build(figures, number_at(metrics, ("iterations", "count")))
+    failed, succeeded = (number_at(metrics, ("http_req_failed", key)) for key in ("passes", "fails"))
     missing = {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
-    if not requests:
+    if failed is None or succeeded is None:
         return Report.build(figures, number_at(metrics, ("http_reqs", "count")), missing=missing)
-    return Report.build(figures, requests, failed, missing)
+    return Report.build(figures, failed + succeeded, failed, missing)
 
 
-def _matches(metrics: dict[str, Any], name: str) -> tuple[float, float]:
-    """Return how often a rate's condition was met, and how often it was looked at."""
-    met, unmet = number_at(metrics, (name, "passes")) or 0.0, number_at(metrics, (name, "fails")) or 0.0
-    return met, met + unmet
-
-
-def _metrics(document: dict[str, Any]) -> dict[str, Any]:
+def _metrics(document: dict[str, object]) -> dict[str, object]:
     """Return the values of each metric by its name, as --summary-export has them, of any form of the summary."""
-    if "results" not in document:
-        named = document["metrics"].items() if isinstance(document["metrics"], dict) else ()
-        return {name: each.get("values", each) for name, each in named if isinstance(each, dict)}
-    seconds, metrics = number_at(document, ("config", "duration")), {}
+    listed = document.get("metrics")
+    named = listed.items() if isinstance(listed, dict) else ()
+    metrics = {name: each.get("values", each) for name, each in named if isinstance(each, dict)}
+    seconds = number_at(document, ("config", "duration"))
     for each in objects_at(document, "results", "metrics") + objects_at(document, "results", "checks", "metrics"):
-        values = dict(each["values"]) if isinstance(each.get("values"), dict) else {}
+        listed = each.get("values")
+        values = {_PERCENTILES.get(k, k): v for k, v in listed.items()} if isinstance(listed, dict) else {}
         count, matches, total = (number_at(values, (key,)) for key in ("count", "matches", "total"))
         if count is not None and seconds:
             values["rate"] = count / seconds

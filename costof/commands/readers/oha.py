@@ -8,8 +8,6 @@ Failed are requests without an answer, and statuses of 400 and above.
 
 from __future__ import annotations
 
-from typing import Any
-
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
 _TAIL = "latencyPercentiles"
@@ -27,7 +25,7 @@ FIGURES = {
 _AT_THE_END = "aborted due to deadline"
 
 
-def _report(document: dict[str, Any], figures: dict[str, float]) -> Report:
+def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
     """Raises `UnreadableError` without a rate, and if no request was answered."""
     if "requests_per_second" not in figures:
         raise UnreadableError("there is no 'requestsPerSec' in its 'summary'")
@@ -39,7 +37,7 @@ def _report(document: dict[str, Any], figures: dict[str, float]) -> Report:
     return Report.build(figures, (lost + sum(statuses.values())) or None, lost + refused)
 
 
-def _counts(document: dict[str, Any], name: str) -> dict[str, float]:
+def _counts(document: dict[str, object], name: str) -> dict[str, float]:
     counts = document.get(name)
     return {each: abs(number(count) or 0.0) for each, count in counts.items()} if isinstance(counts, dict) else {}
 

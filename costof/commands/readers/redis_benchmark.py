@@ -1,13 +1,15 @@
 """redis-benchmark, and valkey-benchmark: requests a second and latency of each test, of its `--csv`.
 
-redis-benchmark 7.0.15 was run; 2.6 and later by source (https://github.com/redis/redis, src/redis-benchmark.c). Before
-6.2 there is no header, and the rate alone. Each test is a row; its figures are named after it: `set_rps`,
-`lrange_100_latency_ms`. A command of the user's own, whose row is the command itself, is called `command`.
+redis-benchmark 2.8.24, 6.0.20 and 7.0.15 were run; 2.4.18 to 7.4.1, and valkey-benchmark to 8.0.1, by source
+(https://github.com/redis/redis, src/redis-benchmark.c). Before 6.2 there is no header, and the rate alone. Each test is
+a row; its figures are named after it: `set_rps`, `lrange_100_latency_ms`. A command of the user's own, whose row is the
+command itself, is called `command`.
 """
 
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
@@ -18,26 +20,20 @@ TESTS = (
 )
 _OLDER_NAMES = {"ping_bulk": "ping_mbulk"}
 _OLDER_HEADER = ["test", "rps"]
-#: Figure by column of the header.
-_COLUMNS = {"rps": "rps", "avg_latency_ms": "latency_ms"} | {
-    f"{tail}_latency_ms": f"{tail}_ms" for tail in ("p50", "p95", "p99", "max")
+#: By column of the header. A test that -t names is answered by its rate.
+_COLUMNS = {
+    "rps": ("rps", rate("{} a second", headline=True)),
+    "avg_latency_ms": ("latency_ms", Figure("latency of {}", "ms")),
+    "p50_latency_ms": ("p50_ms", Figure("median latency of {}", "ms")),
+    "p95_latency_ms": ("p95_ms", Figure("95th percentile of {}", "ms")),
+    "p99_latency_ms": ("p99_ms", Figure("99th percentile of {}", "ms")),
+    "max_latency_ms": ("max_ms", Figure("longest latency of {}", "ms")),
 }
-
-
-def _figures(test: str) -> dict[str, Figure]:
-    called = "the command" if test == "command" else test.upper()
-    return {
-        # A test that -t names is answered by its rate.
-        f"{test}_rps": rate(f"{called} a second", headline=True),
-        f"{test}_latency_ms": Figure(f"latency of {called}", "ms"),
-        f"{test}_p50_ms": Figure(f"median latency of {called}", "ms"),
-        f"{test}_p95_ms": Figure(f"95th percentile of {called}", "ms"),
-        f"{test}_p99_ms": Figure(f"99th percentile of {called}", "ms"),
-        f"{test}_max_ms": Figure(f"longest latency of {called}", "ms"),
-    }
-
-
-FIGURES = {name: figure for test in TESTS for name, figure in _figures(test).items()}
+FIGURES = {
+    f"{test}_{name}": replace(figure, label=figure.label.format("the command" if test == "command" else test.upper()))
+    for test in TESTS
+    for name, figure in _COLUMNS.values()
+}
 
 
 def _report(output: str, _: dict[str, float]) -> Report:
@@ -50,19 +46,16 @@ def _report(output: str, _: dict[str, float]) -> Report:
         elif "needed to benchmark" not in row[0]:
             # Without a header, a test that comes again begins another report.
             rows = {row[0]: row} if row[0] in rows else rows | {row[0]: row}
-    tests = {name: _test(name) for name in rows}
-    unknown = [name for name, test in tests.items() if test is None]
-    figures: dict[str, float | None] = {}
-    for name, row in rows.items():
-        if tests[name] or len(unknown) == 1:
-            columns = dict(zip(header, row, strict=False))
-            figures |= {
-                f"{tests[name] or 'command'}_{_COLUMNS[c]}": number(columns[c]) for c in _COLUMNS if c in columns
-            }
     if not rows:
         raise UnreadableError("there is no row of a test")
-    missing = {"command_rps": f"there are several tests of unknown names: {', '.join(unknown)[:100]}"}
-    return Report.build(figures, missing=missing if len(unknown) > 1 else None)
+    tests = {name: "command" if len(rows) == 1 and _test(name) is None else _test(name) for name in rows}
+    figures: dict[str, float | None] = {}
+    for name, row in rows.items():
+        columns = {column: number(value) for column, value in zip(header, row, strict=False)}
+        if tests[name] is not None:
+            figures |= {f"{tests[name]}_{figure}": columns.get(column) for column, (figure, _) in _COLUMNS.items()}
+    unknown = ", ".join(name for name, test in tests.items() if test is None)[:100]
+    return Report.build(figures, missing={"command_rps": f"these tests are unknown: {unknown}"} if unknown else None)
 
 
 def _rows(output: str) -> list[list[str]]:
@@ -86,5 +79,5 @@ READER = Reader(
     FIGURES,
     _report,
     "--csv; with -t for the tests that matter",
-    silent_on_failures="redis-benchmark stops at the first error and counts none.",
+    silent_on_failures="redis-benchmark counts no failures; before 6.2 it takes an error for an answer.",
 )

@@ -1,7 +1,7 @@
 """sysbench: events a second and their latency; of its SQL tests queries and errors as well.
 
-sysbench 1.0.20 was run; 1.1 by source (https://github.com/akopytov/sysbench, src/sb_counter.c and src/tests/). An event
-is a transaction of a SQL test, a request of fileio, a block of memory, a calculation of cpu.
+sysbench 1.0.20 and 1.1.0 (3ceba0b) were run (https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
+event is a transaction of a SQL test, a request of fileio, a block of memory, a calculation of cpu.
 
 Failed are ignored errors, after which an event is begun anew. Any other error ends sysbench.
 """
@@ -20,11 +20,11 @@ FIGURES = {
     "p99_ms": Figure("99th percentile of the latency", "ms", at=rf"^ +99th percentile: +{NUMBER}"),
     "max_ms": Figure("longest latency", "ms", at=rf"^ +max: +{NUMBER}"),
     "queries_per_second": rate("queries a second", rf"^ +queries{_PER_SECOND}"),
-    "reads_per_second": rate("reads of files a second", rf"^ +reads/s: +{NUMBER}"),
-    "writes_per_second": rate("writes of files a second", rf"^ +writes/s: +{NUMBER}"),
-    "fsyncs_per_second": rate("fsyncs a second", rf"^ +fsyncs/s: +{NUMBER}"),
-    "read_mib_per_second": rate("read of files", rf"^ +read, MiB/s: +{NUMBER}", "MiB/s"),
-    "written_mib_per_second": rate("written to files", rf"^ +written, MiB/s: +{NUMBER}", "MiB/s"),
+    "reads_per_second": rate("reads of files a second", rf"^ +(?:reads/s: +|read: +IOPS=){NUMBER}"),
+    "writes_per_second": rate("writes of files a second", rf"^ +(?:writes/s: +|write: +IOPS=){NUMBER}"),
+    "fsyncs_per_second": rate("fsyncs a second", rf"^ +(?:fsyncs/s: +|fsync: +IOPS=){NUMBER}"),
+    "read_mib_per_second": rate("read of files", rf"^ +(?:read, MiB/s:|read: +IOPS=\S+) +{NUMBER}", "MiB/s"),
+    "written_mib_per_second": rate("written to files", rf"^ +(?:written, MiB/s:|write: +IOPS=\S+) +{NUMBER}", "MiB/s"),
     "transferred_mib_per_second": rate("transferred in memory", rf" MiB transferred \({NUMBER} MiB/sec\)", "MiB/s"),
     "reconnects_per_second": Figure("reconnects a second", "per_second", at=rf"^ +reconnects{_PER_SECOND}"),
     "failed_percent": Figure("transactions with an ignored error", "percent"),
@@ -33,20 +33,21 @@ FIGURES = {
 
 def _report(text: str, figures: dict[str, float]) -> Report:
     """Raises `UnreadableError` if no event was finished."""
-    events = number_at(text, r"^ +total number of events: +(\d+)")
-    if not events:
-        raise UnreadableError("no event was finished")
     # A rate of 0 is of what the test does not do, such as the reads of a test of writes.
     figures = {n: value for n, value in figures.items() if value or FIGURES[n].better == "lower"}
+    events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")
-    if seconds and "events_per_second" not in figures:
-        # fileio, threads and mutex print no rate in 1.0.
-        figures["events_per_second"] = events / seconds
-    if busy_ms is not None:
-        # Its own average has two digits: 0.01 for anything short.
+    if "events_per_second" not in figures:
+        # fileio, threads and mutex print no rate in 1.0, and fileio neither rate nor number of events in 1.1.
+        kinds = ("reads_per_second", "writes_per_second", "fsyncs_per_second")
+        moved = sum(figures.get(name, 0.0) for name in kinds)
+        figures["events_per_second"] = events / seconds if events and seconds else moved
+    if events == 0 or not figures["events_per_second"]:
+        raise UnreadableError("no event was finished")
+    if events and busy_ms is not None:
         figures["latency_ms"] = busy_ms / events
-    errors = number_at(text, r"^ +ignored errors: +(\d+)") or 0.0
-    return Report.build(figures, events + errors, errors)
+    missing = {"latency_ms": "sysbench prints the mean with two digits, and no number of events"}
+    return Report.build(figures, events and events + (errors or 0.0), errors or 0.0, missing)
 
 
 READER = Reader(
@@ -55,5 +56,5 @@ READER = Reader(
     _report,
     "'run'; the percentile is that of --percentile=95 or 99",
     begins=r"^Running the test with following options:",
-    line="total number of events:",
+    line="Latency (ms):",
 )

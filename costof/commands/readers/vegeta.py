@@ -8,8 +8,6 @@ Failed are requests without an answer, and statuses below 200 and above 399.
 
 from __future__ import annotations
 
-from typing import Any
-
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, number_at, rate
 
 FIGURES = {
@@ -24,7 +22,7 @@ FIGURES = {
 }
 
 
-def _report(document: dict[str, Any], figures: dict[str, float]) -> Report:
+def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
     """Raises `UnreadableError` without latencies, and if no request succeeded."""
     success, requests = number_at(document, ("success",)), number_at(document, ("requests",))
     if success is None or "latency_ms" not in figures:

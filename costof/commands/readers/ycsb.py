@@ -11,53 +11,49 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from costof.commands.readers import NUMBER, Figure, Reader, Report, convert, number, rate
+from costof.commands.readers import NUMBER, Figure, Reader, Report, number_at, rate
 
 OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE", "DELETE")
-_MEAN = "AverageLatency"
 _LATENCIES = {
-    _MEAN: ("latency_us", "latency"),
-    "95thPercentileLatency": ("p95_us", "95th percentile"),
-    "99thPercentileLatency": ("p99_us", "99th percentile"),
+    "latency_us": ("latency", "AverageLatency"),
+    "p95_us": ("95th percentile", "95thPercentileLatency"),
+    "p99_us": ("99th percentile", "99thPercentileLatency"),
 }
-
-
-def _name(operation: str, latency: str) -> str:
-    return f"{operation.lower().replace('-', '_')}_{_LATENCIES[latency][0]}"
-
-
+_NAMES = {operation: operation.lower().replace("-", "_") for operation in OPERATIONS}
 FIGURES = {
     "ops_per_second": rate("operations a second", rf"^\[OVERALL\], Throughput\(ops/sec\), {NUMBER}", headline=True),
     **{
-        _name(operation, latency): Figure(
-            f"{label} of {operation}", "us", headline=latency == _MEAN and operation in ("READ", "UPDATE")
+        f"{_NAMES[operation]}_{name}": Figure(
+            f"{label} of {operation}",
+            "us",
+            headline=name == "latency_us" and operation in ("READ", "UPDATE"),
+            at=rf"^\[{operation}\], {line}\((?P<unit>us|ms)\), {NUMBER}",
         )
         for operation in OPERATIONS
-        for latency, (_, label) in _LATENCIES.items()
+        for name, (label, line) in _LATENCIES.items()
     },
     "failed_percent": Figure("operations that did not return OK", "percent"),
 }
-_LINE = re.compile(rf"^\[([A-Z-]+)\], (\w+)\((us|ms)\), {NUMBER}", re.MULTILINE | re.ASCII)
-_OPERATIONS = re.compile(r"^\[([A-Z-]+)\], Operations, (\d+)", re.MULTILINE | re.ASCII)
 _RETURN = re.compile(r"^\[([A-Z-]+)\], Return=([\w-]+), (\d{1,15})\b", re.MULTILINE | re.ASCII)
 #: In older versions a status is a number.
 _OK = ("OK", "BATCHED_OK", "0")
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    lines = {(operation, latency): (digits, unit) for operation, latency, unit, digits in _LINE.findall(text)}
-    # What never succeeded has a mean of NaN and percentiles of 0.
-    empty = {operation for operation, count in _OPERATIONS.findall(text) if not number(count)}
-    for (operation, latency), (digits, unit) in lines.items():
-        # The plain histogram, which alone prints a variance, cuts its percentiles to whole ms.
-        is_cut = latency != _MEAN and (operation, "LatencyVariance") in lines
-        if operation in OPERATIONS and latency in _LATENCIES and operation not in empty and not is_cut:
-            figures[_name(operation, latency)] = convert(float(digits), unit, "us")
+    useless: set[str] = set()
+    for operation, name in _NAMES.items():
+        if number_at(text, rf"^\[{operation}\], Operations, (\d+)") == 0:
+            # What never succeeded has percentiles of 0.
+            useless |= {f"{name}_{figure}" for figure in _LATENCIES}
+        if f"[{operation}], LatencyVariance" in text:
+            # The plain histogram, which alone prints a variance, cuts percentiles to whole ms.
+            useless |= {f"{name}_p95_us", f"{name}_p99_us"}
     tried, failed = Counter[str](), Counter[str]()
     for operation, status, count in _RETURN.findall(text):
         tried[operation] += int(count)
         failed[operation] += 0 if status in _OK else int(count)
-    missing = {_name(each, _MEAN): f"every {each} failed" for each in OPERATIONS if 0 < tried[each] == failed[each]}
+    missing = {f"{_NAMES[o]}_latency_us": f"every {o} failed" for o in OPERATIONS if 0 < tried[o] == failed[o]}
+    figures = {name: value for name, value in figures.items() if name not in useless}
     return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 
 
