@@ -16,7 +16,7 @@ from costof.analysis.index import Index
 from costof.analysis.series import Conditions, changes_within, conditions_of, titles
 from costof.document import format as fmt
 from costof.document.axes import Panel, Scale
-from costof.document.blocks import HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
+from costof.document.blocks import FILES, HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
 from costof.document.canvas import Sheet, grid
 from costof.document.html import render_html
 from costof.document.terminal import render_terminal
@@ -134,10 +134,9 @@ def _heading(series: Series) -> str:
 
 
 def _blocks(latest: Index, series: Series, prefix: str) -> Iterator[Block]:
-    if heading := _heading(series):
-        # A page has it as the part's own.
-        yield Paragraph(heading, "lead", media=TERMINAL)
-    yield Table.of(HEAD, _rows(latest, series.histories), texts=(0, 1, 5))
+    # A page has the heading as the part's own.
+    for heading, media in ((_heading(series), TERMINAL), ("", FILES)):
+        yield Table.of(HEAD, _rows(latest, series.histories), title=heading, texts=(0, 1, 5), media=media)
     yield from (Paragraph(text, "note") for text in series.changes)
     if any(each.steps is None for each in series.histories):
         yield Paragraph(f"Changes are looked for from {FEWEST_RUNS} runs on.", "note")

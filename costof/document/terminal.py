@@ -188,13 +188,18 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
     for index, column in enumerate(table.columns):
         figure = column.kind == "figure"
         grid.add_column(
-            _text(heads[index] if heads else ""),
+            _text(_head(heads[index], widths[index] if widths else None) if heads else ""),
             justify="right" if figure else "left",
             overflow="fold",
             no_wrap=figure and table.judged,
             width=widths[index] if widths else None,
         )
     return grid
+
+
+def _head(words: str, width: int | None) -> str:
+    """A column's head, broken between words: a column of figures with verdicts cuts off what is longer than a line."""
+    return textwrap.fill(words, width, break_long_words=False, break_on_hyphens=False) if width else words
 
 
 def _widths(

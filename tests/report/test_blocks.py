@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from costof.analysis.models import Open, Sentence
 from costof.document import format as fmt
+from costof.document.blocks import Cell, Column, Document, Part, Row, Table
 from costof.document.markdown import escape
+from costof.document.terminal import render_terminal
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.statistics.estimate import Estimate, Verdict
@@ -43,6 +47,22 @@ def test_every_interval_is_whole(width: int) -> None:
     assert len(intervals) > 15
     assert not [each for each in intervals if each not in text]
     assert "…" not in text.replace("mongodb://…", "")
+
+
+@pytest.mark.parametrize("width", [76, 77, 78, 80])
+@pytest.mark.parametrize("digits", [4, 6, 8])
+def test_a_heading_of_figures_is_folded_and_not_cut(width: int, digits: int) -> None:
+    number = "1" * digits
+    heads = ["PostgreSQL 17.5", "PostgreSQL 18.1", "difference", "relative"]
+    columns = [Column("ms", "text"), *map(Column, heads), Column("verdict", "verdict")]
+    figures = [Cell(number), Cell(number), Cell(f"+{number}", f"[{number}, {number}]"), Cell("+78 %", "[63, 95]")]
+    row = Row([Cell("latency average"), *figures, Cell("costs", verdict=Verdict.COSTS)])
+    console = Console(file=io.StringIO(), width=width)
+    render_terminal(Document("", "", "", [Part("", "", [Table(columns, [row])])], ""), console)
+    assert isinstance(console.file, io.StringIO)
+    head = " ".join(console.file.getvalue().partition("──")[0].split())
+    assert all(head.count(word) == 1 for word in ("17.5", "18.1", "difference", "relative"))
+    assert head.count("PostgreSQL") == 2
 
 
 def test_a_pipe_gets_neither_colours_nor_trailing_blanks() -> None:
