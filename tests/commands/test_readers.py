@@ -293,6 +293,20 @@ def test_older_pgbench_writes_a_colon_and_has_no_latency_of_0() -> None:
     assert report.missing == {"latency_ms": "pgbench before 9.6 measures it with -T or -P alone"}
 
 
+def test_the_rate_that_older_vegeta_leaves_out_is_worked_out() -> None:
+    older = changed("vegeta-failed.json", lambda document: document.pop("throughput"))
+    assert older.figures == pytest.approx(FIGURES["vegeta-failed.json"])
+
+
+def test_percentiles_that_ycsb_cuts_to_whole_ms_are_left_out() -> None:
+    cut = re.sub(
+        r"^(\[READ\], 9[59]thPercentileLatency)\(us\), \d+", r"\1(ms), 1", WRITTEN["ycsb.txt"], flags=re.MULTILINE
+    )
+    assert cut != WRITTEN["ycsb.txt"]
+    left = {name for name in FIGURES["ycsb.txt"] if name not in ("read_p95_us", "read_p99_us")}
+    assert reader("ycsb").read(cut).figures.keys() == left
+
+
 def test_an_operation_that_ycsb_never_did_has_no_figures() -> None:
     none = "[READ], Operations, 0\n[READ], AverageLatency(us), NaN\n[READ], 99thPercentileLatency(us), 0\n"
     rest = "[READ], Return=ERROR, 9\n"

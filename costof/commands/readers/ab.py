@@ -40,8 +40,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
     # A request that is refused or breaks off has, as a rule, another length as well: it failed once.
     failed = connect + exceptions + max(length, receive + written + refused)
-    is_counted = number_at(text, r"^Failed requests: +(\d+)") is not None
-    return Report.build(figures, complete + connect, failed if is_counted else None)
+    counted = number_at(text, r"^Failed requests: +(\d+)")
+    return Report.build(figures, complete + connect, None if counted is None else failed)
 
 
 READER = Reader(

@@ -75,7 +75,7 @@ def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | N
     total = sum(count for count, _, _ in timed)
     return {
         f"{name}_latency_us": sum(count * mean for count, mean, _ in timed) / total if timed else None,
-        f"{name}_p99_us": timed[0][2] if len(timed) == 1 else None,
+        f"{name}_p99_us": timed[0][2] if timed and len(parts) == 1 else None,
     }
 
 

@@ -1,9 +1,9 @@
 """hey: requests a second, and latency, of its text summary.
 
-hey 0.1.5 was run (https://github.com/rakyll/hey, requester/print.go). It prints times in seconds with four digits:
-0.1 ms is the least that it tells apart.
+hey 0.1.5 was run; 0.1.0 and later by source (https://github.com/rakyll/hey, requester/print.go). It prints times in
+seconds with four digits: 0.1 ms is the least that it tells apart.
 
-Failed are requests without an answer, and statuses of 400 and above.
+Failed are requests without an answer, and statuses of 400 and above. hey overlooks answers that break off.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """oha: requests a second, and latency, of its JSON.
 
-oha 1.16.0 was run (https://github.com/hatoo/oha, schema.json): times are in seconds. Its `successRate` is of requests
-that had an answer, whatever its status.
+oha 0.5.4 and 1.16.0 were run (https://github.com/hatoo/oha, schema.json): times are in seconds. Its `successRate` is of
+requests that had an answer, whatever its status.
 
 Failed are requests without an answer, and statuses of 400 and above.
 """

@@ -35,10 +35,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     processed = number_at(text, rf"{_N} actually processed: (\d+)")
     if "tps" not in figures or processed is None:
         raise UnreadableError("there is no line 'tps = …'")
-    missing = {}
-    if figures.get("latency_ms") == 0:
-        del figures["latency_ms"]
-        missing["latency_ms"] = "pgbench before 9.6 measures it with -T or -P alone"
+    figures = {name: value for name, value in figures.items() if value or name != "latency_ms"}
+    missing = {"latency_ms": "pgbench before 9.6 measures it with -T or -P alone"}
     planned = number_at(text, rf"{_N} actually processed: \d+/(\d+)") or 0.0
     skipped = number_at(text, rf"{_N} skipped: (\d+)") or 0.0
     failed = number_at(text, r"^number of failed transactions: (\d+)") or 0.0

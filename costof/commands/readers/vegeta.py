@@ -1,7 +1,7 @@
 """vegeta: latency at a rate, and answers a second, of `vegeta report -type=json`.
 
-vegeta 12.13.0 was run (https://github.com/tsenart/vegeta, lib/metrics.go): times are in ns; `throughput` is of
-successful requests, `rate` of those that were sent, as the attack demands.
+vegeta 12.13.0 was run; 6.0.0 and later by source (https://github.com/tsenart/vegeta, lib/metrics.go). Times are in ns;
+`throughput`, which versions before 12.6 lack, is of successful requests, `rate` of those that were sent.
 
 Failed are requests without an answer, and statuses below 200 and above 399.
 """
@@ -24,12 +24,15 @@ FIGURES = {
 
 def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
     """Raises `UnreadableError` without latencies, and if no request succeeded."""
-    success, requests = number_at(document, ("success",)), number_at(document, ("requests",))
+    success, requests = number_at(document, ("success",)), number_at(document, ("requests",)) or 0.0
     if success is None or "latency_ms" not in figures:
         raise UnreadableError("there are no 'latencies' and 'success'")
     if not success:
         raise UnreadableError("no request succeeded")
-    return Report.build(figures, requests, None if requests is None else float(round(requests * (1 - success))))
+    ns = sum(number_at(document, (key,)) or 0.0 for key in ("duration", "wait"))
+    if "requests_per_second" not in figures and requests and ns > 0:
+        figures["requests_per_second"] = requests * success / (ns / 1e9)
+    return Report.build(figures, requests, round(requests * (1 - success)))
 
 
 READER = Reader(

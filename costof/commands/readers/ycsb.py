@@ -1,6 +1,6 @@
 """YCSB: operations a second, and latency by operation, of the lines that it prints at the end.
 
-YCSB 0.18.0-SNAPSHOT was run; 0.1.4 and later by source (https://github.com/brianfrankcooper/YCSB/wiki, "Running a
+YCSB 0.18.0-SNAPSHOT was run; 0.1.4 to 0.17.0 by source (https://github.com/brianfrankcooper/YCSB/wiki, "Running a
 Workload"). `costof ycsb` prints the same lines.
 
 Failed are operations that returned anything but OK. Latencies are of operations that succeeded.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from costof.commands.readers import NUMBER, Figure, Reader, Report, number_at, rate
+from costof.commands.readers import NUMBER, Figure, Reader, Report, rate
 
 OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE", "DELETE")
 _LATENCIES = {
@@ -41,19 +41,18 @@ _OK = ("OK", "BATCHED_OK", "0")
 
 def _report(text: str, figures: dict[str, float]) -> Report:
     useless: set[str] = set()
-    for operation, name in _NAMES.items():
-        if number_at(text, rf"^\[{operation}\], Operations, (\d+)") == 0:
-            # What never succeeded has percentiles of 0.
-            useless |= {f"{name}_{figure}" for figure in _LATENCIES}
-        if f"[{operation}], LatencyVariance" in text:
-            # The plain histogram, which alone prints a variance, cuts percentiles to whole ms.
-            useless |= {f"{name}_p95_us", f"{name}_p99_us"}
+    for name in _NAMES.values():
+        # The plain histogram, and versions before 0.5, cut percentiles to whole ms.
+        percentiles = {f"{name}_p95_us", f"{name}_p99_us"} & figures.keys()
+        if all(figures[each] % 1000 == 0 for each in percentiles):
+            useless |= percentiles
     tried, failed = Counter[str](), Counter[str]()
     for operation, status, count in _RETURN.findall(text):
         tried[operation] += int(count)
         failed[operation] += 0 if status in _OK else int(count)
     missing = {f"{_NAMES[o]}_latency_us": f"every {o} failed" for o in OPERATIONS if 0 < tried[o] == failed[o]}
-    figures = {name: value for name, value in figures.items() if name not in useless}
+    # What never succeeded has zeros.
+    figures = {n: value for n, value in figures.items() if n not in useless and (value or n == "ops_per_second")}
     return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 
 
