@@ -20,9 +20,12 @@ from costof.programs.identity import CERTIFICATE, SERVER_ID, VERSION
 from costof.programs.mariadb.server import MariadbServer
 from costof.report import analyse
 from costof.services.open import open_service
+from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.postgres import Standing, another_postgres, somebodys_postgres
 from tests.support.programs import databases, running_balancer, somebodys_mariadb, url_of
+from tests.support.redis import a_redis
+from tests.support.services import user_of_a_set
 from tests.support.small_plans import plan_of, study_ended_by_operations
 
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
@@ -179,19 +182,47 @@ def test_a_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None
     assert analyse(Ledger.open(run)).rounds == 3
 
 
-def test_a_mariadb_is_known_by_its_version_id_and_certificate(lab: Lab) -> None:
-    with Lab() as playing, somebodys_mariadb(playing) as server:
+def refused_as_another(plan: Plan, access: Access) -> dict[str, str]:
+    """What identifies a target; it is refused where its certificate was another one when the run was begun."""
+    with open_service(plan, access, "a-run") as service:
+        found = service.identity()
+    again = open_service(plan, access, "a-run")
+    again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
+    with pytest.raises(CostofError) as error, again:
+        pass
+    assert error.value.problem is Problem.OTHER_SERVER
+    return found
+
+
+def test_a_mariadb_is_known_by_its_version_and_certificate() -> None:
+    with Lab() as lab, somebodys_mariadb(lab) as server:
         before = databases(server)
         plan = plan_of("mysql-transport", "quick", "transport=plain,tls", target="mysql://shown")
-        access = Access(url_of(server), server.ca_file, allow_plain=True)
-        with open_service(plan, access, "a-run") as service:
-            found = service.identity()
-        assert found.keys() >= {VERSION, CERTIFICATE}
+        found = refused_as_another(plan, Access(url_of(server), server.ca_file, allow_plain=True))
         ((version,),) = server.ask("SELECT @@version")
         assert found[VERSION] == version
-        again = open_service(plan, access, "a-run")
-        again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
-        with pytest.raises(CostofError) as error, again:
-            pass
-        assert error.value.problem is Problem.OTHER_SERVER
         assert databases(server) == before
+
+
+def test_a_balancer_is_known_by_its_certificate() -> None:
+    with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
+        plan = plan_of("http-tls-termination", "quick", "termination=none,balancer", target=balancer.url("tls"))
+        access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
+        assert {*refused_as_another(plan, access)} == {CERTIFICATE}
+
+
+def test_a_redis_is_known_by_its_version_and_certificate() -> None:
+    with Lab() as lab, a_redis(lab) as server:
+        plan = plan_of("redis-tls", "quick", "transport=plain,tls", target=server.url())
+        assert {*refused_as_another(plan, Access(server.url(), server.ca_file, allow_plain=True))} == {
+            VERSION,
+            CERTIFICATE,
+        }
+
+
+def test_a_replica_set_is_known_by_its_members_and_its_id() -> None:
+    with user_of_a_set() as (url, ca_file):
+        plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="mongodb://shown")
+        found = refused_as_another(plan, Access(url, ca_file, allow_plain=True))
+        assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
+            assert found["members"].count(":27017") == 2, "a hidden one is not told of"

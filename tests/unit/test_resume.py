@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +15,11 @@ from pydantic import SecretStr
 from costof.analysis.run import read_run
 from costof.cli.resume import Resumed, reopen
 from costof.cli.server_options import GivenTarget
+from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.ledger.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
 from costof.programs.access import Access
+from costof.programs.identity import certificate_of, check_identity
 from costof.programs.password import Password
 from costof.run.schedule import Looks
 from costof.services.open import of_target, shown_urls, target_options
@@ -202,6 +206,38 @@ def test_a_target_is_reached_as_the_plan_says(tmp_path: Path, given: dict[str, o
         Access(SHOWN, allow_plain=True, password=password),
         **options,  # type: ignore[arg-type]
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "fact"),
+    [
+        ({"version": "18.1", "server id": "1"}, "version was 17.5 and is now 18.1"),
+        ({"version": "17.5", "server id": "2"}, "server id was 1 and is now 2"),
+        ({"version": "17.5"}, None),
+        ({"version": "17.5", "server id": "1", "TLS certificate": "SHA-256 ab"}, None),
+    ],
+)
+def test_a_fact_of_a_server_that_one_of_two_readings_lacks_is_not_compared(
+    found: dict[str, str], fact: str | None
+) -> None:
+    known = {"version": "17.5", "server id": "1"}
+    if fact is None:
+        check_identity(SHOWN, known, found)
+        return
+    with pytest.raises(CostofError, match=fact) as refused:
+        check_identity(SHOWN, known, found)
+    assert refused.value.problem is Problem.OTHER_SERVER
+
+
+def test_a_server_that_shows_no_certificate_has_none_to_compare() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        # It hangs up on the handshake, and later nobody is there.
+        answering = threading.Thread(target=lambda: listener.accept()[0].close())
+        answering.start()
+        assert certificate_of("127.0.0.1", port) == {}
+        answering.join()
+    assert certificate_of("127.0.0.1", port) == {}
 
 
 def complete(folder: Path, **options: object) -> Path:
