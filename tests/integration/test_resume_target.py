@@ -225,4 +225,4 @@ def test_a_replica_set_is_known_by_its_members_and_its_id() -> None:
         plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="mongodb://shown")
         found = refused_as_another(plan, Access(url, ca_file, allow_plain=True))
         assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
-            assert found["members"].count(":27017") == 2, "a hidden one is not told of"
+        assert found["members"].count(":27017") == 2, "a hidden one is not told of"
