@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack, nullcontext
 from math import ceil
 
-from costof.document.format import plural
+from costof.document.format import listed, plural
 from costof.errors import Caution, CostofError, Problem
 from costof.hosts.population import Population
 from costof.ledger.changes import all_stand, every_change, judged
@@ -26,7 +26,7 @@ from costof.ledger.ledger import (
 from costof.programs.identity import check_identity
 from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
-from costof.run.machine import describe_machine, read_machine
+from costof.run.machine import describe_machine, is_loopback, read_machine
 from costof.run.rounds import Before, Progress, State, take_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
@@ -84,6 +84,8 @@ def run(
             service.cpu_seconds()
             progress.stage("proving the arms")
             state.instruments.start(stack)
+            _limit_server_cpu(state)
+            service.cpu_seconds()
             if plan.loads:
                 progress.stage(f"loading {plan.loads}")
             service.prepare(state.instruments.able[0], state.instruments.load)
@@ -96,7 +98,7 @@ def run(
         partial = "interrupted"
     except CostofError as error:
         partial = str(error)
-        if state.slices == 0:
+        if state.slices == 0 or (state.rounds == 0 and error.problem is Problem.SERVER_CPU_UNREAD):
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
@@ -176,13 +178,27 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 def _warm_up(state: State) -> None:
     """Rounds that are in no figure. The last one tells how long slices have to be; a resumed run keeps to its own."""
     taken: list[Taken] = []
+    operations = 0
     for number in range(-state.plan.warm_up_rounds, 0):
         taken = take_round(state, number)
+        operations += sum(each.answer.operations for each in taken)
+    if operations and state.service.server_cpu is not None:
+        state.service.server_cpu.check_it_moved(operations)
     sizes = state.before.sizes
     if sizes is None:
         sizes = chosen_sizes(state.plan, taken)
         state.ledger.append(SizesRecord(slices=sizes))
     state.plan = state.plan.model_copy(update={"slices": sizes})
+
+
+def _limit_server_cpu(state: State) -> None:
+    """Hold the CPU seconds that a command prints to this machine's cores, where its servers have loopback addresses."""
+    server_cpu = state.service.server_cpu
+    if server_cpu is None or state.instruments.population is not None:
+        return
+    addresses = {address for members in state.instruments.members.values() for address in members}
+    if all(map(is_loopback, addresses)):
+        server_cpu.limit_cores(os.cpu_count() or 1, f"this machine, where {listed(sorted(addresses))} is,")
 
 
 def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None:

@@ -6,13 +6,22 @@ import math
 import os
 import re
 import shlex
+import time
 
 from costof.commands import process
+from costof.document.format import plural
 from costof.errors import CostofError, Problem
 
 #: To ask another machine, over a connection that is opened for it.
 MOST_SECONDS = 30.0
-
+#: No counter of CPU seconds goes up by more than this in a second, however many servers it adds up.
+MOST_CORES = 1024
+#: What a command prints may be so old: exporters keep their last answer for a while.
+LAG_SECONDS = 5.0
+#: Units that a counter may have by mistake, and how many of each are a second.
+UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+#: Between the usual cores of a server that is loaded and of one that has nothing to do.
+USUAL_CORES = 0.3
 
 #: What knows CPU time and prints it with other things: by line, its number, and how many of it are a second. Of a
 #: control group cpu.stat (kernel's documentation, cgroup-v2), of systemd a service's property, and of Prometheus' node
@@ -51,10 +60,24 @@ class ServerCpu:
         if not self._argv:
             raise CostofError(Problem.BAD_SERVER_CPU, text=command, detail="it has no words")
         self.command = command
+        self._first: float | None = None
         self._last = 0.0
+        self._began = 0.0
+        self._most_cores = MOST_CORES
+        self._whose_cores = "no servers have that many cores"
+
+    def limit_cores(self, cores: int, machine: str) -> None:
+        """Refuse readings beyond the cores of one machine, on which the servers are."""
+        self._most_cores = min(self._most_cores, cores)
+        self._whose_cores = f"{machine} has {cores} cores"
 
     def seconds(self) -> float:
-        """So far. Raises `SERVER_CPU_UNREAD`, also where it is less than before: servers that were started anew."""
+        """Return the CPU time so far.
+
+        Raises `SERVER_CPU_UNREAD`, also for less than before (servers that were started anew) and for more than all
+        cores can have used since the first reading (another unit than seconds).
+        """
+        began = time.monotonic()
         try:
             ended = process.run(self._argv, os.environ, MOST_SECONDS)
         except process.NotStartedError as error:
@@ -66,9 +89,27 @@ class ServerCpu:
         except ValueError:
             raise self._unread(f"it printed '{ended.output.strip()[:200]}'") from None
         if seconds < self._last:
-            raise self._unread(f"it printed {seconds:g} after {self._last:g}")
+            raise self._unread(f"it printed {seconds:.10g} after {self._last:.10g}")
+        if self._first is None:
+            self._first, self._began = seconds, began
+        used, elapsed = seconds - self._first, time.monotonic() - self._began
+        if used > self._most_cores * (elapsed + LAG_SECONDS):
+            raise self._unread(self._beyond_cores(used, elapsed))
         self._last = seconds
         return seconds
+
+    def check_it_moved(self, operations: int) -> None:
+        """Raises `SERVER_CPU_UNREAD` where all readings so far are the same, though the servers did `operations`."""
+        if self._last == self._first:
+            raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
+
+    def _beyond_cores(self, used: float, elapsed: float) -> str:
+        rate = used / elapsed
+        unit = min(UNITS, key=lambda name: abs(math.log(rate / UNITS[name] / USUAL_CORES)))
+        return (
+            f"it went up by {used:,.10g} in {elapsed:.1f} s, as {rate:,.0f} busy cores would make it, and "
+            f"{self._whose_cores}; if it prints {unit} ({rate / UNITS[unit]:.2g} cores), divide by {UNITS[unit]:,.0f}"
+        )
 
     def _unread(self, detail: str) -> CostofError:
         return CostofError(Problem.SERVER_CPU_UNREAD, program=self._argv[0], detail=detail)
