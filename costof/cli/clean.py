@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def clean(access: Access, yes: bool) -> None:
     """List databases that killed runs have left on a target, and remove them.
 
-    It removes only what carries costof's marker and has no live run. Without --yes it asks first, and where nobody can
-    be asked it only lists.
+    It removes only what carries costof's marker, and empty databases with a name that costof made, where no run uses
+    them. Without --yes it asks first, and where nobody can be asked it only lists.
     """
     from costof.programs.leftovers import reached
 
@@ -35,11 +35,12 @@ def clean(access: Access, yes: bool) -> None:
         elif _agreed(yes, len(idle)):
             for leftover in idle:
                 removed = server.remove(leftover)
-                click.echo(f"{'removed' if removed else 'left alone, its marker has changed:'} {leftover.database}")
+                click.echo(f"{'removed' if removed else 'left alone, it has changed:'} {leftover.database}")
 
 
 def _line(leftover: Leftover) -> str:
-    about = leftover.in_use or f"left by run {leftover.marker.run} ({leftover.marker.maker})"
+    marker = leftover.marker
+    about = leftover.in_use or (f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by some run")
     # What stands in a marker is somebody's data, and this a terminal.
     return "".join(sign if sign.isprintable() else "?" for sign in f"{leftover.database}  {about}")
 

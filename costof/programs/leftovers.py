@@ -16,15 +16,18 @@ from costof.programs.server import modules
 
 @dataclass(frozen=True)
 class Leftover:
-    """A database with an intact marker. `in_use`: why it must be left alone, or None for one that may go."""
+    """A database with an intact marker, or an empty one with a name that only a run makes and no marker (None).
+
+    `in_use`: why it must be left alone, or None for one that may go.
+    """
 
     database: str
-    marker: Marker
+    marker: Marker | None
     in_use: str | None
 
 
 class Server(ABC):
-    """Reached and logged in to. Nothing without an intact marker is ever touched."""
+    """Reached and logged in to. Of databases without an intact marker only empty ones are touched."""
 
     #: Its URL without secrets.
     shown: str
@@ -35,7 +38,8 @@ class Server(ABC):
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
-        """Drop what its run has made, unless its marker has changed since. Whether that was so."""
+        """Drop what its run has made, or the empty database, and return True. Where its marker has changed since, or
+        something is in it now, touch nothing and return False."""
 
 
 @contextmanager

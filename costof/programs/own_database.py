@@ -19,6 +19,9 @@ MARKER = "made by costof"
 PREFIX = "costof_"
 #: MongoDB's limit is 63, MySQL's 64.
 LONGEST_DATABASE_NAME = 63
+#: What makes a name of a run's own that of no other.
+UNIQUE_BYTES = 3
+_NEW_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+_[0-9a-f]{{{2 * UNIQUE_BYTES}}}")
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
 _SERVERS_OWN = frozenset(
     {"admin", "config", "local"}
@@ -67,9 +70,14 @@ def could_be_own(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name.lower() not in _SERVERS_OWN
 
 
+def is_new_name(name: str) -> bool:
+    """Return whether a run that chose a name by itself could have chosen this one."""
+    return could_be_own(name) and _NEW_NAME.fullmatch(name) is not None
+
+
 def new_database_name(run_name: str) -> str:
     """A name of this run's own even where two machines start one in the same second."""
-    return database_name(run_name, secrets.token_hex(3))
+    return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
 
 
 def database_name(run_name: str, unique: str) -> str:

@@ -15,6 +15,9 @@ from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.heartbeat import DEAD_AFTER_SECONDS
 from costof.programs.maker import Maker
+from costof.programs.mariadb.marked_database import MarkedDatabase
+from costof.programs.mariadb.session import MysqlSession
+from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.own_database import read_marker
 from costof.services import Service
 from costof.services.open import open_service
@@ -189,6 +192,25 @@ def test_what_others_have_put_there_stays(mysql: Theirs, tmp_path: Path, monkeyp
         session, name = service.server.session, service.server.database  # type: ignore[attr-defined]
         session.ask(f"CREATE TABLE {name}.theirs (id INT)")
     assert name in mysql.databases()
+
+
+def test_empty_databases_that_a_run_made_are_found_and_others_are_not(mysql: Theirs, tmp_path: Path) -> None:
+    ours, theirs, in_use = "costof_20261123_101112_study_0a1b2c", "costof_notes", "costof_another_run_ffffff"
+    session = MysqlSession(parse_mysql_url(Access(mysql.url), "mysql-transport"))
+    session.open()
+    for name in (ours, theirs, in_use):
+        session.ask(f"CREATE DATABASE {name}")
+    assert MarkedDatabase(session, in_use).lock()
+    done = mysql.clean(tmp_path, "--yes")
+    assert f"{ours}  empty, left by some run\n" in done.out
+    assert f"removed {ours}" in done.out
+    assert f"{in_use}  its run holds its lock" in done.out
+    assert theirs not in done.out
+    assert mysql.databases() >= {theirs, in_use}
+    assert ours not in mysql.databases()
+    for name in (theirs, in_use):
+        session.ask(f"DROP DATABASE {name}")
+    session.close()
 
 
 def test_a_url_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -158,9 +158,20 @@ def test_what_a_killed_run_has_left_is_found_and_removed(server: Standing, user:
             # The run is killed: it lets go of the lock, and cannot tidy up.
             service.server.remove_made = lambda: None  # type: ignore[method-assign]
         (left,) = there.find()
+        assert left.marker is not None
         assert left.marker.maker.lives()
         assert there.remove(left)
         assert there.find() == []
+    assert server.places() == before
+
+
+def test_an_empty_database_that_a_run_made_is_found_and_removed(server: Standing) -> None:
+    before, name = server.places(), "costof_20261123_101112_study_0a1b2c"
+    server.ask(f"CREATE DATABASE {name} OWNER maker")
+    with reached(Access(server.url("maker"), server.ca_file)) as there:
+        (left,) = there.find()
+        assert (left.database, left.marker, left.in_use) == (name, None, None)
+        assert there.remove(left)
     assert server.places() == before
 
 

@@ -10,7 +10,7 @@ from costof.programs.leftovers import Leftover, Server, in_use_here
 from costof.programs.mariadb.marked_database import MarkedDatabase
 from costof.programs.mariadb.session import MysqlSession
 from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.own_database import MARKER_NAME, Marker, could_be_own
+from costof.programs.own_database import MARKER_NAME, Marker, could_be_own, is_new_name
 
 
 class MysqlServer(Server):
@@ -28,10 +28,18 @@ class MysqlServer(Server):
             marker = database.marker()
             if marker is not None:
                 found.append(Leftover(name, marker, _in_use(database, marker)))
-        return found
+        return found + self._find_empty()
 
     def remove(self, leftover: Leftover) -> bool:
-        return MarkedDatabase(self._session, leftover.database).remove(leftover.marker)
+        database = MarkedDatabase(self._session, leftover.database)
+        return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
+
+    def _find_empty(self) -> list[Leftover]:
+        """Those of runs that ended between making a database and marking it."""
+        rows = self._session.ask("SELECT schema_name FROM information_schema.schemata")
+        names = sorted(row[0] for row in rows if is_new_name(row[0]))
+        databases = [MarkedDatabase(self._session, name) for name in names]
+        return [Leftover(each.name, None, _in_use(each, None)) for each in databases if each.is_empty()]
 
 
 def opened(access: Access) -> Iterator[Server]:
@@ -45,11 +53,13 @@ def opened(access: Access) -> Iterator[Server]:
         session.close()
 
 
-def _in_use(database: MarkedDatabase, marker: Marker) -> str | None:
+def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
     """The lock of one that is free is ours from here to the end of the connection, so that no run can take it."""
-    if here := in_use_here(marker):
+    maker = f" ({marker.maker})" if marker else ""
+    if marker and (here := in_use_here(marker)):
         return here
     if not database.locks():
         told = "this server has no locks, so nobody can tell whether its run goes on"
-        return None if marker.maker.lives() is False else f"{told} ({marker.maker}); drop it yourself once it is over"
-    return None if database.lock() else f"its run holds its lock ({marker.maker})"
+        is_over = marker is not None and marker.maker.lives() is False
+        return None if is_over else f"{told}{maker}; drop it yourself once it is over"
+    return None if database.lock() else f"its run holds its lock{maker}"

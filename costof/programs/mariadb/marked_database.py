@@ -85,6 +85,13 @@ class MarkedDatabase:
                 self._session.ask(f"DROP TABLE `{self.name}`.`{table}`")
         return True
 
+    def remove_empty(self) -> bool:
+        """Drop the database if it holds nothing, also no marker. Whether that was so."""
+        if not self.exists() or not self.is_empty():
+            return False
+        self._session.ask(f"DROP DATABASE `{self.name}`")
+        return True
+
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker

@@ -10,7 +10,7 @@ from costof.programs.leftovers import Leftover, Server, in_use_by_signs
 from costof.programs.mongod.marked_database import MarkedDatabase
 from costof.programs.mongod.session import MongodbSession
 from costof.programs.mongod.url import parse_mongodb_url
-from costof.programs.own_database import MARKER_NAME, could_be_own
+from costof.programs.own_database import MARKER_NAME, could_be_own, is_new_name
 
 
 class MongodbServer(Server):
@@ -26,10 +26,14 @@ class MongodbServer(Server):
             marker = database.marker() if MARKER_NAME in database.collections() else None
             if marker is not None:
                 found.append(Leftover(name, marker, in_use_by_signs(marker, database.seconds_silent())))
+            elif is_new_name(name) and not database.collections():
+                # A MongoDB has no such databases; a server like it keeps one that a run has emptied.
+                found.append(Leftover(name, None, None))
         return found
 
     def remove(self, leftover: Leftover) -> bool:
-        return MarkedDatabase(self._session, leftover.database).remove(leftover.marker)
+        database = MarkedDatabase(self._session, leftover.database)
+        return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
 
 def opened(access: Access) -> Iterator[Server]:

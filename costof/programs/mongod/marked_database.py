@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import pymongo
 
+from costof.errors import CostofError
 from costof.programs.mongod.session import MongodbSession
 from costof.programs.own_database import MARKER, MARKER_NAME, Marker, read_marker
 
@@ -53,6 +55,25 @@ class MarkedDatabase:
             return False
         for name in [*marker.tables, MARKER_NAME]:
             self._session.asked(partial(self._database.drop_collection, name))
+        if marker.made_database:
+            # Without the right to drop it, it stays, and is empty.
+            with suppress(CostofError):
+                self.remove_empty()
+        return True
+
+    def is_listed(self) -> bool:
+        """Return whether there is such a database, as far as the account may see."""
+        return self.name in self._session.asked(self._session.client.list_database_names)
+
+    def remove_empty(self) -> bool:
+        """Drop the database if it is there without a collection. Whether that was so.
+
+        On a MongoDB it is gone with its last collection, and an account needs no right to drop it; servers like it keep
+        it.
+        """
+        if not self.is_listed() or self.collections():
+            return False
+        self._session.asked(lambda: self._session.client.drop_database(self.name))
         return True
 
     @property

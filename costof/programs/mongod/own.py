@@ -94,7 +94,8 @@ class OwnMongodb(OwnServer):
 
     def prepare(self, load: Callable[[], None]) -> None:
         self._refuse_what_is_there()
-        self._marker = Marker(run=self._run, maker=Maker.this_process(), tables=[COLLECTION], made_database=True)
+        is_new = not self._marked.is_listed()
+        self._marker = Marker(run=self._run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
         # In this order: a marker without a sign of life is a dead run's.
         self.session.asked(self._heartbeat.start)
         self._marked.mark(self._marker)
@@ -118,6 +119,8 @@ class OwnMongodb(OwnServer):
         except OperationFailure as error:
             self._counters_hidden = first_words(error)
             return Counters()
+        if counted.connections is None:
+            self._counters_hidden = "serverStatus has no connections.totalCreated"
         # Other clients of the target move the same counters.
         return Counters(counted.connections, counted.tls_connections, shared=True)
 
@@ -133,7 +136,7 @@ class OwnMongodb(OwnServer):
 
     def cautions(self) -> list[str]:
         hidden = self._counters_hidden
-        return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
+        return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def _version(self) -> str:
         build = self.session.asked(lambda: self.session.client.admin.command("buildInfo"))

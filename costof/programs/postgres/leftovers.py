@@ -9,8 +9,8 @@ from costof.programs.access import Access
 from costof.programs.ca_file import check_ca_file
 from costof.programs.leftovers import Leftover, Server, in_use_here
 from costof.programs.login_url import LoginUrl
-from costof.programs.own_database import MARKER_NAME, Marker, could_be_own
-from costof.programs.postgres.marked_schema import MarkedSchema, remove_made
+from costof.programs.own_database import MARKER_NAME, Marker, could_be_own, is_new_name
+from costof.programs.postgres.marked_schema import MarkedSchema, holds_nothing, remove_made
 from costof.programs.postgres.session import PostgresSession
 from costof.programs.postgres.url import first_database, parse_postgres_url
 
@@ -37,7 +37,13 @@ class PostgresServer(Server):
         if not schema.lock():
             place.close()
             return False
-        return remove_made(schema, leftover.marker, place, self._session)
+        if leftover.marker is not None:
+            return remove_made(schema, leftover.marker, place, self._session)
+        is_empty = holds_nothing(place)
+        place.close()
+        if is_empty:
+            self._session.ask(f'DROP DATABASE "{name}"')
+        return is_empty
 
     def _find_in(self, database: str) -> list[Leftover]:
         place = PostgresSession(self._url, database)
@@ -49,6 +55,9 @@ class PostgresServer(Server):
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if could_be_own(name))
             schemas = [MarkedSchema(place, name) for name in names]
+            if not names and is_new_name(database) and holds_nothing(place):
+                # Its run ended between making and marking it.
+                return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
             return [_leftover(schema, marker, database) for schema in schemas if (marker := schema.marker())]
         finally:
             place.close()
@@ -70,7 +79,7 @@ def _leftover(schema: MarkedSchema, marker: Marker, database: str) -> Leftover:
     return Leftover(name, marker, _in_use(schema, marker))
 
 
-def _in_use(schema: MarkedSchema, marker: Marker) -> str | None:
-    if here := in_use_here(marker):
+def _in_use(schema: MarkedSchema, marker: Marker | None) -> str | None:
+    if marker and (here := in_use_here(marker)):
         return here
-    return None if schema.lock() else f"its run holds its lock ({marker.maker})"
+    return None if schema.lock() else "its run holds its lock" + (f" ({marker.maker})" if marker else "")
