@@ -11,20 +11,20 @@ from __future__ import annotations
 from costof.commands.readers import Figure, Reader, Report, UnreadableError, convert, number_at, objects_at, rate
 
 #: `mixed` is in the place of the others with --unified_rw_reporting=mixed, and beside them with =both.
-DIRECTIONS = {"read": "reads", "write": "writes", "trim": "trims", "mixed": "reads and writes"}
+DIRECTIONS = {"read": "read", "write": "write", "trim": "trim", "mixed": "mixed operation"}
 FIGURES = {
     **{
         f"{direction}_{name}": figure
-        for direction, called in DIRECTIONS.items()
+        for direction, one in DIRECTIONS.items()
         for name, figure in (
-            ("mb_per_second", rate(f"bandwidth of {called}", unit="MB/s", headline=True)),
-            ("iops", rate(f"{called} a second")),
-            ("latency_us", Figure(f"completion latency of {called}", "us", headline=True)),
-            ("p99_us", Figure(f"99th percentile of the completion latency of {called}", "us")),
+            ("mb_per_second", rate(f"bandwidth of {one}s", unit="MB/s", headline=True)),
+            ("iops", rate(f"{one}s a second")),
+            ("latency_us", Figure(f"completion latency of a {one}", "us", headline=True)),
+            ("p99_us", Figure(f"99th percentile of a {one}'s completion latency", "us")),
         )
     },
-    "sync_latency_us": Figure("latency of syncs", "us"),
-    "sync_p99_us": Figure("99th percentile of the latency of syncs", "us"),
+    "sync_latency_us": Figure("latency of a sync", "us"),
+    "sync_p99_us": Figure("99th percentile of a sync's latency", "us"),
     "failed_percent": Figure("operations that failed", "percent"),
 }
 
