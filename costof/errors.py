@@ -348,7 +348,7 @@ class Caution(Enum):
     ARM_LOST = "{arm} was lost in the middle of the run: {detail}"
     BUSY = "the machine was busy before the run began (load {load:.1f} on {cores} cores)"
     SERVER_COUNTERS_HIDDEN = (
-        "the server does not let this user read its counters, so its side of the evidence is missing: {detail}"
+        "the server's own counters cannot be read, so its side of the evidence is missing: {detail}"
     )
     SERVER_REFUSES = "the server refuses {what} ({detail}): the run does without it, and no figure needs it"
     SERVER_COUNTS_NONE = (

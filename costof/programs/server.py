@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -17,7 +18,8 @@ from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Self
 
 from costof import programs
-from costof.errors import CostofError, Problem
+from costof.document.format import listed
+from costof.errors import Caution, CostofError, Problem
 from costof.ipc.plan import ServiceSettings
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
@@ -189,9 +191,16 @@ class OwnServer(ABC):
     @abstractmethod
     def describe(self) -> Description: ...
 
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """What the server refuses that no figure needs, with its words."""
+        return {}
+
     def cautions(self) -> list[str]:
         """What a reader must know of it, once the run is over."""
-        return []
+        if not self.refused:
+            return []
+        return [Caution.SERVER_REFUSES.text(what=listed([*self.refused]), detail=next(iter(self.refused.values())))]
 
 
 def lab_server(program: str | None) -> type[LabServer]:

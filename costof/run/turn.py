@@ -44,6 +44,8 @@ def take_turn(
     known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
     throttled = _since(throttled_before, service.throttled_seconds())
     moved = _read_counters(service, servers).since(before)
+    if round_number < 0:
+        moved = service.usable(answer, moved)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
     workers = plan.workers(turn.workload, arm)
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
@@ -118,7 +120,8 @@ def _reading_fails_softly(service: Service) -> Iterator[None]:
         raise
     except Exception as error:
         if service.lost() is None:
-            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=str(error)) from error
+            detail = f"{type(error).__name__}: {error}"
+            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=detail) from error
 
 
 def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:

@@ -125,6 +125,10 @@ class Service(ABC):
         """The counters of the member at `server` ('address:port')."""
         return Counters()
 
+    def usable(self, answer: SliceAnswer, moved: Counters) -> Counters:
+        """Return what proves something of how counters moved in a slice of the warm-up; others are not read again."""
+        return moved
+
     def cpu_seconds(self) -> dict[str, float]:
         """CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Generic, TypeVar
 
+from costof.errors import Caution
+from costof.ipc.answers import SliceAnswer
 from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
@@ -14,6 +17,7 @@ from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 
 Own = TypeVar("Own", bound=OwnServer)
+CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 
 class OwnService(Resource, Service, Generic[Own]):
@@ -22,6 +26,8 @@ class OwnService(Resource, Service, Generic[Own]):
     def __init__(self, access: Access, server: Own) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
+        #: Connections, of all kinds or with TLS, of which the server has counted none.
+        self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
         self.server.known_identity = self.known_identity
@@ -51,7 +57,24 @@ class OwnService(Resource, Service, Generic[Own]):
         )
 
     def counters(self, server: str) -> Counters:
-        return self.server.counters(server)
+        return self._believed(self.server.counters(server))
+
+    def usable(self, answer: SliceAnswer, moved: Counters) -> Counters:
+        """Stop reading a counter that has counted none of a slice's connections.
+
+        It stands still, as some servers' counters do, or something before the server ends the connections. That would
+        discard every slice of the run.
+        """
+        opened = int(answer.evidence.get("connections", 0))
+        if not answer.operations or not opened:
+            return self._believed(moved)
+        if moved.connections == 0:
+            self._uncounted.setdefault(CONNECTIONS, opened)
+        counted = moved.tls_connections
+        # A client that does not say itself that it spoke TLS may not have done so.
+        if answer.evidence.get("protocol") and counted is not None and not sum(counted.values()):
+            self._uncounted.setdefault(TLS_CONNECTIONS, opened)
+        return self._believed(moved)
 
     def describe(self) -> Description:
         return self.server.describe()
@@ -60,4 +83,11 @@ class OwnService(Resource, Service, Generic[Own]):
         return self.server.identity()
 
     def cautions(self) -> list[str]:
-        return self.server.cautions()
+        return self.server.cautions() + [
+            Caution.SERVER_COUNTS_NONE.text(opened=opened, what=what) for what, opened in self._uncounted.items()
+        ]
+
+    def _believed(self, counters: Counters) -> Counters:
+        if CONNECTIONS in self._uncounted:
+            return Counters()
+        return replace(counters, tls_connections=None) if TLS_CONNECTIONS in self._uncounted else counters

@@ -23,14 +23,19 @@ class Absent(Exception):  # noqa: N818  # nothing is wrong
 
 def go() -> list[str]:
     """The command of the round trips over Go's driver. Raises `Absent`."""
+    return [str(go_program(HERE / "go", "Go's driver"))]
+
+
+def go_program(sources: Path, what: str) -> Path:
+    """The program of a module of Go's. Raises `Absent`."""
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
-    sources = HERE / "go"
 
     def build(folder: Path) -> None:
-        _fetch("Go's driver", ["go", "mod", "download"], sources)
-        _build(["go", "build", "-trimpath", "-o", str(folder / "round-trip"), "."], sources)
+        # It fetches what is built and nothing that only tests of it want.
+        _fetch(what, ["go", "list", "-deps", "."], sources)
+        _build(["go", "build", "-trimpath", "-o", str(folder / "program"), "."], sources)
 
-    return [str(_cached(sources, build) / "round-trip")]
+    return _cached(sources, build) / "program"
 
 
 def java() -> list[str]:

@@ -8,7 +8,10 @@ import pytest
 
 from costof.ipc.answers import ClassifiedError, Phase, SliceAnswer
 from costof.lab.program import Counters
+from costof.programs.access import Access
+from costof.programs.mariadb.own import OwnSysbench
 from costof.run.evidence import mismatch
+from costof.services.own import OwnService
 from costof.study.library import load_study
 
 STUDY = load_study("mongodb-tls")
@@ -151,3 +154,27 @@ def test_an_overloaded_server_may_not_have_taken_what_was_unfinished() -> None:
     assert mismatch(TLS, "wire", cut_off, moved(46, v3=46), workers=8) is None
     assert mismatch(TLS, "wire", cut_off, moved(44, v3=44), workers=8) is not None
     assert mismatch(TLS, "wire", cut_off, moved(46, v3=46), workers=2) is not None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "counted", "usable", "told"),
+    [
+        # A counter that stands still, or TLS that ends before the server.
+        (SEEN, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
+        ({"connections": 50}, Counters(0, {"TLS": 0}, True), Counters(), "none of the first 50 connections"),
+        # Some were counted: then the others are missing, which is no fault of the counter's.
+        (SEEN, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
+        # A client that does not say that it spoke TLS may not have done so, and nobody counts where nothing was opened.
+        ({"connections": 50}, Counters(50, {"TLS": 0}, True), Counters(50, {"TLS": 0}, True), None),
+        ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
+    ],
+)
+def test_a_target_whose_counter_counts_nothing_is_measured_by_the_clients_evidence(
+    evidence: dict[str, Any], counted: Counters, usable: Counters, told: str | None
+) -> None:
+    access = Access("mysql://u:p@db.example/")
+    service = OwnService(access, OwnSysbench(access, "mysql-transport", "a-run", 1))
+    assert service.usable(answer(**evidence), counted) == usable
+    warnings = service.cautions()
+    assert len(warnings) == (told is not None)
+    assert told is None or told in warnings[0]

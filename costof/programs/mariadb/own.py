@@ -82,16 +82,17 @@ class OwnMysqlDatabase(OwnServer):
         return Counters(connections, {"TLS": tls}, shared=True)
 
     def describe(self) -> Description:
-        ((version, words),) = self.ask("SELECT @@version, @@version_comment")
+        ((version,),) = self.ask("SELECT @@version")
+        words = self._variable("version_comment")
         return Description(
-            versions={"server": f"{version} ({words})"},
+            versions={"server": f"{version} ({words})" if words else str(version)},
             topology="a single server",
             facts={"database": self.database},
         )
 
     def cautions(self) -> list[str]:
         hidden = self._counters_hidden
-        return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
+        return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def needs(self) -> list[str]:
         return [grant_line(self.PRIVILEGES, self.chosen, self.url.username)]
@@ -109,7 +110,7 @@ class OwnMysqlDatabase(OwnServer):
         if not self._marked.lock():
             raise self._occupied("is used by another run")
         exists = self._marked.exists()
-        if (exists and not self.chosen) or not self._marked.is_empty():
+        if exists and not (self.chosen and self._marked.is_empty()):
             raise self._occupied("is there already, and this run did not make what it holds")
         check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
         marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
@@ -147,6 +148,11 @@ class OwnMysqlDatabase(OwnServer):
     def ask(self, statement: str, *values: object) -> Any:
         return self.session.ask(statement, *values)
 
+    def ask_if_it_may(self, statement: str) -> None:
+        """Ask for what no figure needs; a refusal is a warning."""
+        if words := self.session.refusal(statement):
+            self.refused[statement] = words
+
 
 class OwnSysbench(OwnMysqlDatabase):
     """With sysbench's table."""
@@ -163,7 +169,7 @@ class OwnSysbench(OwnMysqlDatabase):
     def prepare(self, load: Callable[[], None]) -> None:
         load()
         for statement in after_load(self.database):
-            self.ask(statement)
+            self.ask_if_it_may(statement)
 
     def writes(self) -> list[str]:
         return told_writes(self.chosen, self.shown, self.records, "200 bytes", TABLE)

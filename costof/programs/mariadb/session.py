@@ -63,17 +63,19 @@ class MysqlSession:
     def ask(self, statement: str, *values: object) -> Rows:
         """Raises `TARGET_FAILED`."""
         try:
-            return self.try_to(statement, *values)
-        except MySQLError as error:
-            if code_of(error) not in GONE or TIMED_OUT in words_of(error):
-                raise self._failed(error, statement) from None
-        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
-        try:
-            self._connection = self._connect()
-            self._again()
-            return self.try_to(statement, *values)
+            return self._ask(statement, *values)
         except MySQLError as error:
             raise self._failed(error, statement) from None
+
+    def refusal(self, statement: str) -> str | None:
+        """Ask, and return the server's words where it refuses. Raises `TARGET_FAILED` where it does not answer."""
+        try:
+            self._ask(statement)
+        except MySQLError as error:
+            if code_of(error) in GONE:
+                raise self._failed(error, statement) from None
+            return words_of(error)
+        return None
 
     def try_to(self, statement: str, *values: object) -> Rows:
         """Raises `MySQLError`."""
@@ -81,6 +83,18 @@ class MysqlSession:
         with self._connection.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall()
+
+    def _ask(self, statement: str, *values: object) -> Rows:
+        """Raises `MySQLError`."""
+        try:
+            return self.try_to(statement, *values)
+        except MySQLError as error:
+            if code_of(error) not in GONE or TIMED_OUT in words_of(error):
+                raise
+        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
+        self._connection = self._connect()
+        self._again()
+        return self.try_to(statement, *values)
 
     def _failed(self, error: MySQLError, statement: str) -> CostofError:
         detail = reach.failed_statement(words_of(error), statement)
@@ -107,8 +121,9 @@ def connected(**options: Any) -> pymysql.Connection[Cursor]:
     Raises `MySQLError`, CR_CONN_HOST_ERROR where a step took too long or the greeting is not MySQL's.
     """
     seconds = reach.REACH_SECONDS
-    limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
-    connection = _Connection(**limits, **options, defer_connect=True)
+    connection = _Connection(
+        connect_timeout=seconds, read_timeout=seconds, write_timeout=seconds, defer_connect=True, **options
+    )
     try:
         connection.connect()
     except (struct.error, ValueError, LookupError):

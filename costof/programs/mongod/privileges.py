@@ -7,8 +7,11 @@ is gone. `dropDatabase` would need `dbAdmin` besides, and take with it whatever 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable
 from typing import Any
+
+from pymongo.errors import OperationFailure
 
 from costof.errors import CostofError, Problem
 from costof.programs.mongod.session import MongodbSession
@@ -18,6 +21,7 @@ from costof.programs.own_database import granted_on
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
 #: Of a run, its driver and its end.
 ACTIONS = ("find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection")
+UNAUTHORIZED = 13
 
 
 def check_privileges(
@@ -29,11 +33,14 @@ def check_privileges(
     """
     if url.username is None:
         return
-    status = session.asked(lambda: session.client.admin.command("connectionStatus", showPrivileges=True))
-    granted = status["authInfo"].get("authenticatedUserPrivileges", [])
-    missing = [
-        action for action in ACTIONS if not all(_allows(granted, action, database, name) for name in collections)
-    ]
+    granted = _granted(session)
+    if granted:
+        missing = [
+            action for action in ACTIONS if not all(_allows(granted, action, database, name) for name in collections)
+        ]
+    else:
+        # A user without roles, or a server that has none and lets everybody do everything.
+        missing = [] if _lets_do_all(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
             Problem.PRIVILEGES_MISSING,
@@ -51,6 +58,34 @@ def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
     return f"db.getSiblingDB({json.dumps(url.auth_source)}).grantRolesToUser({values})"
+
+
+def _granted(session: MongodbSession) -> list[dict[str, Any]]:
+    """Return the privileges that the server lists; [] of one that does not list them."""
+    try:
+        status = session.client.admin.command("connectionStatus", showPrivileges=True)
+    except OperationFailure:
+        return []
+    return list(status["authInfo"].get("authenticatedUserPrivileges", []))
+
+
+def _lets_do_all(session: MongodbSession, database: str) -> bool:
+    """Return whether the server lets the account read, delete and drop in a collection that is not there."""
+    name = f"costof_{secrets.token_hex(8)}"
+    there = session.client[database]
+
+    def ask() -> bool:
+        try:
+            there[name].find_one()
+            there[name].delete_many({})
+            there[name].drop()
+        except OperationFailure as error:
+            if error.code == UNAUTHORIZED:
+                return False
+            raise
+        return True
+
+    return bool(session.asked(ask))
 
 
 def _allows(granted: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:

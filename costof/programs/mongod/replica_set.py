@@ -227,11 +227,14 @@ class ReplicaSet:
 
 
 def read_counters(client: Client) -> Counters:
-    """`connections.totalCreated` and `transportSecurity` of serverStatus."""
+    """`connections.totalCreated` and `transportSecurity` of serverStatus, as far as the server has them."""
     status = client.admin.command("serverStatus")
+    created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")
+    if created is None:
+        return Counters()
     # It names the versions '1.2' and '1.3', and 'unknown'.
-    tls = {f"TLSv{version}": int(count) for version, count in status.get("transportSecurity", {}).items()}
-    return Counters(int(status["connections"]["totalCreated"]), tls)
+    tls = None if security is None else {f"TLSv{version}": int(count) for version, count in security.items()}
+    return Counters(int(created), tls)
 
 
 def answers(client: Client) -> bool:

@@ -77,7 +77,8 @@ class OwnPgbench(OwnServer):
     def prepare(self, load: Callable[[], None]) -> None:
         load()
         for statement in after_load():
-            self.session.ask(statement)
+            if words := self.session.refusal(statement):
+                self.refused[statement] = words
         if self._pooler is not None:
             self._check_pooler(self._pooler)
 

@@ -57,17 +57,19 @@ class PostgresSession:
     def ask(self, statement: str, *values: object) -> Rows:
         """Raises `TARGET_FAILED`."""
         try:
-            return self.try_to(statement, *values)
-        except psycopg.Error as error:
-            if self._connection is None or not self._connection.closed:
-                raise self._failed(error, statement) from None
-        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
-        self.open()
-        self._again()
-        try:
-            return self.try_to(statement, *values)
+            return self._ask(statement, *values)
         except psycopg.Error as error:
             raise self._failed(error, statement) from None
+
+    def refusal(self, statement: str) -> str | None:
+        """Ask, and return the server's words where it refuses. Raises `TARGET_FAILED` where it does not answer."""
+        try:
+            self._ask(statement)
+        except psycopg.Error as error:
+            if self._connection is None or self._connection.closed:
+                raise self._failed(error, statement) from None
+            return words_of(error)
+        return None
 
     def is_pooled(self) -> bool:
         """Whether something before the server answers: another process than the one that was named at log-in."""
@@ -91,6 +93,18 @@ class PostgresSession:
                 yield
         except psycopg.Error as error:
             raise self._failed(error) from None
+
+    def _ask(self, statement: str, *values: object) -> Rows:
+        """Raises `psycopg.Error`."""
+        try:
+            return self.try_to(statement, *values)
+        except psycopg.Error:
+            if self._connection is None or not self._connection.closed:
+                raise
+        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
+        self.open()
+        self._again()
+        return self.try_to(statement, *values)
 
     def _failed(self, error: psycopg.Error, statement: str | None = None) -> CostofError:
         words = words_of(error)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import redis
-from redis.exceptions import NoPermissionError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
@@ -71,7 +71,7 @@ class OwnStrings(OwnServer):
         try:
             self._heartbeat.start()
         except redis.RedisError as error:
-            raise self._refused(str(error)) from None
+            raise self._refused(f"{error} (it was asked: TIME and HSET {RUNS})") from None
         if not self._strings.mark(marker):
             raise self._occupied()
         self._marker = marker
@@ -102,17 +102,19 @@ class OwnStrings(OwnServer):
             return Counters()
         try:
             told: dict[str, Any] = self.session.try_to("INFO", "stats")
-        except NoPermissionError as error:
+            return Counters(int(told["total_connections_received"]), shared=True)
+        except ResponseError as error:
             self._counters_hidden = str(error)
-            return Counters()
-        return Counters(int(told["total_connections_received"]), shared=True)
+        except KeyError as missing:
+            self._counters_hidden = f"INFO stats has no {missing}"
+        return Counters()
 
     def cautions(self) -> list[str]:
         hidden = self._counters_hidden
-        return [Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else []
+        return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def describe(self) -> Description:
-        version = str(self.session.ask("INFO", "server")["redis_version"])
+        version = str(self._info("server").get("redis_version", "unknown"))
         facts = {"keys": f"{self._strings.prefix}*"}
         return Description(versions={"server": version}, topology="a single server", facts=facts)
 
@@ -132,20 +134,33 @@ class OwnStrings(OwnServer):
 
     def _check_server(self) -> None:
         """Before anything is written. Raises `TARGET_FAILED`."""
-        if int(self.session.ask("INFO", "cluster").get("cluster_enabled", 0)):
+        if int(self._info("cluster").get("cluster_enabled", 0)):
             raise self._refused("it is one of a cluster, which would send clients elsewhere (MOVED)")
-        memory = self.session.ask("INFO", "memory")
-        most = int(memory["maxmemory"])
-        if most and memory["maxmemory_policy"] != NO_EVICTION:
-            raise self._refused(
-                f"when its memory is full it drops keys of others (maxmemory-policy {memory['maxmemory_policy']})"
-            )
+        memory = self._info("memory")
+        most, policy = int(memory.get("maxmemory", 0)), memory.get("maxmemory_policy")
+        if most and policy != NO_EVICTION:
+            raise self._refused(f"when its memory is full it drops keys of others (maxmemory-policy {policy})")
         room = self.records * BYTES_A_RECORD
         if most and int(memory["used_memory"]) + room > most:
             raise self._refused(
                 f"a run takes up to {room / 1e6:.0f} MB of its memory, and less is left below maxmemory: then others "
                 "could not write"
             )
+
+    def _info(self, section: str) -> dict[str, Any]:
+        """Return what the server says of itself; {} where it does not know the section.
+
+        Raises `TARGET_FAILED` where the account may not ask: then a server that drops keys of others is not seen.
+        """
+        try:
+            return dict(self.session.try_to("INFO", section))
+        except NoPermissionError as error:
+            raise self._refused(f"{error} (it was asked: INFO {section})") from None
+        except ResponseError as error:
+            self.refused[f"INFO {section}"] = str(error)
+            return {}
+        except redis.RedisError as error:
+            raise self._refused(str(error)) from None
 
     def _check_rights(self) -> None:
         """By commands that do nothing to keys that are not there. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
@@ -163,7 +178,7 @@ class OwnStrings(OwnServer):
                     grant=self.needs()[0],
                 ) from None
             except redis.RedisError as error:
-                raise self._refused(str(error)) from None
+                raise self._refused(f"{error} (it was asked: {command[0]})") from None
 
     def _refused(self, why: str) -> CostofError:
         return CostofError(Problem.TARGET_FAILED, target=self.shown, detail=f"{why}; nothing was written")

@@ -44,7 +44,7 @@ class OwnTpcc(OwnMysqlDatabase):
 
     def __init__(self, access: Access, study: str, run: str, warehouses: int) -> None:
         super().__init__(access, study, run, warehouses)
-        self.tables = TpccDatabase(self.ask, self.database, self.shown)
+        self.tables = TpccDatabase(self.ask, self.database, self.shown, self.ask_if_it_may)
 
     def make_tables(self) -> None:
         self.tables.make()

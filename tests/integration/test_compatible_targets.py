@@ -1,0 +1,147 @@
+"""Servers of a user's own that speak a protocol and lack what its model has: done without, and said once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pymongo
+import pymysql
+import pytest
+import redis
+
+from costof.ledger.ledger import Ledger, SliceRecord
+from costof.report.result import Result
+from tests.support.command import costof
+from tests.support.compatible import FERRETDB, GO_MYSQL_SERVER, MINIREDIS, Standing, standing
+
+from .conftest import Standalone
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def go_mysql_server() -> Iterator[Standing]:
+    with standing(GO_MYSQL_SERVER) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def miniredis() -> Iterator[Standing]:
+    with standing(MINIREDIS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ferretdb() -> Iterator[Standing]:
+    with standing(FERRETDB) as server:
+        yield server
+
+
+def run(study: str, server: Standing, folder: Path, records: int) -> tuple[Result, list[SliceRecord]]:
+    asked = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--set", "transport=plain,tls"]
+    reached = ["--target", server.url, "--tls-ca", str(server.ca_file), "--allow-plain"]
+    ended = costof("run", study, *asked, "--set", f"records={records}", *reached, "--out", "run", cwd=folder)
+    assert ended.status in (0, 3), ended.err
+    slices = [each for each in Ledger.open(folder / "run").records() if isinstance(each, SliceRecord)]
+    return Result.model_validate_json((folder / "run" / "result.json").read_bytes()), slices
+
+
+def check(result: Result, slices: list[SliceRecord]) -> None:
+    """The run is whole, and every slice has proved its arm."""
+    assert result.partial is None
+    assert "wire.tls" in {value.metric for value in result.values}
+    assert slices
+    assert not [each.mismatch for each in slices if each.mismatch and not each.warm_up]
+
+
+def login(server: Standing) -> tuple[str, str, str]:
+    """Host, user and password."""
+    url = urlsplit(server.url)
+    return url.hostname or "", url.username or "", url.password or ""
+
+
+def mysql_databases(server: Standing) -> set[str]:
+    host, user, password = login(server)
+    with (
+        pymysql.connect(host=host, user=user, password=password, ssl_disabled=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SHOW DATABASES")
+        return {str(row[0]) for row in cursor.fetchall()}
+
+
+def test_a_mysql_server_without_analyze_and_with_a_tls_counter_that_stands_still(
+    go_mysql_server: Standing, tmp_path: Path
+) -> None:
+    before = mysql_databases(go_mysql_server)
+    # It loses rows that are inserted over several connections at once.
+    result, slices = run("mysql-transport", go_mysql_server, tmp_path, records=50)
+    check(result, slices)
+    refused = [text for text in result.warnings if text.startswith("the server refuses ANALYZE TABLE `costof_run_")]
+    assert len(refused) == 1
+    assert "(no database selected): the run does without it" in refused[0]
+    assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
+    # Connections it counts, and those stay in the evidence.
+    assert all(each.server_connections is not None for each in slices)
+    assert all(each.server_tls is None for each in slices if not each.warm_up)
+    assert mysql_databases(go_mysql_server) == before
+
+
+def test_a_redis_server_without_most_sections_of_info(miniredis: Standing, tmp_path: Path) -> None:
+    result, slices = run("redis-tls", miniredis, tmp_path, records=300)
+    check(result, slices)
+    (refused,) = (text for text in result.warnings if text.startswith("the server refuses INFO cluster, INFO memory"))
+    assert "is not supported): the run does without" in refused
+    host, user, password = login(miniredis)
+    with redis.Redis(host=host, port=6379, username=user, password=password) as client:
+        assert client.dbsize() == 0
+
+
+@contextlib.contextmanager
+def mongodb(server: Standing) -> Iterator[pymongo.MongoClient[dict[str, object]]]:
+    host, user, password = login(server)
+    client: pymongo.MongoClient[dict[str, object]]
+    with pymongo.MongoClient(host, username=user, password=password) as client:
+        yield client
+
+
+def test_a_mongodb_server_without_roles_counters_and_databases_that_end_with_their_collections(
+    ferretdb: Standing, tmp_path: Path
+) -> None:
+    with mongodb(ferretdb) as client:
+        before = client.list_database_names()
+        result, slices = run("mongodb-tls", ferretdb, tmp_path, records=300)
+        assert client.list_database_names() == before
+    check(result, slices)
+    assert len([text for text in result.warnings if "serverStatus has no connections.totalCreated" in text]) == 1
+
+
+def test_a_mongodb_user_who_may_do_nothing_is_told_before_anything_is_written(
+    standalone: Callable[..., Standalone], tmp_path: Path
+) -> None:
+    """A MongoDB lists no privileges for one without roles, as a server that has none does for everybody."""
+    server = standalone(61)
+    with server.client() as client:
+        client.admin.command("createUser", "nobody", pwd="word", roles=[])
+        before = set(client.list_database_names())
+        url = f"mongodb://nobody:word@{server.address}/"
+        reached = ["--target", url, "--tls-ca", str(server.ca_file), "--allow-plain"]
+        ended = costof("run", "mongodb-tls", *reached, cwd=tmp_path)
+        assert (ended.status, len(ended.told)) == (1, 1)
+        assert "nobody may not find, insert, update, remove, createCollection" in ended.told[0]
+        assert set(client.list_database_names()) == before
+
+
+def test_an_empty_database_is_found_where_a_server_keeps_one(ferretdb: Standing, tmp_path: Path) -> None:
+    name = "costof_20261123_101112_study_0a1b2c"
+    with mongodb(ferretdb) as client:
+        client[name]["gone"].insert_one({"_id": 1})
+        client[name].drop_collection("gone")
+        assert name in client.list_database_names()
+        done = costof("clean", "--target", ferretdb.url, "--yes", cwd=tmp_path)
+        assert f"{name}  empty, left by some run\n" in done.out
+        assert f"removed {name}" in done.out
+        assert name not in client.list_database_names()

@@ -1,0 +1,52 @@
+// A miniredis with a plain port and one of TLS, and one account, whose password is in PASSWORD.
+//
+//	server ADDRESS TLS-ADDRESS PEM USER
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"os"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+func main() {
+	address, secureAddress, pem, user := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
+	pair, err := tls.LoadX509KeyPair(pem, pem)
+	if err != nil {
+		log.Fatal(err)
+	}
+	redis := miniredis.NewMiniRedis()
+	redis.RequireUserAuth(user, os.Getenv("PASSWORD"))
+	if err := redis.StartAddr(address); err != nil {
+		log.Fatal(err)
+	}
+	// It has one port, so TLS ends here.
+	secure, err := tls.Listen("tcp", secureAddress, &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for {
+		outer, err := secure.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		go pass(outer, address)
+	}
+}
+
+func pass(outer net.Conn, address string) {
+	defer outer.Close()
+	inner, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	go func() {
+		io.Copy(inner, outer)
+		inner.Close()
+	}()
+	io.Copy(outer, inner)
+}
