@@ -1,7 +1,7 @@
 """k6: requests and iterations a second, and their times, of its summary as JSON.
 
-k6 0.52.0 and 1.8.1 were run; 0.31 and later by source (https://github.com/grafana/k6). Times are in ms. Three forms are
-read: the file of --summary-export, the `data` of `handleSummary`, and the one of --new-machine-readable-summary.
+k6 0.52.0, 1.8.1 and 2.2.0 were run; 0.31 and later by source (https://github.com/grafana/k6). Times are in ms. Three
+forms are read: the file of --summary-export, the `data` of `handleSummary`, and --new-machine-readable-summary.
 
 Failed are requests that were not answered as expected: by default, statuses below 200 and above 399. In the first two
 forms `passes` of http_req_failed are the failed ones. A script without HTTP counts no failures.
