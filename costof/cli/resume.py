@@ -62,7 +62,8 @@ def reopen(
     plan, before = done.plan.with_budget(budget), _before(done)
     if done.partial is None:
         _check_can_go_on(folder, done, plan)
-        before = replace(before, look_at_end=_look_at_end(done))
+        # Its last round was not cut off.
+        before = replace(before, rounds=done.rounds, look_at_end=_look_at_end(done))
     return Resumed(plan, ledger, before, access)
 
 
@@ -87,7 +88,7 @@ def _before(done: Run) -> Before:
 def _check_can_go_on(folder: Path, done: Run, plan: Plan) -> None:
     """A run that ended by itself goes on only for a larger budget. Raises `RUN_COMPLETE`."""
     budget, planned = plan.budget_seconds, done.plan.budget_seconds
-    by_budget = planned is not None and plan.starts == 1 and done.whole_rounds < plan.most_rounds
+    by_budget = planned is not None and plan.starts == 1 and done.rounds < plan.most_rounds
     if by_budget and budget is not None and budget > max(planned or 0.0, done.measured_seconds):
         return
     further = f"; to measure further, give a --budget above {planned:.0f}s" if by_budget and planned else ""
@@ -100,7 +101,7 @@ def _look_at_end(done: Run) -> LookRecord:
     The verdicts of the longer run have half of that, so that those of all lengths together stay below twice the rate.
     """
     left = ERROR_RATE - done.error_rate_spent
-    return LookRecord(round=done.whole_rounds - 1, error_rate=left / 2)
+    return LookRecord(round=done.rounds - 1, error_rate=left / 2)
 
 
 def _access(folder: Path, plan: Plan, given: GivenTarget) -> Access | None:
