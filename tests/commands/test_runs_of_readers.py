@@ -19,6 +19,7 @@ GOOD = {
     "ab": ("ab.txt", "latency_ms", r"^Time per request:.*\n"),
     "benchbase": ("benchbase.json", "latency_ms", r'"Average Latency \(microseconds\)"'),
     "fio": ("fio.json", "read_latency_us", r'"clat_ns"'),
+    "go-ycsb": ("go-ycsb.txt", "read_latency_us", r"^READ +-.*\n"),
     "hey": ("hey.txt", "latency_ms", r"^  Average:.*\n"),
     "k6": ("k6.json", "latency_ms", r'"http_req_duration"'),
     "memtier": ("memtier.json", "latency_ms", r'"(Average )?Latency"'),
@@ -83,6 +84,18 @@ def _ycsb(text: str, share: float) -> str:
     return re.sub(r"\[(READ|UPDATE)\], Return=OK, (\d+)", split, text)
 
 
+def _go_ycsb(text: str, share: float) -> str:
+    start, end = text.split("Run finished", 1)
+    lines = end.split("\n")
+    succeeded = _number(end, r"^TOTAL.* Count: (\d+)")
+    if share == 1:
+        kept = [line.replace("UPDATE ", "UPDATE_ERROR ") for line in lines if not line.startswith(("READ", "TOTAL"))]
+    else:
+        failed = round(succeeded * share / (1 - share))
+        kept = [*lines[:-1], f"READ_ERROR - Takes(s): 4.4, Count: {failed}, OPS: 9.0, Avg(us): 9", ""]
+    return start + "Run finished" + "\n".join(kept)
+
+
 def _k6(text: str, share: float) -> str:
     document = json.loads(text)
     requests = document["metrics"]["http_reqs"]["count"]
@@ -123,6 +136,7 @@ def _memtier(text: str, share: float) -> str:
 FAILING: dict[str, Failing] = {
     "ab": _ab,
     "fio": _fio,
+    "go-ycsb": _go_ycsb,
     "hey": _hey,
     "k6": _k6,
     "memtier": _memtier,
