@@ -349,6 +349,6 @@ UNREADABLE = {
     "hey-refused.txt": "no request was answered",
     "k6-refused.json": "no request was answered",
     "oha-refused.json": "no request was answered",
-    "vegeta-refused.json": "no request succeeded",
+    "vegeta-refused.json": "no request was answered",
     "wrk-nothing.txt": "no request was answered",
 }

@@ -201,6 +201,7 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("oha-failed.json", {'"200"': '"500"'}, (500, 500)),
     ("oha-drop.json", {'completed": 100': 'completed": 400'}, (800, 400)),
     ("vegeta-failed.json", {'"success":0.9': '"success":0.5'}, (600, 300)),
+    ("vegeta-failed.json", {'"success":0.9': '"success":0'}, (600, 600)),
     ("wrk.txt", {"Requests/sec": "  Non-2xx or 3xx responses: 211353\nRequests/sec"}, (211353, 211353)),
     ("wrk-drop.txt", {"read 22925": "read 91699"}, (183398, 91699)),
     ("wrk2.txt", {"Requests/sec": "  Non-2xx or 3xx responses: 751\nRequests/sec"}, (1502, 751)),
@@ -297,6 +298,11 @@ def test_older_pgbench_writes_a_colon_and_has_no_latency_of_0() -> None:
 def test_the_rate_that_older_vegeta_leaves_out_is_worked_out() -> None:
     older = changed("vegeta-failed.json", lambda document: document.pop("throughput"))
     assert older.figures == pytest.approx(FIGURES["vegeta-failed.json"])
+
+
+def test_ycsb_whose_threads_all_failed_to_connect_is_refused() -> None:
+    with pytest.raises(UnreadableError, match="no operation was done"):
+        reader("ycsb").read("[OVERALL], RunTime(ms), 104\n[OVERALL], Throughput(ops/sec), 0.0\n")
 
 
 def test_percentiles_that_ycsb_cuts_to_whole_ms_are_left_out() -> None:

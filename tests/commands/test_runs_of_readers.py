@@ -27,7 +27,7 @@ GOOD = {
     "pgbench": ("pgbench.txt", "latency_ms", r"^latency average.*\n"),
     "redis-benchmark": ("redis-benchmark.txt", "set_rps", r'^"SET".*\n'),
     "sysbench": ("sysbench.txt", "latency_ms", r"^ +sum:.*\n"),
-    "vegeta": ("vegeta.json", "requests_per_second", r'"throughput"'),
+    "vegeta": ("vegeta.json", "requests_per_second", r'"(throughput|duration|wait)"'),
     "wrk": ("wrk.txt", "latency_ms", r"^ +Latency  .*\n"),
     "ycsb": ("ycsb.txt", "read_latency_us", r"^\[READ\], AverageLatency.*\n"),
 }

@@ -23,12 +23,14 @@ FIGURES = {
 
 
 def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` without latencies, and if no request succeeded."""
+    """Raises `UnreadableError` without latencies, and if no request was answered."""
     success, requests = number_at(document, ("success",)), number_at(document, ("requests",)) or 0.0
     if success is None or "latency_ms" not in figures:
         raise UnreadableError("there are no 'latencies' and 'success'")
-    if not success:
-        raise UnreadableError("no request succeeded")
+    statuses = document.get("status_codes")
+    # A request without an answer has the status 0.
+    if not success and isinstance(statuses, dict) and statuses.keys() <= {"0"}:
+        raise UnreadableError("no request was answered")
     ns = sum(number_at(document, (key,)) or 0.0 for key in ("duration", "wait"))
     if "requests_per_second" not in figures and requests and ns > 0:
         figures["requests_per_second"] = requests * success / (ns / 1e9)

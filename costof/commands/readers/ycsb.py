@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from costof.commands.readers import NUMBER, Figure, Reader, Report, rate
+from costof.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, rate
 
 OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE", "DELETE")
 _LATENCIES = {
@@ -40,6 +40,9 @@ _OK = ("OK", "BATCHED_OK", "0")
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no operation was done, as where no thread could connect."""
+    if not figures.get("ops_per_second"):
+        raise UnreadableError("no operation was done")
     useless: set[str] = set()
     for name in _NAMES.values():
         # The plain histogram, and versions before 0.5, cut percentiles to whole ms.
@@ -52,7 +55,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         failed[operation] += 0 if status in _OK else int(count)
     missing = {f"{_NAMES[o]}_latency_us": f"every {o} failed" for o in OPERATIONS if 0 < tried[o] == failed[o]}
     # What never succeeded has zeros.
-    figures = {n: value for n, value in figures.items() if n not in useless and (value or n == "ops_per_second")}
+    figures = {n: value for n, value in figures.items() if n not in useless and value}
     return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 
 
