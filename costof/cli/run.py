@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from costof.cli.ask import answer, ask, take_hosts
@@ -35,7 +34,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 
 @click.command()
 @click.argument("study", required=False, shell_complete=_studies)
-@click.option("--profile", default="default", help="quick, default or published.")
+@click.option("--profile", help="quick, default or published; else default, and quick for your own servers.")
 @click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
 @click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
@@ -53,7 +52,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.option(
     "--think-time", metavar="TIME", help="Of a pool: what its users think before each operation, such as 20ms."
 )
-@click.option("--distance", metavar="TIME", help="The same as --set distance=TIME: the round trip to the servers.")
+@click.option("--distance", metavar="TIME", help="The round trip to the servers, as --set distance=TIME; predicted for your own.")
 @click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, or wrk.")
 @limit_option
 @target_options
@@ -65,7 +64,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
 def run(
     study: str | None,
-    profile: str,
+    profile: str | None,
     settings: tuple[str, ...],
     budget: str | None,
     precision: str | None,
@@ -95,7 +94,7 @@ def run(
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
         given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
         given |= {**asked_load.options, "--out": out, "--seed": seed is not None, "--dry-run": dry_run}
-        given["--profile"] = click.get_current_context().get_parameter_source("profile") is ParameterSource.COMMANDLINE
+        given["--profile"] = profile
         resumed = reopen(resume, [name for name, value in given.items() if value], budget, target, hosts)
         plan, access = resumed.plan, resumed.access
         if hosts is not None:
@@ -112,7 +111,7 @@ def run(
     if distance is not None:
         settings = (*settings, f"distance={distance}")
     options = Options(
-        profile,
+        profile or ("default" if access is None else "quick"),
         settings,
         budget,
         precision,

@@ -14,7 +14,7 @@ from typing import Any
 
 from costof.commands import STEP_SECONDS, process
 from costof.commands.asked import SecretSource
-from costof.commands.output import report_of, statuses_with_a_report
+from costof.commands.output import report_of, statuses_with_a_report, uncounted_failures
 from costof.commands.readers import Report, UnreadableError
 from costof.commands.settings import CommandSettings, Program
 from costof.drivers.driver import Recorder
@@ -193,8 +193,9 @@ class Arm:
             runs.failed += 1
             runs.errors.add("unreadable", self.hidden(f"what '{program.argv[0]}' wrote cannot be read: {error}"))
             return
-        if note is not None:
-            runs.notes[note] = None
+        for each in (note, uncounted_failures(program, report)):
+            if each is not None:
+                runs.notes[each] = None
         if not runs.count_failures(program.argv[0], report):
             runs.failed += 1
             return

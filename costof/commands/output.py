@@ -47,6 +47,13 @@ def statuses_with_a_report(program: Program) -> Mapping[int, str]:
     return reader(program.read).statuses if program.read else {}
 
 
+def uncounted_failures(program: Program, report: Report) -> str | None:
+    """Return a note where a program that usually counts failed operations has not counted them."""
+    if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
+        return None
+    return f"the report of {reader(program.read).program} does not say how many operations failed"
+
+
 def _pointed(document: Any, pointer: str) -> Any:
     try:
         return resolve_pointer(document, pointer)

@@ -32,6 +32,7 @@ from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.study.commands import COMMAND
 from costof.study.plan import Plan
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
@@ -62,7 +63,7 @@ def run(
     partial: str | None = None
     busy, has_begun = _busy() if before.start == 0 else [], False
     try:
-        progress.stage("reaching the hosts" if population else "starting the servers")
+        progress.stage(_first_stage(plan, population is not None))
         with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             identity, described = service.identity(), service.describe()
             check_identity(plan.target or "this lab", before.identity, identity)
@@ -106,6 +107,14 @@ def run(
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     return None if partial else _before_another(state)
+
+
+def _first_stage(plan: Plan, on_hosts: bool) -> str:
+    if on_hosts:
+        return "reaching the hosts"
+    if plan.study.service.kind == COMMAND:
+        return "checking the commands"
+    return "starting the servers" if plan.target is None else "reaching the servers"
 
 
 def _before_another(state: State) -> Before:
