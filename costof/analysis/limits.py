@@ -61,9 +61,11 @@ def state_of(change: Estimate, limit: Limit) -> State:
 
 def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
     change, reason = _change(effect, limit), unusable(index, limit.metric, arm)
-    if arm.error or change is None or reason:
+    if arm.error or change is None:
         return Outcome(limit, arm, effect, State.OPEN, reason=reason)
     state = state_of(change, limit)
+    if reason and state is State.WITHIN:
+        return Outcome(limit, arm, effect, State.OPEN, reason=reason)
     more = _needed_seconds(index.core.measured_seconds, change, limit.worst) if state is State.OPEN else None
     return Outcome(limit, arm, effect, state, more)
 

@@ -156,6 +156,10 @@ def _judged(
             state = state_of(each.change.through(lambda ratio: ratio - 1), limit)
             arms = [(index, arm) for index in runs if (arm := index.arm(each.arm)) is not None]
             reason = next((why for index, arm in arms if (why := unusable(index, each.metric, arm))), None)
+            unsure = reason is not None and state is State.WITHIN
             yield Judged(
-                limit=limit, arm=each.arm, change=reason or shown, state=State.OPEN if reason is not None else state
+                limit=limit,
+                arm=each.arm,
+                change=reason if unsure and reason else shown,
+                state=State.OPEN if unsure else state,
             )
