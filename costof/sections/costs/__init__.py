@@ -10,9 +10,14 @@ from costof.analysis.section import Section
 from costof.document import format as fmt
 from costof.document.blocks import FILES, HTML, TERMINAL, Block, Paragraph
 from costof.sections.costs.sentences import statements
-from costof.sections.costs.tables import table, views
+from costof.sections.costs.tables import is_side_effect, table, views
 
 NO_ROUNDS = "No round was completed, so there is no figure to show."
+SIDE_EFFECTS = (
+    "A side effect is a difference in a phase that TLS itself does not change. TCP and the greeting come before it: a "
+    "server that still closes the connection before takes longer to accept the next one. What the hello saves, another "
+    "phase has taken over: a server that forks for each connection does so in the TLS request, where there is one."
+)
 NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."
 
 
@@ -38,6 +43,10 @@ class CostsSection(Section[None, None]):
             more = f" All metrics of the {other} settings are in the full report." if index.many_settings else ""
             yield Paragraph(legend + (" Never mixed into our estimates." if published else ""), "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
+        if any(
+            effect and is_side_effect(effect, metric, arm) for view in found for metric, arm, effect in view.effects
+        ):
+            yield Paragraph(SIDE_EFFECTS, "note")
         if lines := index.noise_lines():
             yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:

@@ -10,6 +10,7 @@ from costof.analysis.index import Index, Setting, verdict_words
 from costof.analysis.models import Arm, Effect, Metric
 from costof.document import format as fmt
 from costof.document.blocks import TERMINAL, Cell, Column, Media, Row, Table
+from costof.statistics.estimate import Verdict
 from costof.study.published import PublishedFigure
 
 TITLES = {
@@ -19,6 +20,10 @@ TITLES = {
     "server": "At the server",
     "cpu": "CPU time, by role",
 }
+
+
+#: Phases of a connection that end before TLS begins, and the first one after it.
+BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def table(index: Index, view: View, media: Media) -> Table:
         rows += [Row([label], "group")] if index.many_arms else []
         for _, arm, effect in of_metric:
             name = Cell(arm.protection, full=arm.label) if index.many_arms else label
-            rows.append(_row(metric, effect, name) if effect else _missing_row(index, metric, arm, name))
+            rows.append(_row(metric, effect, arm, name) if effect else _missing_row(index, metric, arm, name))
             rows += _published(index.core.published_for(metric.name, arm), together=console)
     first = fmt.UNITS.get(unit, unit) if console else "metric"
     columns = [
@@ -79,7 +84,7 @@ def table(index: Index, view: View, media: Media) -> Table:
     return Table(columns, rows, view.title, group=first, media=media)
 
 
-def _row(metric: Metric, effect: Effect, name: Cell) -> Row:
+def _row(metric: Metric, effect: Effect, arm: Arm, name: Cell) -> Row:
     """Control, value and difference carry the same decimals, so that the sum can be checked."""
     decimals = fmt.decimals_of(effect.difference)
     control = fmt.number(effect.control_value, _two_digits(effect.control_value, decimals))
@@ -89,9 +94,22 @@ def _row(metric: Metric, effect: Effect, name: Cell) -> Row:
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),
         Cell.of(fmt.relative(effect.ratio)) if effect.ratio else Cell(fmt.NONE),
-        Cell(verdict_words(effect, metric), verdict=effect.verdict),
+        Cell(_verdict(effect, metric, arm), verdict=effect.verdict),
     ]
     return Row(cells, "headline" if metric.headline else "plain")
+
+
+def _verdict(effect: Effect, metric: Metric, arm: Arm) -> str:
+    words = verdict_words(effect, metric)
+    return f"{words}; side effect" if is_side_effect(effect, metric, arm) else words
+
+
+def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
+    """Whether a difference is in a phase that TLS cannot have changed, or that has only passed work to another one."""
+    speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
+    if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
+        return False
+    return metric.phase in BEFORE_TLS or (metric.phase == AFTER_TLS and effect.verdict is Verdict.SAVES)
 
 
 def _missing_row(index: Index, metric: Metric, arm: Arm, name: Cell) -> Row:
