@@ -8,6 +8,7 @@ Long: a list.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 EXIT_ANSWERED = 0
@@ -426,12 +427,18 @@ class Undecipherable(Enum):
         return self.value.format(**fields)
 
 
+#: How OpenSSL says that it knows no authority that has signed a certificate.
+_UNTRUSTED = re.compile(r"self[- ]signed certificate|unable to get (?:local )?issuer certificate")
+UNTRUSTED_HINT = "; where an authority of your own has signed it, name its file: --tls-ca FILE"
+
+
 class CostofError(Exception):
     """A problem a user can do something about: one line, an exit status, no traceback."""
 
     def __init__(self, problem: Problem, **fields: object) -> None:
         self.problem = problem
-        super().__init__(problem.value[1].format(**fields))
+        text = problem.value[1].format(**fields)
+        super().__init__(text + UNTRUSTED_HINT if _UNTRUSTED.search(text) and "--tls-ca" not in text else text)
 
     @property
     def exit_status(self) -> int:
