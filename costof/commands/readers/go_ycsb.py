@@ -60,7 +60,7 @@ READER = Reader(
     "go-ycsb",
     FIGURES,
     _report,
-    "no option: -p outputstyle=plain is the default",
+    "-p threadcount=N; -p outputstyle=plain is the default",
     begins=r"^Run finished, takes",
     line="Run finished, takes",
 )
