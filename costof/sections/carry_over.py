@@ -21,7 +21,7 @@ METHOD = (
 
 
 class CarryOverSection(Section[None, None]):
-    name, title, order = "carry_over", "What a slice leaves behind", 17
+    name, title, order = "carry_over", "What a slice leaves behind", 95
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         return sentences("caution", [_sentence(index, each) for each in index.core.carry_over])
