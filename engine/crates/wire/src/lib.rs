@@ -13,6 +13,7 @@ pub mod redis;
 
 mod buffered;
 mod found;
+mod late;
 mod one_server;
 mod scram;
 

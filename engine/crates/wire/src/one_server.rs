@@ -1,5 +1,6 @@
 //! Services that are one server: found among a plan's addresses, and sessions to it.
 
+use crate::late::after_last_step;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
@@ -69,7 +70,8 @@ pub async fn first_reached<T>(
         let address = Address::parse(text, default_port)?;
         let mut timeline = Timeline::default();
         reactor.set_deadline(clock::now() + timeout_ns);
-        outcome = prove(address.clone(), &mut timeline).await.map_err(|failure| failure.with(&address));
+        let proven = prove(address.clone(), &mut timeline).await;
+        outcome = proven.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
         if timeline.spans().any(|span| span.phase == Phase::Tcp) {
             break;
         }

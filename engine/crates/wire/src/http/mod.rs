@@ -13,6 +13,7 @@ pub use session::Session;
 pub use settings::{PROTOCOL, Settings};
 
 use crate::Facts;
+use crate::late::after_last_step;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::TaskId;
@@ -70,37 +71,43 @@ impl Service {
         for text in &settings.addresses {
             let address = Address::parse(text, default_port(&transport))?;
             reactor.set_deadline(clock::now() + timeout_ns);
-            match reach(reactor, &address).await {
+            let mut timeline = Timeline::default();
+            match reach(reactor, &address, &mut timeline).await {
                 Ok((stream, place)) => {
                     let request = Request::new(settings, &authority(&address, default_port(&transport)))?;
                     let Settings { requests_per_connection, any_status, .. } = *settings;
                     let service = Service {
                         transport,
-                        address,
+                        address: address.clone(),
                         place,
                         request,
                         requests_per_connection,
                         any_status,
                         proof: Proof::default(),
                     };
-                    return service.prove(stream, reactor).await;
+                    let proven = service.prove(stream, reactor, &mut timeline).await;
+                    return proven.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
                 }
-                Err(failure) => outcome = Err(failure.with(&address)),
+                Err(failure) => outcome = Err(after_last_step(failure, &timeline, timeout_ns).with(&address)),
             }
         }
         outcome
     }
 
-    async fn prove(self, stream: Stream, reactor: &Rc<Reactor>) -> Result<Self> {
+    async fn prove(self, stream: Stream, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self> {
         let service = Arc::new(self);
-        let asked = service.ask_once(stream, reactor).await;
-        let proof = asked.map_err(|failure| failure.with(&service.address))?;
+        let proof = service.ask_once(stream, reactor, timeline).await?;
         let service = Arc::into_inner(service).expect("the session has ended");
         Ok(Service { proof, ..service })
     }
 
-    async fn ask_once(self: &Arc<Self>, stream: Stream, reactor: &Rc<Reactor>) -> Result<Proof> {
-        let stream = self.secure(stream, &mut Timeline::default()).await?;
+    async fn ask_once(
+        self: &Arc<Self>,
+        stream: Stream,
+        reactor: &Rc<Reactor>,
+        timeline: &mut Timeline,
+    ) -> Result<Proof> {
+        let stream = self.secure(stream, timeline).await?;
         let mut session = Session::new(self.clone(), reactor.clone(), stream);
         let mut tally = Responses::default();
         let outcome = session.request(true, &mut tally, |_| {}).await;
@@ -151,14 +158,14 @@ fn authority(address: &Address, default_port: u16) -> String {
 }
 
 /// The first of the address's that takes a connection.
-async fn reach(reactor: &Rc<Reactor>, address: &Address) -> Result<(Stream, SocketAddr)> {
+async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<(Stream, SocketAddr)> {
     let places = match address.literal() {
         Some(known) => vec![known],
         None => resolve(reactor, address.host(), address.port()).await?,
     };
     let mut outcome = Err(Failure::closed());
     for place in places {
-        match Stream::reach(reactor, place, &mut Timeline::default()).await {
+        match Stream::reach(reactor, place, timeline).await {
             Ok(stream) => return Ok((stream, place)),
             Err(failure) => outcome = Err(failure),
         }

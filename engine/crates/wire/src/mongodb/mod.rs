@@ -15,6 +15,7 @@ mod ycsb;
 
 pub use settings::{PROTOCOL, ReadPreference, Settings, WriteConcern};
 
+use crate::late::after_last_step;
 use base::Random;
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -77,8 +78,9 @@ impl Service {
         };
         let address = service.reader(0);
         reactor.set_deadline(clock::now() + timeout_ns);
-        let session = service.open(reactor, &address, &mut Timeline::default()).await;
-        session.map_err(|failure| failure.with(&address))?.io.close();
+        let mut timeline = Timeline::default();
+        let session = service.open(reactor, &address, &mut timeline).await;
+        session.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address))?.io.close();
         Ok(service)
     }
 

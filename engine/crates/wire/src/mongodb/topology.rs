@@ -4,6 +4,7 @@
 
 use super::channel::Channel;
 use super::{DEFAULT_PORT, handshake, message};
+use crate::late::after_last_step;
 use crate::mongodb::{ReadPreference, Settings};
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -83,7 +84,13 @@ impl Scout<'_> {
 
     async fn ask(&self, address: &Address) -> Result<Description> {
         self.reactor.set_deadline(clock::now() + self.timeout_ns);
-        let stream = super::connect(self.reactor, address, self.transport, &mut Timeline::default()).await?;
+        let mut timeline = Timeline::default();
+        let described = self.describe(address, &mut timeline).await;
+        described.map_err(|failure| after_last_step(failure, &timeline, self.timeout_ns))
+    }
+
+    async fn describe(&self, address: &Address, timeline: &mut Timeline) -> Result<Description> {
+        let stream = super::connect(self.reactor, address, self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
         let greeted = handshake::hello(&mut channel, None).await?;
         let description = describe(&greeted.reply)?;

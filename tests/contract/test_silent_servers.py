@@ -1,0 +1,128 @@
+"""Servers that take a connection and then say nothing, or half of what they ought to: every client gives up in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from costof.ipc.answers import ReadyArm
+from costof.ipc.plan import PLAIN, Arm, Plan, ServiceSettings, Transport
+from costof.ipc.process import Instrument, application, engine
+from costof.programs.http import HttpSettings
+from costof.programs.mariadb.settings import MysqlSettings
+from costof.programs.mongod.settings import MongodbSettings
+from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.redis.settings import RedisSettings
+from tests.support.command import Outcome, costof
+from tests.support.silent import silent_listener
+
+#: By scheme: the study, the first half of what a server says first, and the step that a client waits for.
+TARGETS = {
+    "mysql": ("mysql-transport", b"\x4a\0\0\0\x0a8.0.36\0", "its greeting was not complete within 5 s"),
+    "postgresql": ("postgres-tls", b"R\0\0\0\x08", "the log-in was not complete within 5 s"),
+    "mongodb": ("mongodb-tls", b"\x80\0\0\0\x01\0\0\0", "its answer to hello was not complete within 5 s"),
+    "redis": ("redis-tls", b"+O", "the log-in was not complete within 5 s"),
+    # Of TLS, which the protected arms wait for.
+    "http": ("http-tls-termination", b"\x16\x03\x03\0\x7a\x02", "no answer within 10 s after the TCP handshake"),
+}
+CASES = [(scheme, how) for scheme in TARGETS for how in ("silent", "half")]
+TLS = Transport(kind="tls", verify="none")
+
+
+def settings_of(scheme: str, address: str) -> ServiceSettings:
+    """Of the engine, for the protocol."""
+    addresses, login = [address], {"username": "u", "password": "p"}
+    match scheme:
+        case "mysql":
+            return MysqlSettings(addresses=addresses, database="d", **login)
+        case "postgresql":
+            return PostgresSettings(addresses=addresses, database="d", scale=1, **login)
+        case "mongodb":
+            return MongodbSettings(addresses=addresses, database="d", collection="c", **login)
+        case "redis":
+            return RedisSettings(addresses=addresses, tls_addresses=addresses, key_prefix="k:", **login)
+        case _:
+            return HttpSettings(addresses=addresses, host="h", path="/")
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[dict[tuple[str, str], int]]:
+    with ExitStack() as stack:
+        yield {
+            (scheme, how): stack.enter_context(silent_listener(TARGETS[scheme][1] if how == "half" else b""))
+            for scheme, how in CASES
+        }
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    ports: dict[tuple[str, str], int], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Outcome]:
+    """Of a run on each, at once: each waits for as long as the product does."""
+
+    def run(scheme: str, how: str) -> Outcome:
+        folder = tmp_path_factory.mktemp(f"{scheme}-{how}")
+        place = f"127.0.0.1:{ports[scheme, how]}/"
+        target = ["--target", f"{scheme}://u:p@{place}"]
+        if scheme == "http":
+            target = ["--target", f"https://{place}", "--plain-target", f"http://{place}"]
+        if scheme == "postgresql":
+            target[1] += "d"
+        outcome = costof("run", TARGETS[scheme][0], "--profile", "quick", *target, cwd=folder)
+        assert not any((folder / "runs").glob("*"))
+        return outcome
+
+    with ThreadPoolExecutor(len(CASES)) as threads:
+        return dict(zip(CASES, threads.map(lambda case: run(*case), CASES), strict=True))
+
+
+@pytest.mark.parametrize(("scheme", "how"), CASES)
+def test_a_run_ends_with_a_line_that_names_the_address_and_the_step(
+    outcomes: dict[tuple[str, str], Outcome], ports: dict[tuple[str, str], int], scheme: str, how: str
+) -> None:
+    outcome = outcomes[scheme, how]
+    assert (outcome.status, len(outcome.told)) == (1, 1), outcome.err
+    assert f"127.0.0.1:{ports[scheme, how]}" in outcome.told[0]
+    assert TARGETS[scheme][2] in outcome.told[0]
+
+
+def proven(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:
+    with instrument:
+        return {arm.name: arm for arm in instrument.plan(plan).arms}
+
+
+def test_the_engine_names_the_step_of_every_protocol(ports: dict[tuple[str, str], int]) -> None:
+    arms = [
+        Arm(
+            name=f"{scheme} {transport.kind}",
+            service=settings_of(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"),
+            transport=transport,
+        )
+        for scheme in TARGETS
+        for transport in (PLAIN, TLS)
+    ]
+    found = proven(engine(), Plan(operation_timeout_ms=300, arms=arms, workloads=[]))
+    for name, arm in found.items():
+        assert arm.error is not None
+        assert f"127.0.0.1:{ports[name.split()[0], 'silent']}: " in arm.error.detail
+        if name == "redis tls":
+            # Its plain port would be as silent to a client that speaks TLS.
+            assert arm.error.error_class == "tls_refused"
+        else:
+            assert arm.error.error_class == "timeout"
+            assert arm.error.detail.endswith(": no answer within 0.3 s after the TCP handshake")
+
+
+@pytest.mark.parametrize(
+    ("driver", "scheme"),
+    [("mongodb", "mongodb"), ("postgres", "postgresql"), ("asyncpg", "postgresql"), ("redis", "redis")],
+)
+def test_a_driver_gives_up_in_time(ports: dict[tuple[str, str], int], driver: str, scheme: str) -> None:
+    arm = Arm(name="plain", service=settings_of(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"))
+    found = proven(application(driver, {}), Plan(operation_timeout_ms=1000, arms=[arm], workloads=[]))
+    assert found["plain"].error is not None
+    # pymongo may have given up on finding a server a moment before.
+    assert found["plain"].error.error_class in ("timeout", "no_member")

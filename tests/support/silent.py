@@ -1,0 +1,32 @@
+"""A listener that takes connections, says what it was given, and nothing more."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def silent_listener(says: bytes = b"") -> Iterator[int]:
+    """Yield its port, on 127.0.0.1. Its connections stand until the end."""
+    taken: list[socket.socket] = []
+
+    def take(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                taken.append(connection)
+                connection.sendall(says)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        thread = threading.Thread(target=take, args=(listener,))
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in taken:
+                connection.close()
