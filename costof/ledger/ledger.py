@@ -227,9 +227,9 @@ class Ledger:
     def discard(self) -> None:
         """Take a run back that came to nothing: its files, and the folders it made where nothing else is in them.
 
-        What was measured stays.
+        What was measured stays, a warm-up alone does not.
         """
-        if any(isinstance(record, SliceRecord) for record in self.records()):
+        if any(isinstance(record, SliceRecord) and not record.warm_up for record in self.records()):
             return
         for name in (PLAN, SLICES):
             (self.folder / name).unlink(missing_ok=True)
