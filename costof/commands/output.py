@@ -27,12 +27,18 @@ def report_of(program: Program, written: str) -> Report:
     return report
 
 
+#: How a reader begins to say that it has found no report, or a part of one.
+_NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
+
+
 def _read(name: str, written: str) -> Report:
     found = reader(name)
     try:
         return found.read(written)
     except UnreadableError as error:
-        raise UnreadableError(f"{error}; call {found.program} with {found.hint}") from None
+        # A report that says that nothing was answered was made with the right options.
+        hint = f"; call {found.program} with {found.hint}" if _NO_REPORT.match(str(error)) else ""
+        raise UnreadableError(f"{error}{hint}") from None
 
 
 def rates_of(program: Program) -> list[str]:

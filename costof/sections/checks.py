@@ -29,7 +29,9 @@ class ChecksSection(Section[None, list[Check]]):
 
 def _proved(run: Run, core: Core) -> Check:
     """By what both ends saw, before and after every slice; commands by the proofs that their study gives."""
-    unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence]
+    # A command without a proof has nothing to prove, and fails by its errors alone.
+    proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.asked.proof}
+    unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in proved]
     if unproved:
         return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)

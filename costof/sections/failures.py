@@ -61,6 +61,8 @@ def _is_worth_a_word(each: Failing) -> bool:
 
 def _sentence(index: Index, each: Failing) -> str:
     failed = f"{fmt.percent(each.share)} of the operations of '{each.workload}' failed with {index.label_at(each.arm)}"
+    if not any(value.arm == each.arm for value in index.core.values):
+        return f"{failed}."
     if not each.fails_more or each.more is None:
         return f"{failed}. Its other figures are of the operations that succeeded."
     points = fmt.number(each.more * 100, fmt.significant_decimals(each.more * 100, 2))
