@@ -13,7 +13,7 @@ from costof.cli.gate import status, tell
 from costof.cli.hosts_options import check_asked, check_hosts
 from costof.cli.progress import Bar
 from costof.cli.show import print_answer, write_answer
-from costof.document.format import plural
+from costof.document.format import milliseconds, plural
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
 from costof.lab.user_namespace import enter
 from costof.ledger.ledger import CautionRecord, Ledger
@@ -142,6 +142,8 @@ def _print_plan(plan: Plan, access: Access | None, hosts: int) -> None:
     if plan.starts > 1:
         few = f": intervals, and no verdicts below {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
         click.echo(f"starts    {plan.starts}{few}")
+    for distance in plan.predicted_ms:
+        click.echo(f"predict   costs at {milliseconds(distance)}, from what is measured where this machine is")
     for limit in plan.limits:
         click.echo(f"limit     {limit.metric} {limit.said}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")

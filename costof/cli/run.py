@@ -52,7 +52,9 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.option(
     "--think-time", metavar="TIME", help="Of a pool: what its users think before each operation, such as 20ms."
 )
-@click.option("--distance", metavar="TIME", help="The round trip to the servers, as --set distance=TIME; predicted for your own.")
+@click.option(
+    "--distance", metavar="TIME", help="The round trip to the servers, --set distance=TIME; predicted for your own."
+)
 @click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, or wrk.")
 @limit_option
 @target_options

@@ -34,11 +34,24 @@ def at_load(study: Study, load: Load) -> Study:
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
         # What the others ask is of other workloads.
-        "sections": {},
+        "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
     }
     return study.model_copy(update=changes)
+
+
+def _sections(load: Arrivals | Pool) -> dict[str, Any]:
+    """The cost model of a connection and of its queries, where there are both."""
+    if isinstance(load, Pool) or not load.queries_per_connection:
+        return {}
+    query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY
+    operations = {"connection": CONNECTION, "operation": query}
+    return {
+        "cost_model": [
+            {"operation": operation, "metric": metric, "predicts": [metric]} for operation, metric in operations.items()
+        ]
+    }
 
 
 def _factor(factor: Factor, asked: str) -> Factor:

@@ -71,6 +71,9 @@ class Plan(Model):
     )
     limits: list[Limit] = Field(default=[], description="The user's, or else the study's.")
     load: Load | None = Field(default=None, description="At which the study is asked; None: as fast as it goes.")
+    predicted_ms: list[float] = Field(
+        default=[], description="Round trips that the report predicts a target's costs for, which is measured as it is."
+    )
     client: str | None = Field(default=None, description="A load generator that asks beside the study's own views.")
     hosts: str | None = Field(default=None, description="The Ray cluster whose hosts measure, instead of this machine.")
 
@@ -185,8 +188,12 @@ def resolve(study: Study, options: Options) -> Plan:
     settings = [parse_assignment(text) for text in options.settings]
     records = profile.records
     chosen: dict[str, list[str]] = {}
+    predicted: list[float] = []
     for name, text in settings:
-        if name == "records" and profile.records:
+        if options.target is not None and name == study.distance_factor:
+            levels = chosen_levels(study, name, text, on_target=False)
+            predicted = [study.round_trip_ms({name: level}) for level in levels]
+        elif name == "records" and profile.records:
             records = whole_number(name, text, 1, MOST_RECORDS)
         else:
             chosen[name] = chosen_levels(study, name, text, options.target is not None)
@@ -212,6 +219,7 @@ def resolve(study: Study, options: Options) -> Plan:
         plain_target=options.plain_target,
         target_options=options.target_options,
         load=load,
+        predicted_ms=predicted,
         client=options.client,
         hosts=options.hosts,
         limits=limits_of(study, options.limits or study.limits.items()),

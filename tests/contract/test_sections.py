@@ -44,7 +44,8 @@ def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) ->
 
 @pytest.fixture(scope="module")
 def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Of runs with costs that come and go, with more noise than rounds, at a load, with limits, and of hosts."""
+    """Of runs with costs that come and go, with more noise than rounds, at a load, with limits, of hosts, and of a
+    target that is asked for a distance."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -52,7 +53,9 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     of_hosts = fake_run_of_hosts(folder, plan_of("redis-tls"), {"load-2": 1.2})
     carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
     remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})
-    return [analyse(intermittent), analyse(noisy), at_load(), analyse(limited), analyse(of_hosts), remembering]
+    distant = fake_run(folder / "distant", plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth())
+    runs = (intermittent, noisy, limited, of_hosts, distant)
+    return [*map(analyse, runs), at_load(), remembering]
 
 
 def shown(section: Section[Any, Any], result: Result) -> list[Block]:

@@ -159,3 +159,19 @@ def test_cpu_time_that_is_none_ends_a_run_before_its_first_round(
     assert (ended.status, len(ended.told)) == (1, 1)
     assert all(words in ended.told[0] for words in told)
     assert not any((tmp_path / "runs").glob("*"))
+
+
+def test_a_distance_of_a_target_is_predicted_from_what_was_measured(server: MariadbServer, tmp_path: Path) -> None:
+    reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain", "--distance", "20ms"]
+    asked = ["--set", "transport=plain,tls", "--load", "50/s", "--queries-per-connection", "3"]
+    said, result, _ = ran("mysql-transport", tmp_path, *asked, *reached)
+    predicted = result.sections.predicted
+    measured = {(each.metric, each.arm): each for each in result.effects}
+    assert {each.metric for each in predicted.effects} == {"clients.connection", "clients.first_query", "clients.query"}
+    for each in predicted.effects:
+        more = (each.round_trips - each.control_round_trips) * (20 - predicted.here_ms)
+        there = measured[each.metric, each.arm]
+        assert each.difference.value == pytest.approx(there.difference.value + more)
+        assert each.value.value == pytest.approx(there.value + each.round_trips * (20 - predicted.here_ms), rel=0.01)
+    assert 0 < predicted.here_ms < 20
+    assert "Predicted for 20 ms away, from times measured" in said

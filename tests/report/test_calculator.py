@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from costof.analysis.index import Index
 from costof.document import format as fmt
 from costof.report.result import Result
 from costof.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
-from tests.report.results import EVERY_TRANSPORT, drawn, transport
+from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport
 from tests.support.browser import browser, complaints, requested
 
 LOADS = [
@@ -98,7 +99,29 @@ def test_it_works_from_a_file_without_any_network(page: Chrome, path: Path, resu
     assert not complaints(page)
     assert page.find_element(By.ID, "calculator-form").is_displayed()
     assert not page.find_element(By.ID, "calculator-fixed").is_displayed()
-    assert outputs(page) == computed(result, default_load(Index(result))), "sensible figures before anybody types"
+    usual = default_load(Index(result), result.sections.cost_model)
+    assert outputs(page) == computed(result, usual), "sensible figures before anybody types"
+
+
+def test_at_a_load_it_has_the_queries_of_the_run(opened: Chrome, path: Path, tmp_path: Path) -> None:
+    asked = at_load()
+    written = tmp_path / "load.html"
+    written.write_text(drawn(asked), encoding="utf-8")
+    opened.get(written.as_uri())
+    try:
+        usual = default_load(Index(asked), asked.sections.cost_model)
+        fields = [
+            each.get_attribute("name") for each in opened.find_elements(By.CSS_SELECTOR, "#calculator-form input")
+        ]
+        assert fields == ["round_trip_ms", "connections_per_second", "price", "bandwidth_mbit"]
+        assert not complaints(opened)
+        for load in (usual, replace(usual, round_trip_ms=12.0, connections_per_second=50.0)):
+            for name in ("round_trip_ms", "connections_per_second"):
+                put(opened, name, f"{getattr(load, name):g}")
+            (figures,) = outputs(opened).values()
+            assert figures == next(iter(computed(asked, load).values()))[:-1]
+    finally:
+        opened.get(path.as_uri())
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)

@@ -18,10 +18,11 @@ from costof.sections.cost_model.model import ExtraCost
 from costof.sections.cost_model.tables import worst
 from costof.statistics.estimate import Estimate
 from costof.study.arms import PlannedArm
+from costof.study.load import CONNECTION
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_run
 from tests.noise import Chance
-from tests.report.results import Page, drawn, transport
+from tests.report.results import Page, at_load, drawn, told, transport
 from tests.support.small_plans import plan_of
 from tests.truths.mysql_transport import CONNECTION_CPU_MS, TransportTruth
 
@@ -87,8 +88,29 @@ def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
 
 def test_the_default_is_the_nearest_distance_that_is_one() -> None:
     result = transport()
-    assert default_load(Index(result)).round_trip_ms == 44.648
-    assert default_load(Index(result.model_copy(update={"distances": {"": 0.05}}))).round_trip_ms == 0.05
+    model = result.sections.cost_model
+    assert default_load(Index(result), model).round_trip_ms == 44.648
+    near = result.model_copy(update={"distances": {"": 0.05}})
+    assert default_load(Index(near), model).round_trip_ms == 0.05
+
+
+def test_at_a_load_the_calculator_begins_with_the_load_and_its_cores() -> None:
+    result = at_load()
+    model = result.sections.cost_model
+    (tls,) = extras(Index(result), model)
+    load = default_load(Index(result), model)
+    assert (load.connections_per_second, load.operations, load.round_trip_ms) == (300, 20, 2.0)
+    costs = added(tls, load)
+    # The connection's CPU time is that of its queries too, and is not counted with each of them again.
+    measured = sum(each.added.value for each in result.sections.load.cores)
+    assert costs.cores.value == pytest.approx(measured, rel=0.01)
+    (effect,) = (each for each in result.effects if (each.metric, each.arm) == (CONNECTION, "tls"))
+    assert costs.connection_ms.value == pytest.approx(effect.difference.value)
+    # A round trip more, 8 ms longer.
+    assert added(tls, replace(load, round_trip_ms=10.0)).connection_ms.value == pytest.approx(
+        effect.difference.value + 8
+    )
+    assert not [text for text in told(result.answer, "answer") if "A service with" in text]
 
 
 def test_the_fixed_table_has_every_distance_and_protection() -> None:

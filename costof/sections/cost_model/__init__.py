@@ -50,12 +50,15 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
     def lead(self, index: Index, data: CostModel) -> Lead:
         """Of several distances it says in a sentence what else takes one for each; many arms it does not rank."""
+        if data.load is not None:
+            # What it costs there was measured.
+            return Lead()
         leads = index.many_settings and 0 < len(extras(index, data)) <= MOST_TOLD
         return Lead(leads=leads, follow=said_already(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
         """What it costs a service, before what a loop as fast as it goes makes of it."""
-        return sentences("answer", [*for_a_service(index, data)])
+        return sentences("answer", [*for_a_service(index, data)] if data.load is None else [])
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
         model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)

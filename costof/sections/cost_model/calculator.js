@@ -12,6 +12,7 @@
     clients: { least: 0 },
     bandwidth_mbit: { above: 0, optional: true },
   };
+  for (const name of Object.keys(data.fixed)) delete fields[name];
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
   /** What is wrong with a field's text, or "" where nothing is. */
@@ -26,7 +27,7 @@
 
   /** The load as numbers, or null where a field is wrong; says so beside each field. */
   function load() {
-    const found = {};
+    const found = { ...data.fixed };
     let good = true;
     for (const [name, rule] of Object.entries(fields)) {
       const input = form.elements[name], text = input.value.trim(), said = wrong(text, rule);
@@ -98,7 +99,7 @@
       row.hidden = chosen !== "" && chosen !== of.name;
       const cells = row.querySelectorAll("td");
       if (asked === null) for (const cell of cells) cell.textContent = NONE;
-      else added(of, asked).forEach((estimate, index) => show(cells[index], estimate));
+      else added(of, asked).slice(0, cells.length).forEach((estimate, index) => show(cells[index], estimate));
     }
   }
 

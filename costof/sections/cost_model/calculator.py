@@ -6,7 +6,7 @@ The page's script computes the same from the same numbers; the tests hold the tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 from costof.analysis.index import Index
@@ -38,6 +38,7 @@ INTERVALS = (
 )
 LEAD = "What the protection adds for a service of your own, from the cost model of this run."
 FINALLY = "A request on average is an operation with its share of the connection. Nothing is sent anywhere."
+OF_LOAD = "Each connection has {queries} queries, as in this run; with other numbers the cores would be others."
 INSIDE = ("connect_and_first_operation",)
 """Phases of a connection's metric in which its first operation is counted already."""
 Term = tuple[float, Estimate]
@@ -143,23 +144,32 @@ def shown(costs: Added) -> list[Text]:
     return [fmt.absolute(of(costs), unit, signed=True) for _, unit, of in COLUMNS]
 
 
-def distances(index: Index) -> list[tuple[str, float]]:
+def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
     """Context and round-trip time of what this run measured, from near to far."""
+    if model.way_ms is not None:
+        return [("", model.way_ms)]
     return sorted(index.core.distances.items(), key=lambda pair: pair[1])
 
 
-def default_load(index: Index) -> Load:
-    """The first distance that is one; the load is a modest service with connections that are kept for a while."""
-    measured = [ms for _, ms in distances(index)]
-    return Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
+def default_load(index: Index, model: CostModel) -> Load:
+    """The first distance that is one; the load is that of the run, else a modest service with connections that are kept
+    for a while."""
+    measured = [ms for _, ms in distances(index, model)]
+    load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
+    if model.load is None:
+        return load
+    asked = model.load
+    return replace(
+        load, operations=float(asked.queries_per_connection), connections_per_second=asked.connections_per_second
+    )
 
 
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
     """Distance, protection and figures for the default load: what a page without its script shows."""
-    load = default_load(index)
+    load = default_load(index, model)
     return [
-        (where(context, ms), each.label, shown(added(each, Load(ms, load.operations))))
-        for context, ms in distances(index)
+        (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)))[: len(columns(model))])
+        for context, ms in distances(index, model)
         for each in extras(index, model)
     ]
 
@@ -175,34 +185,50 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     found = extras(index, model)
     if not found:
         return
-    load = default_load(index)
+    load = default_load(index, model)
     yield Paragraph(LEAD, "lead", media=HTML)
     yield Interactive(
         name="calculator",
-        fields=_fields(load),
+        fields=[field for field in _fields(load) if field.name not in _fixed(model)],
         choice=Choice("protection", "Protection", {each.protection: each.label for each in found}),
         presets=Presets(
             "round_trip_ms",
             "This run's distances",
-            {where(context, ms): f"{round(ms, 3):g}" for context, ms in distances(index)},
+            {where(context, ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)},
         ),
-        output=_output(index, found),
+        output=_output(index, model, found),
         script=(resources.files(__package__) / "calculator.js").read_text(encoding="utf-8"),
-        data=_payload(found),
+        data=_payload(found, model),
         instead=_instead(index, model, load),
         media=HTML,
     )
-    yield Paragraph(f"{INTERVALS} {_whose(found)} {FINALLY}", "note", media=HTML)
+    of_load = f" {OF_LOAD.format(queries=model.load.queries_per_connection)}" if model.load else ""
+    yield Paragraph(f"{INTERVALS} {_whose(found, model)} {FINALLY}{of_load}", "note", media=HTML)
 
 
-def _whose(found: list[Extras]) -> str:
+def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate]]]:
+    """Those of `COLUMNS` that the run can tell."""
+    return COLUMNS if model.load is None else COLUMNS[:-1]
+
+
+def _fixed(model: CostModel) -> dict[str, float]:
+    """Fields that the reader cannot change: at a load the CPU time of connections and of queries is one."""
+    return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
+
+
+def _whose(found: list[Extras], model: CostModel) -> str:
     """Of whom the cores are, and what they cost."""
     costs = (cost for each in found for cost in (each.connection, each.operation))
     roles = [*dict.fromkeys(role for cost in costs for role in cost.roles)]
     unknown = "" if set(roles) - {CLIENT} else " alone: what the servers use is not known here"
     money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
-    at_once = "Seconds of a core for all clients at once, over the cores that are free, are how long that takes longer."
-    return f"Cores are those of {fmt.listed(roles)}{unknown}. {money} {at_once}"
+    told = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
+    if model.load is not None:
+        return told
+    return (
+        f"{told} Seconds of a core for all clients at once, over the cores that are free, are how long that takes "
+        "longer."
+    )
 
 
 def _fields(load: Load) -> list[Field]:
@@ -216,31 +242,34 @@ def _fields(load: Load) -> list[Field]:
     ]
 
 
-def _output(index: Index, found: list[Extras]) -> Table:
+def _output(index: Index, model: CostModel, found: list[Extras]) -> Table:
     """A row a protection, which the script fills."""
-    columns = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in COLUMNS)]
-    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(COLUMNS)], key=each.protection) for each in found]
-    return Table(columns, rows, f"Added, compared with {index.control_label}")
+    outputs = columns(model)
+    head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
+    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in found]
+    return Table(head, rows, f"Added, compared with {index.control_label}")
 
 
 def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
     rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
-    head = ["at", "with", *(heading for heading, *_ in COLUMNS)]
+    head = ["at", "with", *(heading for heading, *_ in columns(model))]
+    clients = "" if model.load else f", {load.clients:,.0f} clients in all"
     return [
         CallOut(
             "caution",
             "The calculator needs this page's script, which did not run. This is what it says for the distances that "
             f"were measured, with {load.operations:g} operations a connection, {load.connections_per_second:g} "
-            f"connections a second, {load.clients:,.0f} clients in all, and {load.price:g} for a CPU hour.",
+            f"connections a second{clients}, and {load.price:g} for a CPU hour.",
         ),
         Table.of(head, rows, title=f"Added, compared with {index.control_label}", texts=(0, 1)),
     ]
 
 
-def _payload(found: list[Extras]) -> dict[str, object]:
+def _payload(found: list[Extras], model: CostModel) -> dict[str, object]:
     """What the page's script computes from."""
     return {
         "hours": HOURS_A_MONTH,
+        "fixed": _fixed(model),
         "protections": [
             {
                 "name": each.protection,

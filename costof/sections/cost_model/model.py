@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from costof.analysis.run import Run, cpu_seconds_each
+from costof.analysis.way import way_to_target_ms
 from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
 from costof.ledger.ledger import SliceRecord
@@ -22,6 +23,7 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, Mean, combined, difference, estimate, mean_of
 from costof.study.arms import PlannedArm
+from costof.study.load import Arrivals
 
 
 class Operation(Model):
@@ -75,9 +77,18 @@ class Prediction(Model):
     local: bool = Field(default=False, description="The model's parameters come from this very arm.")
 
 
+class LoadAsked(Model):
+    """The load of the run. A connection's CPU time holds that of all its queries then, which nobody can tell apart."""
+
+    connections_per_second: Finite
+    queries_per_connection: int
+
+
 class CostModel(Model):
     """Time and CPU of an operation as a function of the distance, and how well it predicts what was measured."""
 
+    load: LoadAsked | None = None
+    way_ms: Finite | None = Field(default=None, description="Round trip to a target during the run; None of a lab.")
     operations: list[OperationCost]
     extras: list[ExtraCost]
     predictions: list[Prediction]
@@ -98,7 +109,26 @@ def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]
             extra = _extra_cost(run, operation, arm)
             if extra is not None:
                 extras.append(extra)
-    return CostModel(operations=operations, extras=extras, predictions=predictions)
+    return CostModel(
+        load=_load_of(run),
+        way_ms=way_to_target_ms(run) if run.plan.target is not None else None,
+        operations=operations,
+        extras=extras,
+        predictions=predictions,
+    )
+
+
+def _load_of(run: Run) -> LoadAsked | None:
+    load = run.plan.load
+    if not isinstance(load, Arrivals):
+        return None
+    return LoadAsked(
+        connections_per_second=load.connections_per_second, queries_per_connection=load.queries_per_connection
+    )
+
+
+def _cpu_is_in_connection(run: Run, operation: Operation) -> bool:
+    return run.plan.load is not None and operation.operation == "operation"
 
 
 def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> OperationCost | None:
@@ -117,13 +147,17 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
         own_ms=own.estimate(len(taken)),
         round_trips=trips,
         bytes=sent_and_received,
-        cpu_ms={role: seconds * 1e3 for role, seconds in _cpu_seconds(pieces).items()},
+        cpu_ms={}
+        if _cpu_is_in_connection(run, operation)
+        else {role: seconds * 1e3 for role, seconds in _cpu_seconds(pieces).items()},
     )
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
     """Over the arm's link, milliseconds: the mean of what TCP measured on it, in each start of the servers; as it was
-    asked for, and taken for exact, where nothing was measured."""
+    asked for, and taken for exact, where nothing was measured. To a target it is that of the way there."""
+    if run.plan.target is not None:
+        return Mean(way_to_target_ms(run), 0.0, math.inf)
     distance = arm.levels.get(run.plan.study.distance_factor or "")
     measured = [
         Mean(link.mean_ms, link.error_ms, link.probes - 1)
@@ -182,6 +216,8 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
 
 def _roles(run: Run, operation: Operation, arm: PlannedArm) -> list[str]:
     """Whose CPU time an operation of the arm takes."""
+    if _cpu_is_in_connection(run, operation):
+        return []
     pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
     return [role for role, seconds in _cpu_seconds(pieces).items() if seconds]
 
@@ -191,6 +227,8 @@ def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: Plan
 
     A round without a reading of some role is left out; where too few are left, a role that some round lacks is.
     """
+    if _cpu_is_in_connection(run, operation):
+        return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
     workload = run.plan.study.metrics[operation.metric].workload
     both = [[piece for piece in run.of(workload, each.name) if piece.answer.operations] for each in (control, arm)]
     by_round = [_cpu_ms_by_round(pieces, {*_cpu_seconds(pieces)}) for pieces in both]

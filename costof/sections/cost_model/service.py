@@ -19,8 +19,9 @@ MOST_TOLD = 3
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     """'A service with 100 new connections a second, 10 operations each, 2 ms away: with TLS …', by the default load."""
-    load = default_load(index)
-    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if load.round_trip_ms >= LEAST_DISTANCE_MS else ""
+    load = default_load(index, model)
+    is_told = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
+    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if is_told else ""
     asked = f"{load.connections_per_second:g} new connections a second, {load.operations:g} operations each{far}"
     for number, each in enumerate(_told(index, model)):
         costs = added(each, load)
