@@ -143,7 +143,10 @@ def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbS
 @pytest.mark.parametrize(
     ("prints", "told"),
     [
-        ("awk '{{printf \"%d\", ($14+$15)*1e7}}' /proc/{pid}/stat", ["if it prints nanoseconds", "cores), divide by "]),
+        (
+            "awk '{{printf \"%.0f\", ($14+$15)*1e7}}' /proc/{pid}/stat",
+            ["if it prints nanoseconds", "cores), divide by "],
+        ),
         ("echo 12.5", ["it printed 12.5 before and after ", " operations; "]),
     ],
 )

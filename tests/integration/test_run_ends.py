@@ -145,7 +145,7 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
 def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     study = study_ended_by_operations("mysql-transport", tmp_path)
-    with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "8") as process:
+    with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "7") as process:
         wait_for_slices(process, run, MYSQL_ROUND + 2)
         tunnels = [
             pid for pid, words in descendants(process.pid).items() if words[0].endswith("/ssh") and "-N" in words
@@ -158,7 +158,8 @@ def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, tempora
     errors = {arm.name: arm.error for arm in result.arms}
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
-    assert result.rounds == 8
+    # Of so few rounds a busy machine has none discarded.
+    assert result.rounds == 7
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
-    assert rounds["plain"] == rounds["tls"] == 8, "the others went on"
-    assert rounds.get("ssh-aes256-ctr", 0) < 8
+    assert rounds["plain"] == rounds["tls"] == 7, "the others went on"
+    assert rounds.get("ssh-aes256-ctr", 0) < 7
