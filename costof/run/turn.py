@@ -41,7 +41,7 @@ def take_turn(
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
-    known = sum(cpu.values()) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
+    known = used_here(service, cpu) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
     throttled = _since(throttled_before, service.throttled_seconds())
     moved = _read_counters(service, servers).since(before)
     if round_number < 0:
@@ -77,6 +77,12 @@ def take_turn(
         stands_for=turn.stands_for,
     )
     return record, time.monotonic() - began - measuring
+
+
+def used_here(service: Service, cpu: dict[str, float]) -> float:
+    """Return the CPU seconds of servers on this machine: those that a command prints may be of another."""
+    elsewhere = service.server_cpu is not None and not service.server_cpu.is_here
+    return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 
 
 def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:

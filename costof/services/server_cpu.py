@@ -65,9 +65,11 @@ class ServerCpu:
         self._began = 0.0
         self._most_cores = MOST_CORES
         self._whose_cores = "no servers have that many cores"
+        self.is_here = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Refuse readings beyond the cores of one machine, on which the servers are."""
+        """Refuse readings beyond the cores of this machine, on which the servers are."""
+        self.is_here = True
         self._most_cores = min(self._most_cores, cores)
         self._whose_cores = f"{machine} has {cores} cores"
 

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
+from costof.programs.access import Access
+from costof.programs.mariadb.own import OwnSysbench
 from costof.run.machine import is_loopback
+from costof.run.turn import used_here
+from costof.services.own import OwnService
 from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 
 #: Of a kernel 6.1, systemd 252 and node_exporter 1.5.
@@ -125,6 +129,16 @@ def test_counter_that_stands_still_under_load_is_refused(counter: Counter) -> No
     assert refused.value.problem is Problem.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
     counter.cpu.check_it_moved(1234)
+
+
+def test_cpu_time_of_another_machine_is_not_taken_off_this_ones() -> None:
+    access = Access("mysql://u:p@db.example/")
+    service = OwnService(access, OwnSysbench(access, "mysql-transport", "a-run", 1))
+    assert used_here(service, {"server": 2.0, "gateway": 0.5}) == 2.5
+    service.server_cpu = ServerCpu("cat seconds")
+    assert used_here(service, {"server": 2.0, "gateway": 0.5}) == 0.5
+    service.server_cpu.limit_cores(2, "this machine")
+    assert used_here(service, {"server": 2.0, "gateway": 0.5}) == 2.5
 
 
 @pytest.mark.parametrize(
