@@ -63,8 +63,7 @@ def _alike(run: Run, one: SliceRecord, other: SliceRecord) -> bool:
 
 
 def _kind(run: Run, piece: SliceRecord) -> PlannedArm:
-    arm = run.plan.arm(piece.answer.arm)
-    return run.plan.arm(arm.baseline) if arm.twin and arm.baseline else arm
+    return run.plan.original(run.plan.arm(piece.answer.arm))
 
 
 def _context(run: Run, piece: SliceRecord) -> str:

@@ -117,8 +117,7 @@ def _arms_by_label(run: Run) -> dict[str, list[str]]:
     """Return the names of arms by label, a control's twin beside it."""
     found: dict[str, list[str]] = {}
     for arm in run.plan.arms:
-        shown = run.plan.arm(arm.baseline) if arm.twin and arm.baseline else arm
-        found.setdefault(shown.label, []).append(arm.name)
+        found.setdefault(run.plan.original(arm).label, []).append(arm.name)
     return found
 
 

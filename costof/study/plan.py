@@ -122,6 +122,10 @@ class Plan(Model):
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
 
+    def original(self, arm: PlannedArm) -> PlannedArm:
+        """Return the control that an arm is a copy of, or the arm itself."""
+        return self.arm(arm.baseline) if arm.twin and arm.baseline else arm
+
     def twin_of(self, control: PlannedArm) -> PlannedArm:
         return next(arm for arm in self.arms if arm.twin and arm.baseline == control.name)
 

@@ -86,9 +86,7 @@ class Report:
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
-        return cls(
-            known, operations or None, failed, {name: why for name, why in (missing or {}).items() if name not in known}
-        )
+        return cls(known, operations, failed, {name: why for name, why in (missing or {}).items() if name not in known})
 
 
 @dataclass(frozen=True)
