@@ -11,8 +11,8 @@ from statistics import median
 
 from rich.console import Console
 
-from costof.ledger.ledger import SLICES, Ledger
 from costof.report import analyse, write_reports
+from costof.results.ledger import SLICES, Ledger
 from costof.statistics.intervals import ratio
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve

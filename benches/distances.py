@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from costof.lab.lab import is_root
-from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import Ledger
 from costof.run.experiment import run
 from costof.services import Service
 from costof.services.open import open_service

@@ -21,8 +21,8 @@ from rich.table import Table
 from benches.mysql import KnowingClients
 from costof.encrypted.envelope import Envelope, RowFormat
 from costof.encrypted.keys import KeyRing, session_salt
-from costof.ipc.plan import Data, Plan, Workload
-from costof.ipc.process import Instrument, engine, engine_path
+from costof.messages.plan import Data, Plan, Workload
+from costof.messages.process import Instrument, engine, engine_path
 from costof.programs.mariadb.settings import Decryption
 from costof.run.instruments import LOAD, load_workload
 from costof.services.server.lab import ServerLab

@@ -19,10 +19,10 @@ from rich.table import Table
 
 from costof.datasets.sysbench import TABLE
 from costof.errors import CostofError
-from costof.ipc.plan import Arm, Data, Plan, Workload
-from costof.ipc.process import Instrument, engine, process_cpu_seconds
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
+from costof.messages.plan import Arm, Data, Plan, Workload
+from costof.messages.process import Instrument, engine, process_cpu_seconds
 from costof.programs.gateway import NO_LIMITS, GatewayListener, GatewayProcess
 from costof.programs.haproxy import find_haproxy
 from costof.programs.mariadb.server import DATABASE, USER, greets

@@ -29,10 +29,10 @@ from pathlib import Path
 from benches import oha
 from benches.table import OURS, Turn, alternate, print_table
 from costof.errors import CostofError
-from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
-from costof.ipc.process import Instrument, engine, process_cpu_seconds
 from costof.lab.certificates import Authority
 from costof.lab.program import find_program
+from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload
+from costof.messages.process import Instrument, engine, process_cpu_seconds
 from costof.programs.http import HttpSettings
 
 TURNS = 5

@@ -14,10 +14,10 @@ import time
 from functools import partial
 
 from benches.table import OURS, Turn, alternate, print_table
-from costof.drivers.driver import read_plan
-from costof.drivers.mongodb import PymongoDriver
-from costof.ipc.plan import Data, Plan, Workload, line
-from costof.ipc.process import Instrument, engine
+from costof.instruments.drivers.driver import read_plan
+from costof.instruments.drivers.mongodb import PymongoDriver
+from costof.messages.plan import Data, Plan, Workload, line
+from costof.messages.process import Instrument, engine
 from costof.programs.mongod.settings import MongodbSettings
 from costof.services import Service
 from costof.services.server.lab import ServerLab

@@ -29,8 +29,8 @@ from bson.binary import Binary
 from benches.go_program import GO_YCSB
 from benches.table import OURS, Turn, alternate, print_table
 from costof.datasets.ycsb import key_name
-from costof.ipc.plan import Arm, Data, Options, Plan, Workload, line
-from costof.ipc.process import Instrument, engine
+from costof.messages.plan import Arm, Data, Options, Plan, Workload, line
+from costof.messages.process import Instrument, engine
 from costof.programs.mongod.settings import MongodbSettings
 from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
 from costof.services import Service

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benches.table import OURS, Measured, Turn, alternate
-from costof.ipc.plan import Data, Plan, Workload, line
-from costof.ipc.process import Instrument, engine
+from costof.messages.plan import Data, Plan, Workload, line
+from costof.messages.process import Instrument, engine
 from costof.programs.server import LabServer
 from costof.run.instruments import LOAD, load_workload
 from costof.services.server.lab import ServerLab

@@ -20,8 +20,8 @@ from pathlib import Path
 from benches.peers import SECONDS, TURNS, UNBOUNDED, Bench, standing
 from benches.table import OURS, Measured, Turn, alternate, print_table
 from costof.errors import CostofError
-from costof.ipc.plan import Workload
 from costof.lab.program import find_program
+from costof.messages.plan import Workload
 from costof.programs.redis.binary import find_redis
 from costof.programs.redis.server import RedisServer
 

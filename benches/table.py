@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from costof.ipc.answers import SliceAnswer
+from costof.messages.answers import SliceAnswer
 from costof.statistics.intervals import ratio
 
 OURS = "costof-engine"

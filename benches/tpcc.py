@@ -22,10 +22,10 @@ import pymysql
 from benches.go_program import GO_TPC
 from benches.table import OURS, Turn, alternate, print_table
 from costof.datasets import tpcc
-from costof.ipc.plan import Arm, Plan, Workload
-from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
+from costof.messages.plan import Arm, Plan, Workload
+from costof.messages.process import Instrument, engine
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 from costof.run.instruments import load_workload
 

@@ -8,8 +8,8 @@ from importlib import resources
 from pydantic import TypeAdapter
 
 import costof.study
-from costof.ledger.ledger import PLAN, SLICES, AnyRecord
 from costof.report.result import Result
+from costof.results.ledger import PLAN, SLICES, AnyRecord
 from costof.study.plan import Plan
 from manual.schemas import tables
 

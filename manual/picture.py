@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from costof.document.axes import FONT_SIZE, text_at, text_width
-from costof.document.blocks import Figure
-from costof.document.canvas import WIDE
-from costof.document.palette import paint
 from costof.report import document
+from costof.report.axes import FONT_SIZE, text_at, text_width
+from costof.report.blocks import Figure
+from costof.report.canvas import WIDE
+from costof.report.palette import paint
 from costof.report.result import Result
 
 FIGURE = "phases"

@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from costof.ledger.ledger import PLAN, SLICES, Ledger
 from costof.report import analyse, render_html, render_markdown
 from costof.report.result import Result
+from costof.results.ledger import PLAN, SLICES, Ledger
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

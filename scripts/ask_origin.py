@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from costof.ipc.plan import TlsFiles
 from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.messages.plan import TlsFiles
 from costof.programs.origin import Listener, OriginProcess
 
 ADDRESS = "127.0.0.1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costof.hosts.parts import HostPart, PhaseSum
-from costof.ledger.ledger import EnvironmentRecord, Ledger, SliceRecord
+from costof.instruments.hosts.parts import HostPart, PhaseSum
+from costof.results.ledger import EnvironmentRecord, Ledger, SliceRecord
 from costof.study.plan import Plan
 from tests.fake_run import Truth, fake_run
 

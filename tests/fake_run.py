@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from costof.ipc.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 from costof.lab.round_trips import BY_ICMP, BY_TCP, LinkEvidence
-from costof.ledger.ledger import (
+from costof.messages.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
     Ledger,

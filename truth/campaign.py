@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from itertools import count, product
 from pathlib import Path
 
-from costof.ledger.ledger import Ledger, now
+from costof.results.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails, whole_runs
 from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Cost, Sizes, Trial, trials

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from costof.analysis.index import Index
-from costof.analysis.models import Effect
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import Ledger, SliceRecord
 from costof.report import analyse
 from costof.report.result import Result
-from costof.sections.tails import worse_than_the_mean
+from costof.report.sections.tails import worse_than_the_mean
+from costof.results.index import Index
+from costof.results.ledger import Ledger, SliceRecord
+from costof.results.models import Effect
 from costof.study.plan import Plan
 from truth.relay import NS_PER_MS
 from truth.rows import EffectRow, Row

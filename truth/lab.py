@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint
 from costof.lab.host import Host
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.services.server.lab import ServerLab

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from costof.ledger.ledger import Ledger
+from costof.results.ledger import Ledger
 
 #: In a campaign's folder.
 LEDGERS = "ledgers"

@@ -29,10 +29,10 @@ from pydantic import TypeAdapter
 from costof.errors import EXIT_ANSWERED, CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.ledger.ledger import Ledger, SliceRecord
 from costof.model import Finite, Model
 from costof.programs.redis.server import PORT, USER, RedisServer
 from costof.programs.server import Place
+from costof.results.ledger import Ledger, SliceRecord
 from costof.statistics.histogram import SIGNIFICANT_DIGITS, merged
 from costof.statistics.intervals import estimate
 from tests.support.ray_nodes import TMP, Cluster, Node, a_cluster

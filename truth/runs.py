@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import EndRecord, Ledger
 from costof.programs.server import LabServer
+from costof.results.ledger import EndRecord, Ledger
 from costof.run.experiment import run
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import pymongo
 
-from costof.ipc.plan import ServiceSettings
 from costof.lab.program import Counters, Description
+from costof.messages.plan import ServiceSettings
 from costof.programs.http import HttpSettings
 from costof.programs.mariadb.sysbench import SysbenchServer
 from costof.programs.mongod.binary import find_mongod, mongod_version

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from costof.ledger.ledger import Ledger, LookRecord, SliceRecord
 from costof.report import analyse
+from costof.results.ledger import Ledger, LookRecord, SliceRecord
 from costof.statistics.estimate import Verdict
 from truth.design import EARLIER
 from truth.judged import QUERY, Judged, mean_ms, slices_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from costof.ipc.plan import Workload
+from costof.messages.plan import Workload
 from costof.run.awake import cores_awake
 from costof.run.instruments import load_workload
 from costof.statistics.histogram import merged

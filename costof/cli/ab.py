@@ -14,12 +14,12 @@ from pydantic import SecretStr
 
 from costof.cli.ab_text import Asked, render_ab
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
-from costof.ipc.answers import ClassifiedError, SliceAnswer
-from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload
-from costof.ipc.process import engine
-from costof.ledger.ab_figures import AbFigures, ab_figures, without_lengths
+from costof.messages.answers import ClassifiedError, SliceAnswer
+from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload
+from costof.messages.process import engine
 from costof.programs.ca_file import check_ca_file
 from costof.programs.http import HttpSettings
+from costof.results.ab_figures import AbFigures, ab_figures, without_lengths
 from costof.urls import UrlError, ascii_name, check_without_login, encoded, host_shown
 
 ARM = "url"

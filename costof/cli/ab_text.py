@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from costof.ledger.ab_figures import PERCENTILES, AbFigures, AbTimes
+from costof.results.ab_figures import PERCENTILES, AbFigures, AbTimes
 
 LABEL = 24
 """Width of ab's column of labels."""

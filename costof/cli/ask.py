@@ -13,18 +13,18 @@ from costof.cli.gate import status, tell
 from costof.cli.hosts_options import check_asked, check_hosts
 from costof.cli.progress import Bar
 from costof.cli.show import print_answer, write_answer
-from costof.document.format import milliseconds, plural
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
+from costof.format import milliseconds, plural
 from costof.lab.user_namespace import enter
-from costof.ledger.ledger import CautionRecord, Ledger
+from costof.results.ledger import CautionRecord, Ledger
 from costof.services.open import open_service
 from costof.study.commands import COMMAND
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 
 if TYPE_CHECKING:
-    from costof.hosts.asked import HostsAsked
-    from costof.hosts.cluster import Node
+    from costof.instruments.hosts.asked import HostsAsked
+    from costof.instruments.hosts.cluster import Node
     from costof.programs.access import Access
     from costof.report.result import Result
     from costof.run.rounds import Before
@@ -43,7 +43,7 @@ def ask(
     """An exit status. Raises whatever the user got wrong before anything is started."""
     plan = resolve(study, options)
     # Imported here: a mistyped option should not wait for what the sections compute with.
-    from costof.sections import check
+    from costof.report.sections import check
 
     check(study)
     if hosts is not None:
@@ -99,7 +99,7 @@ def answer(
 def _measure(
     plan: Plan, ledger: Ledger, before: Before | None, access: Access | None, hosts: HostsAsked | None
 ) -> None:
-    from costof.hosts.population import Population
+    from costof.instruments.hosts.population import Population
     from costof.run.starts import run_starts
 
     population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
@@ -156,7 +156,7 @@ def _print_plan(plan: Plan, access: Access | None, hosts: int) -> None:
 
 
 def _nodes(hosts: HostsAsked) -> list[Node]:
-    from costof.hosts.cluster import reached
+    from costof.instruments.hosts.cluster import reached
 
     with reached(hosts) as cluster:
         return cluster.nodes
@@ -164,7 +164,7 @@ def _nodes(hosts: HostsAsked) -> list[Node]:
 
 def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
     """The hosts that would measure, and how much of each workload each would have."""
-    from costof.hosts.population import workers_of
+    from costof.instruments.hosts.population import workers_of
 
     found: dict[str, list[str]] = {}
     for name, workload in plan.study.workloads.items():
@@ -180,8 +180,8 @@ def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
 
 def _judged(result: Result, plan: Plan, as_json: bool) -> int:
     """Whether the plan's limits are kept: an exit status, 0 where they are or where it has none."""
-    from costof.analysis.index import Index
-    from costof.analysis.limits import outcomes
+    from costof.results.index import Index
+    from costof.results.limits import outcomes
 
     index = Index(result)
     found = [*outcomes(index, plan.limits)]
@@ -191,7 +191,7 @@ def _judged(result: Result, plan: Plan, as_json: bool) -> int:
 
 
 def _status(result: Result, judged: int) -> int:
-    from costof.sections.answer import too_few_rounds
+    from costof.report.sections.answer import too_few_rounds
 
     if not result.values:
         return EXIT_FAILED

@@ -10,18 +10,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from costof.analysis.compare import Change, compare_runs
-from costof.analysis.index import Index
-from costof.analysis.limits import State, state_of, unusable
-from costof.analysis.series import conditions_of, differences, incomparable, unlike_arms
+from costof import format as fmt
 from costof.cli.gate import limit_option, status
-from costof.document import format as fmt
-from costof.document.blocks import Block, CallOut, Cell, Column, Document, Paragraph, Part, Row, Table
-from costof.document.terminal import render_terminal
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import Ledger
 from costof.model import Model
 from costof.report import analyse
+from costof.report.blocks import Block, CallOut, Cell, Column, Document, Paragraph, Part, Row, Table
+from costof.report.terminal import render_terminal
+from costof.results.compare import Change, compare_runs
+from costof.results.index import Index
+from costof.results.ledger import Ledger
+from costof.results.limits import State, state_of, unusable
+from costof.results.series import conditions_of, differences, incomparable, unlike_arms
 from costof.statistics.estimate import Verdict
 from costof.study.limits import Limit, limits_of
 

@@ -13,12 +13,12 @@ import click
 from costof.cli.fetch import sources
 from costof.cli.hosts_options import hosts_options
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
-from costof.hosts.asked import HostsAsked
-from costof.ipc.process import engine_path
+from costof.instruments.hosts.asked import HostsAsked
 from costof.lab.lab import is_root
 from costof.lab.network import TUN, tun_lacks
 from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
 from costof.lab.user_namespace import can_make_hosts, why_forbidden
+from costof.messages.process import engine_path
 from costof.programs.server import programs_needed
 
 NETEM = "sch_netem"
@@ -121,7 +121,7 @@ def _load() -> Finding:
 
 def examine_hosts(asked: HostsAsked) -> list[Finding]:
     """What each host of a cluster is to a run; it is taken for that long and given back."""
-    from costof.hosts.population import Population
+    from costof.instruments.hosts.population import Population
 
     try:
         with Population(asked) as population:

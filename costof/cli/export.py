@@ -10,7 +10,7 @@ import click
 
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
-from costof.ledger.ledger import Ledger
+from costof.results.ledger import Ledger
 
 FORMATS = ("csv", "parquet", "hdr", "openmetrics")
 
@@ -36,8 +36,8 @@ def export(folder: Path, form: str, out: Path | None) -> None:
 
 
 def _content(ledger: Ledger, form: str) -> bytes:
-    from costof.analysis import read_run
     from costof.report import analyse, export
+    from costof.results.run import read_run
 
     binary, text = io.BytesIO(), io.StringIO(newline="")
     try:

@@ -12,11 +12,11 @@ import click
 
 from costof.errors import EXIT_ANSWERED, EXIT_EXCEEDED, EXIT_PARTIAL, CostofError, Problem
 from costof.files import write_whole
-from costof.ledger.ledger import Ledger
+from costof.results.ledger import Ledger
 
 if TYPE_CHECKING:
-    from costof.analysis.index import Index
-    from costof.analysis.limits import Outcome, State
+    from costof.results.index import Index
+    from costof.results.limits import Outcome, State
 
 MARKDOWN_HEAD = "| limit | arm | measured | |\n| --- | --- | --- | --- |\n"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,9 +40,9 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
 
     Ends with 0 where all are kept, 4 where one is exceeded, 3 where some cannot be told yet: the interval decides.
     """
-    from costof.analysis.index import Index
-    from costof.analysis.limits import outcomes
     from costof.report import analyse
+    from costof.results.index import Index
+    from costof.results.limits import outcomes
     from costof.study.limits import limits_of
 
     ledger = Ledger.open(folder)
@@ -61,7 +61,7 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
 
 def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None:
     """A line for each limit and arm."""
-    from costof.sections.limits import limit_words, measured_words
+    from costof.report.sections.limits import limit_words, measured_words
 
     for outcome in found:
         subject = f"{limit_words(index, outcome)}, {index.label_at(outcome.arm.name)}"
@@ -70,7 +70,7 @@ def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None
 
 def status(states: Iterable[State]) -> int:
     """One that is exceeded outweighs what cannot be told."""
-    from costof.analysis.limits import State
+    from costof.results.limits import State
 
     states = set(states)
     if State.EXCEEDED in states:
@@ -80,8 +80,8 @@ def status(states: Iterable[State]) -> int:
 
 def as_junit(index: Index, found: Sequence[Outcome]) -> str:
     """A test suite: exceeded is a failure, what cannot be told yet an error (testmoapp/junitxml)."""
-    from costof.analysis.limits import State
-    from costof.sections.limits import limit_words, measured_words
+    from costof.report.sections.limits import limit_words, measured_words
+    from costof.results.limits import State
 
     kinds = {State.EXCEEDED: "failure", State.OPEN: "error"}
     counts = {f"{kind}s": str(sum(each.state is state for each in found)) for state, kind in kinds.items()}
@@ -98,7 +98,7 @@ def as_junit(index: Index, found: Sequence[Outcome]) -> str:
 
 def as_markdown(index: Index, found: Sequence[Outcome]) -> str:
     """A table with a row for each limit and arm."""
-    from costof.sections.limits import limit_words, measured_words
+    from costof.report.sections.limits import limit_words, measured_words
 
     rows = (
         [limit_words(index, each), index.label_at(each.arm.name), measured_words(each), each.state.value]

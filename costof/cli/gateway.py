@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 import click
 
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import PLAIN, TlsFiles, Transport
+from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.programs.gateway import GatewayListener, GatewayProcess
 
 #: What the engine calls mistakes that are the user's to put right.

@@ -11,20 +11,20 @@ from statistics import fmean
 import click
 from rich.console import Console
 
-from costof.analysis.history import FEWEST_RUNS, History, histories
-from costof.analysis.index import Index
-from costof.analysis.series import Conditions, changes_within, conditions_of, titles
-from costof.document import format as fmt
-from costof.document.axes import Panel, Scale
-from costof.document.blocks import FILES, HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
-from costof.document.canvas import Sheet, grid
-from costof.document.html import render_html
-from costof.document.terminal import render_terminal
+from costof import format as fmt
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
-from costof.ledger.ledger import PLAN, Ledger
 from costof.model import Model
 from costof.report import analyse
+from costof.report.axes import Panel, Scale
+from costof.report.blocks import FILES, HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
+from costof.report.canvas import Sheet, grid
+from costof.report.html import render_html
+from costof.report.terminal import render_terminal
+from costof.results.history import FEWEST_RUNS, History, histories
+from costof.results.index import Index
+from costof.results.ledger import PLAN, Ledger
+from costof.results.series import Conditions, changes_within, conditions_of, titles
 
 HEAD = ["metric", "with", "runs", "first", "last", "changed"]
 CAPTION = "A dot is a run with its 95 % interval, arm against control, in percent; lines are where the cost stayed."

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from costof.errors import Caution, CostofError, Problem
-from costof.hosts.asked import HostsAsked, hosts_asked
+from costof.instruments.hosts.asked import HostsAsked, hosts_asked
 from costof.programs.access import Access
 from costof.services import Service
 from costof.study.commands import COMMAND

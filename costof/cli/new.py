@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 import costof.study
-from costof.commands import templates
-from costof.commands.readers import reader, reader_names
 from costof.errors import CostofError, Problem
+from costof.instruments.commands import templates
+from costof.instruments.commands.readers import reader, reader_names
 
 #: Without a reader: the time of any command.
 PLAIN = "command"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from costof.cli.server_options import GivenTarget
-from costof.document.format import plural
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import Ledger, LookRecord
+from costof.format import plural
 from costof.model import HIDDEN
 from costof.programs.ca_file import check_ca_file
+from costof.results.ledger import Ledger, LookRecord
 from costof.services.open import shown_urls, target_options
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
@@ -20,9 +20,9 @@ from costof.study.target import TargetOptions
 from costof.urls import without_password
 
 if TYPE_CHECKING:
-    from costof.analysis.run import Run
-    from costof.hosts.asked import HostsAsked
+    from costof.instruments.hosts.asked import HostsAsked
     from costof.programs.access import Access
+    from costof.results.run import Run
     from costof.run.rounds import Before
 
 #: Stands for what a shown URL or command leaves out.
@@ -49,7 +49,7 @@ def reopen(
     Raises `RESUME_DIFFERS`, `RESUMED_WITHOUT_TARGET`, `RESUMED_TARGET_DIFFERS`, `RESUME_NEEDS`, `OTHER_HOSTS` and
     `RUN_COMPLETE`.
     """
-    from costof.analysis import read_run
+    from costof.results.run import read_run
 
     if options:
         raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))

@@ -23,7 +23,7 @@ from costof.study.load import LoadAsked
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
-    from costof.hosts.asked import HostsAsked
+    from costof.instruments.hosts.asked import HostsAsked
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

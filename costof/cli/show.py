@@ -10,7 +10,7 @@ from rich.console import Console
 
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
-from costof.ledger.ledger import Ledger
+from costof.results.ledger import Ledger
 
 if TYPE_CHECKING:
     from costof.report.result import Result

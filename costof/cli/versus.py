@@ -11,15 +11,15 @@ import click
 from costof.cli.ask import ask
 from costof.cli.gate import limit_option
 from costof.cli.hosts_options import hosts_options
-from costof.commands.asked import MOST_WARMUP_RUNS
-from costof.document.format import listed
 from costof.errors import CostofError, Problem
+from costof.format import listed
+from costof.instruments.commands.asked import MOST_WARMUP_RUNS
 from costof.study.commands import COMMAND
 from costof.study.library import study_of
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
-    from costof.hosts.asked import HostsAsked
+    from costof.instruments.hosts.asked import HostsAsked
 
 #: Of a label that is a command.
 LONGEST_LABEL = 48

@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from costof.errors import CostofError, Problem
-from costof.ipc.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 from costof.lab.supervisor import parents
+from costof.messages.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 
 if TYPE_CHECKING:
     from costof.lab.host import Host

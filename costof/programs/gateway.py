@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from costof.ipc.engine_server import ANSWER_SECONDS, EngineProcess
-from costof.ipc.plan import PLAIN, TlsFiles, Transport
+from costof.messages.engine_server import ANSWER_SECONDS, EngineProcess
+from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.model import Model
 
 ROLE = "gateway"

@@ -18,13 +18,13 @@ from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Self
 
 from costof import programs
-from costof.document.format import listed
 from costof.errors import Caution, CostofError, Problem
-from costof.ipc.plan import ServiceSettings
+from costof.format import listed
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
+from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access, ShownAccess
 from costof.programs.ca_file import check_ca_file
 from costof.programs.identity import check_identity

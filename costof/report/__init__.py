@@ -12,18 +12,19 @@ from typing import Any
 
 from rich.console import Console
 
-from costof.analysis import core_of, read_run
-from costof.analysis.index import Index
-from costof.analysis.models import Core, Sentence
-from costof.analysis.section import Section, sentences
-from costof.document import format as fmt
-from costof.document import markdown, terminal
-from costof.document.blocks import TERMINAL, Bullets, Document, Part
+from costof import format as fmt
 from costof.files import write_whole
-from costof.ledger.ledger import Ledger
+from costof.report import markdown, terminal
+from costof.report.blocks import TERMINAL, Bullets, Document, Part
 from costof.report.result import Result, Sections
-from costof.sections import every_section, spec_of
-from costof.sections.answer import too_few_rounds
+from costof.report.section import Section, sentences
+from costof.report.sections import every_section, spec_of
+from costof.report.sections.answer import too_few_rounds
+from costof.results.core import core_of
+from costof.results.index import Index
+from costof.results.ledger import Ledger
+from costof.results.models import Core, Sentence
+from costof.results.run import read_run
 
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
 
@@ -106,7 +107,7 @@ def render_markdown(result: Result) -> str:
 
 
 def render_html(result: Result) -> str:
-    from costof.document import html  # only a run that writes reports pays for importing jinja2
+    from costof.report import html  # only a run that writes reports pays for importing jinja2
 
     return html.render_html(document(result))
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
-from costof.analysis.run import Run
-from costof.ipc.answers import Phase
-from costof.ledger.ledger import SliceRecord
+from costof.messages.answers import Phase
 from costof.report.result import Result
+from costof.results.ledger import SliceRecord
+from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import merged
 

@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from costof.commands import process
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
+from costof.instruments.commands import process
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 MOST_SECONDS = 120.0

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, create_model
 
-from costof.analysis.models import Core, Sentence
 from costof.model import Model
-from costof.sections import every_section
+from costof.report.sections import every_section
+from costof.results.models import Core, Sentence
 
 if TYPE_CHECKING:
     Sections = Any

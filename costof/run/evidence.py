@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from costof.ipc.answers import SliceAnswer
 from costof.lab.program import Counters
+from costof.messages.answers import SliceAnswer
 from costof.study.asked import Asked
 
 # Members of a cluster and the lab's own administration call each other now and then.

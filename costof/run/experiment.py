@@ -7,11 +7,12 @@ import time
 from contextlib import ExitStack, nullcontext
 from math import ceil
 
-from costof.document.format import listed, plural
 from costof.errors import Caution, CostofError, Problem
-from costof.hosts.population import Population
-from costof.ledger.changes import all_stand, every_change, judged
-from costof.ledger.ledger import (
+from costof.format import listed, plural
+from costof.instruments.hosts.population import Population
+from costof.programs.identity import check_identity
+from costof.results.changes import all_stand, every_change, judged
+from costof.results.ledger import (
     CautionRecord,
     EndRecord,
     EnvironmentRecord,
@@ -23,7 +24,6 @@ from costof.ledger.ledger import (
     SizesRecord,
     now,
 )
-from costof.programs.identity import check_identity
 from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
 from costof.run.machine import describe_machine, is_loopback, read_machine

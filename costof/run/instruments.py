@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from costof.clients import CannotError, client
-from costof.commands.settings import new_output
 from costof.datasets import tpcc
-from costof.drivers.driver import environment
 from costof.errors import CostofError, Problem
-from costof.hosts.population import Population
-from costof.ipc import plan as ipc
-from costof.ipc.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
-from costof.ipc.process import Instrument, application, command_runner, engine, engine_path
-from costof.ledger.ledger import Ledger, ReadyRecord
+from costof.instruments.clients import CannotError, client
+from costof.instruments.commands.settings import new_output
+from costof.instruments.drivers.driver import environment
+from costof.instruments.hosts.population import Population
+from costof.messages import plan as ipc
+from costof.messages.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
+from costof.messages.process import Instrument, application, command_runner, engine, engine_path
+from costof.results.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
 from costof.study.commands import COMMAND

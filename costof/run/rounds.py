@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from costof.hosts.host import HostLostError
-from costof.hosts.parts import late
-from costof.ledger.ledger import Ledger, LookRecord, LostRecord, SliceRecord
-from costof.ledger.samples import Samples, ServersSide, Turn, add_samples
+from costof.instruments.hosts.host import HostLostError
+from costof.instruments.hosts.parts import late
+from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
+from costof.results.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.instruments import Instruments
 from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import Taken

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from costof.ledger.samples import Samples, Turn
+from costof.results.samples import Samples, Turn
 from costof.run.orders import BalancedOrders
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from costof.hosts.parts import PopulationAnswer
-from costof.ipc.answers import SliceAnswer
-from costof.ledger.samples import Turn
+from costof.instruments.hosts.parts import PopulationAnswer
+from costof.messages.answers import SliceAnswer
+from costof.results.samples import Turn
 from costof.study.load import PHASES, WORKLOAD, Told
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from costof.errors import CostofError
-from costof.hosts.population import Population
-from costof.ledger.ledger import Ledger
+from costof.instruments.hosts.population import Population
+from costof.results.ledger import Ledger
 from costof.run.experiment import run
 from costof.run.rounds import Before, Progress
 from costof.services import Service

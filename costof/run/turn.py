@@ -9,10 +9,10 @@ from functools import reduce
 from math import inf
 
 from costof.errors import CostofError, Problem
-from costof.hosts.parts import PopulationAnswer, apart
+from costof.instruments.hosts.parts import PopulationAnswer, apart
 from costof.lab.program import Counters
-from costof.ledger.ledger import SliceRecord
-from costof.ledger.samples import Turn
+from costof.results.ledger import SliceRecord
+from costof.results.samples import Turn
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.services.server_cpu import ServerCpu
 from costof.study.arms import PlannedArm
 

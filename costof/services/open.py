@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from costof.commands.passwords import without_passwords
 from costof.errors import CostofError, Problem
+from costof.instruments.commands.passwords import without_passwords
 from costof.programs.access import Access, ShownAccess
 from costof.services import Service
 from costof.services.server_cpu import ServerCpu

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from costof.errors import Caution
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.programs.access import Access
 from costof.programs.server import OwnServer
 from costof.services import LoadData, Service

@@ -8,9 +8,9 @@ import re
 import shlex
 import time
 
-from costof.commands import process
-from costof.document.format import plural
 from costof.errors import CostofError, Problem
+from costof.format import plural
+from costof.instruments.commands import process
 
 #: To ask another machine, over a connection that is opened for it.
 MOST_SECONDS = 30.0

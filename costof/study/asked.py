@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import Field
 
-from costof.commands.asked import CommandLevel
-from costof.ipc.plan import PLAIN, Transport
+from costof.instruments.commands.asked import CommandLevel
+from costof.messages.plan import PLAIN, Transport
 
 #: Stands for the level's own name in a factor's `each`.
 LEVEL = "{level}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from costof.ipc.plan import Pace
+from costof.messages.plan import Pace
 from costof.study.load import CONNECTION, FIRST_QUERY, PHASES, QUERY, WORKLOAD, Arrivals, Load, Pool, Told, standing
 from costof.study.metric import OF_CPU, OF_SERVERS, Metric
 from costof.study.schema import Factor, Profile, SliceSize, Study, Workload

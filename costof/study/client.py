@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from costof.clients import Client
-from costof.commands.readers import reader
 from costof.errors import CostofError, Problem
+from costof.instruments.clients import Client
+from costof.instruments.commands.readers import reader
 from costof.study.commands import COMMAND, MARGIN, TOLD_SECONDS
 from costof.study.metric import OF_COMMAND, Metric
 from costof.study.schema import SliceSize, Study, Workload

@@ -6,8 +6,8 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from costof.commands.asked import CommandAsked
-from costof.commands.readers import Figure
+from costof.instruments.commands.asked import CommandAsked
+from costof.instruments.commands.readers import Figure
 from costof.study.metric import OF_COMMAND
 
 #: The kind of service, and the view and kind of its workloads.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from costof.commands.asked import RATE
 from costof.errors import CostofError, Problem
+from costof.instruments.commands.asked import RATE
 from costof.model import Model
 from costof.study.commands import COMMAND
 from costof.study.options import whole_number

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from pydantic import Field
 
-from costof.clients import client
-from costof.commands.asked import RATE, SECONDS, CommandAsked
 from costof.errors import CostofError, Problem
+from costof.instruments.clients import client
+from costof.instruments.commands.asked import RATE, SECONDS, CommandAsked
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.at_load import at_load

@@ -14,8 +14,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from costof.commands.asked import CommandAsked, CommandLevel, SecretSource
-from costof.ipc.plan import Options, Pace
+from costof.instruments.commands.asked import CommandAsked, CommandLevel, SecretSource
+from costof.messages.plan import Options, Pace
 from costof.model import Model
 from costof.study.asked import Asked, asked_alone, asked_by
 from costof.study.commands import completed
@@ -218,7 +218,8 @@ class Study(Model):
     )
     excludes: list[dict[str, str]] = Field(default=[], description="Levels that do not go together.")
     sections: dict[str, Any] = Field(
-        default={}, description="What a section of the report is asked, by its name: `costof/sections/` validates it."
+        default={},
+        description="What a section of the report is asked, by its name: `costof/report/sections/` validates it.",
     )
     published: Published | None = None
     connections: int = Field(default=96, gt=0, description="With --load, the most that clients hold at once.")

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from costof.commands.passwords import find_passwords, without_passwords
+from costof.instruments.commands.passwords import find_passwords, without_passwords
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.commands.readers import Report, UnreadableError, json_of, reader, reader_names
 from costof.errors import CostofError
+from costof.instruments.commands.readers import Report, UnreadableError, json_of, reader, reader_names
 from tests.commands import figures_of_http, figures_of_storage
 
 OUTPUTS = Path(__file__).parent / "outputs"

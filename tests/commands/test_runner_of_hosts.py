@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from costof import __version__
-from costof.commands.asked import FigureAsked, SecretSource
-from costof.commands.settings import CommandSettings, Program, Shown, new_output
-from costof.hosts.actor import HostActor
-from costof.ipc.answers import PublicKey, Ready, SliceAnswer
-from costof.ipc.plan import Arm, Plan, PrepareOrder, Share, SliceOrder, line
-from costof.ipc.sealing import Opener, sealed
+from costof.instruments.commands.asked import FigureAsked, SecretSource
+from costof.instruments.commands.settings import CommandSettings, Program, Shown, new_output
+from costof.instruments.hosts.actor import HostActor
 from costof.lab.supervisor import parents
+from costof.messages.answers import PublicKey, Ready, SliceAnswer
+from costof.messages.plan import Arm, Plan, PrepareOrder, Share, SliceOrder, line
+from costof.messages.sealing import Opener, sealed
 from tests.support.programs import eventually
 
 SECRET = "hunter2-and-more"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.commands.readers import UnreadableError, reader, reader_names
+from costof.instruments.commands.readers import UnreadableError, reader, reader_names
 from costof.report.result import Result
 from tests.support.command import Outcome, costof
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.commands import shell
-from costof.commands.shell import shell_sign, split
+from costof.instruments.commands import shell
+from costof.instruments.commands.shell import shell_sign, split
 
 
 @pytest.mark.parametrize(

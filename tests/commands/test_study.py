@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from costof.commands import templates
-from costof.commands.readers import reader, reader_names
 from costof.errors import CostofError
+from costof.instruments.commands import templates
+from costof.instruments.commands.readers import reader, reader_names
 from costof.services.command.lab import Commands
 from costof.studies import study_names
 from costof.study.library import load_study, study_of

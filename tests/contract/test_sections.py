@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from costof.analysis.index import Index
-from costof.analysis.models import CarryOver
-from costof.analysis.section import Section
-from costof.document.blocks import Block
 from costof.errors import CostofError, Problem
 from costof.report import analyse
+from costof.report.blocks import Block
 from costof.report.result import Result
-from costof.sections import check, every_section
+from costof.report.section import Section
+from costof.report.sections import check, every_section
+from costof.results.index import Index
+from costof.results.models import CarryOver
 from costof.statistics.estimate import Estimate
 from costof.studies import study_names
 from costof.study.library import load_study

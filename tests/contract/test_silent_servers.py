@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from costof.ipc.answers import ReadyArm
-from costof.ipc.plan import PLAIN, Arm, Plan, ServiceSettings, Transport
-from costof.ipc.process import Instrument, application, engine
+from costof.messages.answers import ReadyArm
+from costof.messages.plan import PLAIN, Arm, Plan, ServiceSettings, Transport
+from costof.messages.process import Instrument, application, engine
 from costof.programs.http import HttpSettings
 from costof.programs.mariadb.settings import MysqlSettings
 from costof.programs.mongod.settings import MongodbSettings

@@ -8,7 +8,7 @@ import pytest
 
 from costof.report import render_markdown
 from costof.report.result import Result
-from costof.sections import check
+from costof.report.sections import check
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from costof.errors import CostofError
-from costof.ipc.process import Instrument
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
+from costof.messages.process import Instrument
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import MariadbServer
 

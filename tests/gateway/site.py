@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from costof.ipc.plan import TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
+from costof.messages.plan import TlsFiles, Transport
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import USER, MariadbServer
 from tests.gateway.corpus import NAMES, SALARIES

@@ -26,8 +26,8 @@ from costof.errors import CostofError
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
 from costof.lab.supervisor import parents
-from costof.ledger.ledger import SLICES
 from costof.programs.mongod.binary import find_mongod
+from costof.results.ledger import SLICES
 from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
 from tests.support.programs import HANGS_SECONDS, eventually
 

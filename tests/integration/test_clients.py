@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.clients import client
 from costof.errors import CostofError
-from costof.ledger.ledger import Ledger, SliceRecord
+from costof.instruments.clients import client
 from costof.report import analyse
+from costof.results.ledger import Ledger, SliceRecord
 from costof.run.experiment import run
 from costof.services.open import open_service
 from costof.study.client import WORKLOAD

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import read_run
-from costof.analysis.run import Run
 from costof.datasets.tpcc_database import ALL_HELD, FACT
 from costof.lab.lab import Lab
-from costof.ledger.ledger import Ledger
 from costof.programs.access import Access
 from costof.programs.mariadb.server import MariadbServer
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import Ledger
+from costof.results.run import Run, read_run
 from costof.run.experiment import run
 from costof.services.encryption.gateway import Rules
 from costof.services.encryption.lab import EncryptionLab

@@ -12,8 +12,8 @@ import pymysql
 import pytest
 import redis
 
-from costof.ledger.ledger import Ledger, SliceRecord
 from costof.report.result import Result
+from costof.results.ledger import Ledger, SliceRecord
 from tests.support.command import costof
 from tests.support.compatible import FERRETDB, GO_MYSQL_SERVER, MINIREDIS, Standing, standing
 

@@ -13,8 +13,8 @@ from costof import encrypted
 from costof.datasets.sysbench import TABLE
 from costof.encrypted.envelope import Algorithm, Envelope, RowFormat
 from costof.encrypted.keys import KeyRing, session_salt
-from costof.ipc.plan import Arm, Workload
-from costof.ipc.process import engine
+from costof.messages.plan import Arm, Workload
+from costof.messages.process import engine
 from costof.programs.mariadb.server import DATABASE
 from costof.programs.mariadb.settings import Decryption
 from tests.gateway.every_type import KEY, OPAQUE_PORT, PORT, ROWS, TYPES, Site, every_type

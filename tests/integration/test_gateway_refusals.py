@@ -6,8 +6,8 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from costof.ipc.plan import Arm, Plan, Workload
-from costof.ipc.process import engine
+from costof.messages.plan import Arm, Plan, Workload
+from costof.messages.process import engine
 from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER
 from tests.gateway.shop import (
     ANALYST,

@@ -15,9 +15,9 @@ import pytest
 from pymysql.constants import COMMAND
 
 from costof.errors import CostofError
-from costof.ipc.plan import TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
+from costof.messages.plan import TlsFiles, Transport
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER
 from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, Shop, before, column, refusal, rows

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.ipc.plan import PLAIN, Arm, TlsFiles, Transport, Workload
-from costof.ipc.process import Instrument, engine
 from costof.lab.certificates import Authority
+from costof.messages.plan import PLAIN, Arm, TlsFiles, Transport, Workload
+from costof.messages.process import Instrument, engine
 from costof.programs.http import HttpSettings
 from costof.programs.origin import Listener, OriginProcess
 from tests.support.engines import patient_plan

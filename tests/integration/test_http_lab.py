@@ -14,11 +14,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from costof.ipc.plan import TlsFiles
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, is_root
 from costof.lab.program import Counters
+from costof.messages.plan import TlsFiles
 from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
 from costof.programs.nginx import Nginx

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import read_run
-from costof.analysis.run import Run
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
-from costof.ledger.ledger import Ledger
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
 from costof.report import analyse
+from costof.results.ledger import Ledger
+from costof.results.run import Run, read_run
 from costof.run.experiment import run
 from costof.services.http.lab import HttpLab
 from costof.services.open import open_service

@@ -9,9 +9,9 @@ import pytest
 
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
-from costof.ledger.ledger import Ledger
 from costof.programs.nginx import Nginx
 from costof.report import analyse
+from costof.results.ledger import Ledger
 from tests.integration.test_http_run import ask
 from tests.support.programs import RunningBalancer, running_balancer
 

@@ -9,9 +9,9 @@ import pytest
 
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL
 from costof.lab.lab import Lab
-from costof.ledger.ledger import Ledger, SliceRecord
 from costof.programs.mariadb.server import MariadbServer
 from costof.report.result import Result
+from costof.results.ledger import Ledger, SliceRecord
 from costof.study.load import CONNECTION
 from tests.support.command import costof
 from tests.support.programs import databases, somebodys_mariadb, url_of

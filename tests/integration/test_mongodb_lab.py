@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.ipc.plan import Workload
-from costof.ipc.process import application
 from costof.lab.lab import is_root
+from costof.messages.plan import Workload
+from costof.messages.process import application
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

@@ -9,10 +9,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from costof.analysis import read_run
 from costof.errors import EXIT_EXCEEDED, EXIT_PARTIAL
-from costof.ledger.ledger import Ledger
 from costof.report.result import Result
+from costof.results.ledger import Ledger
+from costof.results.run import read_run
 from tests.support.command import costof
 from tests.support.programs import eventually
 from tests.support.small_plans import study_ended_by_operations

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from benches.distances import FAR_MS, delayed_plan, far_plan
-from costof.analysis import read_run
 from costof.lab.namespace import FOLDER
-from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import Ledger
+from costof.results.run import read_run
 from costof.run.experiment import run as carry_out
 from costof.services.open import open_service
 from costof.study.library import load_study

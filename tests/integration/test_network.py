@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
-from costof.ipc.process import engine_path
 from costof.lab import round_trips
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
 from costof.lab.link_process import DirectionCounters
 from costof.lab.network import Network
 from costof.lab.round_trips import SO_TIMESTAMPNS, measure_link
+from costof.messages.process import engine_path
 from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Workload
-from costof.ipc.process import application
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Workload
+from costof.messages.process import application
 from costof.programs.pgbouncer.pool import ROLE
 from costof.programs.postgres.server import USER, PostgresServer
 from costof.services import Judgement

@@ -16,11 +16,11 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from pydantic import SecretStr
 
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import PLAIN, Arm, Transport, Workload
-from costof.ipc.process import Instrument, application, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab, descendants_of
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import PLAIN, Arm, Transport, Workload
+from costof.messages.process import Instrument, application, engine
 from costof.programs.postgres.server import ACCESS, NAME, SCALE, USER
 from costof.programs.postgres.settings import PostgresSettings
 from tests.support.engines import patient_plan, slices_until_met

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from pydantic import SecretStr
 
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import PLAIN, Arm, Transport, Workload
-from costof.ipc.process import Instrument, application, engine
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import PLAIN, Arm, Transport, Workload
+from costof.messages.process import Instrument, application, engine
 from costof.programs.redis.server import PORT, TLS_PORT, USER
 from costof.programs.redis.settings import RedisSettings
 from tests.support.engines import patient_plan

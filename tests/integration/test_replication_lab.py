@@ -16,9 +16,9 @@ import pymongo
 import pytest
 from pymongo.errors import PyMongoError
 
-from costof.ipc.answers import SliceAnswer
 from costof.lab.cpu_share import limits
 from costof.lab.lab import is_root
+from costof.messages.answers import SliceAnswer
 from costof.services import Judgement, Observation
 from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.shape import NotArrangedError

@@ -8,8 +8,8 @@ import pymongo
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.ipc.answers import SliceAnswer
 from costof.lab.lab import Lab
+from costof.messages.answers import SliceAnswer
 from costof.programs.access import Access
 from costof.services.open import open_service
 from costof.services.server.lab import ServerLab

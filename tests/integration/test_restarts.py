@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.ledger.ledger import EnvironmentRecord, Ledger, SizesRecord
 from costof.programs.redis.binary import find_redis
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import EnvironmentRecord, Ledger, SizesRecord
 from tests.support.command import costof
 
 from .conftest import SHORT, SHORT_ROUND, alive, costof_running, descendants, wait_for_slices

@@ -13,12 +13,12 @@ import pytest
 
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
-from costof.ledger.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
 from costof.programs.identity import CERTIFICATE, SERVER_ID, VERSION
 from costof.programs.mariadb.server import MariadbServer
 from costof.report import analyse
+from costof.results.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from costof.ipc.answers import Phase
 from costof.lab.lab import is_root
+from costof.messages.answers import Phase
 from costof.programs.postgres.binary import find_postgres, postgres_version
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from costof.lab.lab import is_root
-from costof.ledger.ledger import EndRecord, Ledger, LookRecord, SizesRecord, SliceRecord
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import EndRecord, Ledger, LookRecord, SizesRecord, SliceRecord
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.schema import SliceSize
 from tests.support.command import costof

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
-from costof.ipc.plan import Arm, TlsFiles, Transport, Workload
-from costof.ipc.process import engine, engine_path
 from costof.lab.certificates import Authority
+from costof.messages.plan import Arm, TlsFiles, Transport, Workload
+from costof.messages.process import engine, engine_path
 from costof.programs.http import HttpSettings
 from costof.programs.origin import Listener, OriginProcess
 from costof.study.library import load_study

@@ -19,10 +19,10 @@ from pymysql.cursors import Cursor
 
 from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Arm, Plan, Workload
-from costof.ipc.process import Instrument, engine
 from costof.lab.lab import Lab
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Arm, Plan, Workload
+from costof.messages.process import Instrument, engine
 from costof.programs.http import HttpSettings
 from costof.programs.mariadb.server import DATABASE, MariadbServer
 from costof.run.instruments import LOAD_SECONDS

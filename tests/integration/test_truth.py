@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.ledger.ledger import SliceRecord
+from costof.results.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.small_plans import ended_by_operations

@@ -17,9 +17,9 @@ import pytest
 from costof.lab.network import TUN
 from costof.lab.supervisor import parents
 from costof.lab.user_namespace import prefix
-from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import Ledger
 from tests.support.ordinary_user import ROOT, folder_of_ordinary_user, ordinary_user
 from tests.support.programs import SHORTER_MS
 

@@ -12,10 +12,10 @@ import pytest
 from pymongo.errors import AutoReconnect
 
 from costof.datasets.ycsb import key_name
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Arm, ServiceSettings, Workload
-from costof.ipc.process import engine
 from costof.lab.lab import Lab
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Arm, ServiceSettings, Workload
+from costof.messages.process import engine
 from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
 from costof.services.server.lab import ServerLab
 from tests.support.engines import patient_plan, slices_until_met

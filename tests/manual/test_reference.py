@@ -10,8 +10,8 @@ import click
 import pytest
 
 from costof.cli.main import COMMANDS
-from costof.ledger.ledger import AnyRecord
 from costof.report.result import Result
+from costof.results.ledger import AnyRecord
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Plan

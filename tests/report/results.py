@@ -12,10 +12,10 @@ from typing import Any
 
 from rich.console import Console
 
-from costof.analysis.models import Sentence
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.report import analyse, answer, render_html, render_terminal
 from costof.report.result import Result
+from costof.results.models import Sentence
 from costof.study.load import LoadAsked
 from tests.fake_run import STARTED, Truth, fake_run
 from tests.noise import Noise

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from costof.cli.ab_text import Asked, render_ab
-from costof.ipc.answers import SliceAnswer
-from costof.ledger.ab_figures import ab_figures
+from costof.messages.answers import SliceAnswer
+from costof.results.ab_figures import ab_figures
 from tests.fake_run import Slice as Told
 from tests.fake_run import answer_of, error_of, phase_of
 from tests.report.results import Golden

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from costof.analysis.models import Open, Sentence
-from costof.document import format as fmt
-from costof.document.blocks import Cell, Column, Document, Part, Row, Table
-from costof.document.markdown import escape
-from costof.document.terminal import render_terminal
+from costof import format as fmt
 from costof.report import analyse, render_markdown
+from costof.report.blocks import Cell, Column, Document, Part, Row, Table
+from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.terminal import render_terminal
+from costof.results.models import Open, Sentence
 from costof.statistics.estimate import Estimate, Verdict
 from tests.fake_run import Truth, fake_run
 from tests.report.results import (

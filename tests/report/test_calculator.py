@@ -12,10 +12,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from costof.analysis.index import Index
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.report.result import Result
-from costof.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
+from costof.report.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
+from costof.results.index import Index
 from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport
 from tests.support.browser import browser, complaints, requested
 

@@ -7,15 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.index import Index
-from costof.analysis.models import Metric
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.lab.host import LINK_ROLE
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
-from costof.sections.cost_model.calculator import HOURS_A_MONTH, Extras, Load, added, default_load, extras, fixed_rows
-from costof.sections.cost_model.model import ExtraCost
-from costof.sections.cost_model.tables import worst
+from costof.report.sections.cost_model.calculator import (
+    HOURS_A_MONTH,
+    Extras,
+    Load,
+    added,
+    default_load,
+    extras,
+    fixed_rows,
+)
+from costof.report.sections.cost_model.model import ExtraCost
+from costof.report.sections.cost_model.tables import worst
+from costof.results.index import Index
+from costof.results.models import Metric
 from costof.statistics.estimate import Estimate
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION

@@ -13,13 +13,12 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from costof.analysis import read_run
-from costof.analysis.run import Run
 from costof.cli.export import FORMATS, export
 from costof.errors import CostofError
-from costof.ledger.ledger import Ledger
 from costof.report import analyse
 from costof.report.export import rows
+from costof.results.ledger import Ledger
+from costof.results.run import Run, read_run
 from costof.statistics.histogram import LONGEST_NS, SIGNIFICANT_DIGITS, merged
 from tests.fake_run import fake_run
 from tests.support.small_plans import plan_of

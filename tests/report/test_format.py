@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.statistics.estimate import Estimate
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.models import Cpu, ErrorCount
-from costof.document.palette import COLOURS
 from costof.report import render_html, write_reports
+from costof.report.palette import COLOURS
 from costof.report.result import Result, Sections
+from costof.results.models import Cpu, ErrorCount
 from costof.statistics.estimate import Verdict
 from tests.report.results import EVIL, MONGODB, Page, drawn, empty, mongodb, result_of, two_keys, without_figures
 from tests.truths import TRUTHS

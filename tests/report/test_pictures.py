@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.document.axes import TICK_SIZE, Panel, Scale, log, near_zero, text_width, tick
-from costof.document.canvas import NARROW, WIDE, Sheet, grid
+from costof.report.axes import TICK_SIZE, Panel, Scale, log, near_zero, text_width, tick
+from costof.report.canvas import NARROW, WIDE, Sheet, grid
 
 ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6)
 
@@ -124,7 +124,7 @@ def test_a_report_waits_for_no_library_that_draws_or_does_all_of_statistics(tmp_
     """Their imports alone took longer than the page."""
     code = (
         "import json, pathlib, sys; from tests.report.results import mongodb; from costof.report import write_reports; "
-        "import costof.analysis, costof.statistics.intervals; costof.statistics.intervals.estimate([1.0, 2.0, 4.0]); "
+        "import costof.results, costof.statistics.intervals; costof.statistics.intervals.estimate([1.0, 2.0, 4.0]); "
         f"write_reports(mongodb(), pathlib.Path({str(tmp_path)!r})); print(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, check=True)

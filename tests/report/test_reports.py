@@ -13,11 +13,11 @@ import jsonschema
 import pytest
 from rich.cells import cell_len
 
-from costof.analysis.index import Index
-from costof.analysis.limits import State, outcomes
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.report import render_markdown
 from costof.report.result import Result
+from costof.results.index import Index
+from costof.results.limits import State, outcomes
 from costof.study.limits import Limit
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, LoadAsked
 from tests.report.results import (

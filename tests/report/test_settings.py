@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.index import Index
-from costof.analysis.models import Effect
-from costof.document import format as fmt
-from costof.document.blocks import FILES, Table
+from costof import format as fmt
 from costof.report import analyse, render_markdown
+from costof.report.blocks import FILES, Table
 from costof.report.result import Result
-from costof.sections.break_even import SECTION as BREAK_EVEN
-from costof.sections.costs.tables import table, views
+from costof.report.sections.break_even import SECTION as BREAK_EVEN
+from costof.report.sections.costs.tables import table, views
+from costof.results.index import Index
+from costof.results.models import Effect
 from costof.statistics.estimate import Verdict
 from costof.study.published import PublishedFigure
 from tests.fake_run import fake_run

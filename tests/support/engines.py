@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from costof.datasets.tpcc import load_operations
-from costof.ipc.answers import ReadyArm, SliceAnswer
-from costof.ipc.plan import Arm, Data, Workload, line
-from costof.ipc.plan import Plan as InstrumentPlan
-from costof.ipc.process import Instrument, engine
+from costof.messages.answers import ReadyArm, SliceAnswer
+from costof.messages.plan import Arm, Data, Workload, line
+from costof.messages.plan import Plan as InstrumentPlan
+from costof.messages.process import Instrument, engine
 from costof.model import Model
 from costof.run.instruments import LOAD, LOAD_SECONDS, load_workload
 from costof.services import Service

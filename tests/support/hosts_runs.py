@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from costof.ledger.ledger import SLICES, Ledger, LostRecord, SliceRecord
 from costof.programs.redis.server import PORT, TLS_PORT, USER
+from costof.results.ledger import SLICES, Ledger, LostRecord, SliceRecord
 from tests.support.programs import eventually
 from tests.support.ray_nodes import Cluster, Node
 from tests.support.redis import Standing
 
 ENGINE = "costof-engine"
-RUNNER = "costof.commands.runner"
+RUNNER = "costof.instruments.commands.runner"
 OF_RAY = ("gcs_server", "raylet", "ray::HostActor", "ray.util.client")
 WHERE = ("--hosts", "auto", "--hosts-where", "pool=load")
 #: An arm, its twin and its rival.

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from costof.ipc.process import engine_path
 from costof.lab.lab import is_root
 from costof.lab.network import TUN
 from costof.lab.unprivileged import NAME
+from costof.messages.process import engine_path
 
 ROOT = Path(__file__).parents[2]
 USER = pwd.getpwnam(NAME)

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from costof.ipc.plan import ServiceSettings
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
+from costof.messages.plan import ServiceSettings
 from costof.programs.pgbouncer.pool import Pool
 from costof.programs.pgbouncer.pooler import PgBouncer
 from costof.programs.pgbouncer.process import Upstream

@@ -7,10 +7,10 @@ import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from costof.ipc.plan import Transport
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
+from costof.messages.plan import Transport
 from costof.programs.postgres.server import ACCESS, DATABASE, PORT, USER, PostgresServer
 from costof.programs.server import Place
 from tests.support.programs import eventually

@@ -26,11 +26,11 @@ import pymysql
 from pydantic import SecretStr
 from pymysql.cursors import Cursor
 
-from costof.ipc.plan import Arm, Plan, ServiceSettings, TlsFiles
-from costof.ipc.process import engine
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
+from costof.messages.plan import Arm, Plan, ServiceSettings, TlsFiles
+from costof.messages.process import engine
 from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer, greets

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from costof.ipc.plan import Workload
 from costof.lab.lab import Lab
+from costof.messages.plan import Workload
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
 from costof.programs.mariadb.own import OwnSysbench

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from costof.ipc.plan import Workload
+from costof.messages.plan import Workload
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.load import LoadAsked

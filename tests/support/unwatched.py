@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costof.analysis import read_run
 from costof.lab.lab import Lab
-from costof.ledger.ledger import Ledger
+from costof.results.ledger import Ledger
+from costof.results.run import read_run
 from costof.run.experiment import run
 from costof.services.http.lab import HttpLab
 from costof.services.server.lab import ServerLab

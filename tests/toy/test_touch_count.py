@@ -92,7 +92,7 @@ def test_a_section_is_one_file(tmp_path: Path) -> None:
     """It is in result.json, in the answer, on a console, in Markdown and on the page, between its neighbours."""
     tree = Tree(tmp_path)
     tree.lay("section")
-    assert tree.touched() == ["costof/sections/slices.py"]
+    assert tree.touched() == ["costof/report/sections/slices.py"]
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
     printed = tree.run(*COSTOF, "show", "run", cwd=tmp_path)
     tree.run(*COSTOF, "report", "run", cwd=tmp_path)

@@ -10,7 +10,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
-from costof.ipc.process import engine_path
+from costof.messages.process import engine_path
 
 ROOT = Path(__file__).parents[2]
 TOYS = Path(__file__).parent

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.ipc.answers import SliceAnswer
-from costof.ledger.ab_figures import PERCENTILES, ab_figures
+from costof.messages.answers import SliceAnswer
+from costof.results.ab_figures import PERCENTILES, ab_figures
 from costof.statistics.histogram import Counts
 from tests.truths.http_tls_termination import counts_of
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRecord
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
+from costof.results.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRecord
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve

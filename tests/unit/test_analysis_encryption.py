@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.index import Index
-from costof.document import format as fmt
-from costof.document.blocks import Paragraph, Table
-from costof.ledger.ledger import Ledger, SliceRecord
+from costof import format as fmt
 from costof.report import analyse
+from costof.report.blocks import Paragraph, Table
 from costof.report.result import Result
-from costof.sections.breakdown import SECTION as BREAKDOWN
-from costof.sections.breakdown import Step
-from costof.sections.sweep import SECTION as SWEEP
+from costof.report.sections.breakdown import SECTION as BREAKDOWN
+from costof.report.sections.breakdown import Step
+from costof.report.sections.sweep import SECTION as SWEEP
+from costof.results.index import Index
+from costof.results.ledger import Ledger, SliceRecord
 from costof.statistics.estimate import Estimate
 from costof.study.plan import Plan
 from tests.fake_run import fake_run

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from costof.document import format as fmt
+from costof import format as fmt
 from costof.report import analyse
 from costof.report.result import Result
-from costof.sections.mitigations import Mitigation
+from costof.report.sections.mitigations import Mitigation
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.plan import Plan
 from tests.fake_run import fake_run

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.index import SAME_SET_UP, Index
-from costof.document.blocks import Table
-from costof.ledger.ledger import Ledger, LostRecord
 from costof.report import analyse
+from costof.report.blocks import Table
 from costof.report.result import Result
-from costof.sections.recommendations import SECTION as RECOMMENDATIONS
-from costof.sections.sync_tree import Tree, followers_of, initials, places, shape
+from costof.report.sections.recommendations import SECTION as RECOMMENDATIONS
+from costof.report.sections.sync_tree import Tree, followers_of, initials, places, shape
+from costof.results.index import SAME_SET_UP, Index
+from costof.results.ledger import Ledger, LostRecord
 from costof.statistics.estimate import Verdict
 from tests.fake_run import fake_run
 from tests.support.small_plans import plan_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from costof.ledger.changes import every_change, judged
-from costof.ledger.samples import Samples, Turn
+from costof.results.changes import every_change, judged
+from costof.results.samples import Samples, Turn
 from costof.statistics.estimate import Verdict
 from tests.support.small_plans import plan_of
 

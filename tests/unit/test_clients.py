@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from costof.clients import CannotError, client, client_names
-from costof.commands.asked import SECONDS
-from costof.commands.readers import reader
-from costof.commands.settings import CommandSettings
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import PLAIN, Endpoint, ServiceSettings, Transport
+from costof.instruments.clients import CannotError, client, client_names
+from costof.instruments.commands.asked import SECONDS
+from costof.instruments.commands.readers import reader
+from costof.instruments.commands.settings import CommandSettings
+from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
 from costof.programs.postgres.settings import PostgresSettings
 from costof.report import analyse
-from costof.sections.costs.sentences import Line, said
+from costof.report.sections.costs.sentences import Line, said
 from costof.study.client import with_client
 from costof.study.library import load_study
 from costof.study.load import LoadAsked

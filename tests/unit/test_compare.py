@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from costof.analysis.compare import Change, compare_runs
-from costof.analysis.series import conditions_of, differences, release_of, versions_of
 from costof.cli.compare import compare
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import EnvironmentRecord, Ledger
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.compare import Change, compare_runs
+from costof.results.ledger import EnvironmentRecord, Ledger
+from costof.results.series import conditions_of, differences, release_of, versions_of
 from costof.statistics.estimate import Verdict
 from costof.study.load import LoadAsked
 from tests.fake_run import Truth, fake_run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from costof.lab.round_trips import PROBES
-from costof.sections.cost_model.model import taken_at
+from costof.report.sections.cost_model.model import taken_at
 from costof.statistics.intervals import mean_of
 
 RUNS = 2000

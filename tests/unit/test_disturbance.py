@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis.disturbance import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
-from costof.analysis.run import read_run
-from costof.ledger.ledger import Ledger, SliceRecord
+from costof.results.disturbance import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
+from costof.results.ledger import Ledger, SliceRecord
+from costof.results.run import read_run
 from tests.fake_run import Truth, fake_run
 from tests.support.small_plans import plan_of
 

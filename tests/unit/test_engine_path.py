@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.ipc.process import engine_path
+from costof.messages.process import engine_path
 
 INFO = "costof-1.dist-info"
 

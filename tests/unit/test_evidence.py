@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from costof.ipc.answers import ClassifiedError, Phase, SliceAnswer
 from costof.lab.program import Counters
+from costof.messages.answers import ClassifiedError, Phase, SliceAnswer
 from costof.programs.access import Access
 from costof.programs.mariadb.own import OwnSysbench
 from costof.run.evidence import mismatch

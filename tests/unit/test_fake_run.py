@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costof.ledger.ledger import SLICES
 from costof.report import analyse, render_markdown
+from costof.results.ledger import SLICES
 from costof.statistics.estimate import Verdict
 from costof.studies import study_names
 from tests.fake_run import Truth, fake_run

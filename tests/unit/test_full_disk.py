@@ -14,7 +14,7 @@ from costof.cli.main import cli
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
 from costof.lab.lab import is_root
-from costof.ledger.ledger import CautionRecord, Ledger
+from costof.results.ledger import CautionRecord, Ledger
 from tests.fake_run import Truth, fake_run
 from tests.support.small_plans import plan_of
 

@@ -10,8 +10,8 @@ from junitparser import Error, Failure, JUnitXml
 
 from costof.cli.gate import gate
 from costof.errors import CostofError
-from costof.ledger.ledger import Ledger
 from costof.report import analyse
+from costof.results.ledger import Ledger
 from costof.study.library import load_study
 from costof.study.limits import limits_of
 from costof.study.plan import Options, resolve

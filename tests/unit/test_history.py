@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costof.analysis.history import FEWEST_RUNS, History, histories
-from costof.analysis.index import Index
-from costof.analysis.models import Core
 from costof.model import HIDDEN
 from costof.report import analyse
+from costof.results.history import FEWEST_RUNS, History, histories
+from costof.results.index import Index
+from costof.results.models import Core
 from costof.statistics.intervals import estimate
 from costof.study.load import LoadAsked
 from costof.study.plan import Plan

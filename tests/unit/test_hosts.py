@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from costof.cli.hosts_options import check_hosts
 from costof.cli.main import COMMANDS
 from costof.errors import CostofError, Problem
-from costof.hosts import actor
-from costof.hosts.actor import HostActor
-from costof.hosts.asked import HostsAsked, hosts_asked
-from costof.hosts.cluster import _begin, reached
-from costof.hosts.merging import merged_answer, merged_ready, unlike
-from costof.hosts.parts import apart, late
-from costof.hosts.population import workers_of
-from costof.ipc.answers import Phase, PublicKey, Ready, ReadyArm, SliceAnswer
-from costof.ipc.plan import Arm, Plan, Share
-from costof.ipc.process import engine_path
-from costof.ipc.sealing import sealed
+from costof.instruments.hosts import actor
+from costof.instruments.hosts.actor import HostActor
+from costof.instruments.hosts.asked import HostsAsked, hosts_asked
+from costof.instruments.hosts.cluster import _begin, reached
+from costof.instruments.hosts.merging import merged_answer, merged_ready, unlike
+from costof.instruments.hosts.parts import apart, late
+from costof.instruments.hosts.population import workers_of
+from costof.messages.answers import Phase, PublicKey, Ready, ReadyArm, SliceAnswer
+from costof.messages.plan import Arm, Plan, Share
+from costof.messages.process import engine_path
+from costof.messages.sealing import sealed
 from costof.programs.access import Access
 from costof.programs.redis.settings import RedisSettings
 from costof.services.open import open_service
@@ -198,7 +198,7 @@ def test_no_command_imports_ray_before_hosts_are_asked_for() -> None:
     modules = [where.partition(":")[0] for where, _ in COMMANDS.values()]
     program = (
         "import sys\n"
-        + "\n".join(f"import {name}" for name in [*modules, "costof.hosts.population", "costof.run.starts"])
+        + "\n".join(f"import {name}" for name in [*modules, "costof.instruments.hosts.population", "costof.run.starts"])
         + "\nprint([name for name in ('ray', 'grpc') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

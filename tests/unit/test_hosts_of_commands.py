@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from costof import __version__
 from costof.cli.hosts_options import check_asked, check_hosts
 from costof.errors import CostofError, Problem
-from costof.hosts.asked import HostsAsked
-from costof.hosts.merging import merged_answer, merged_figures, unproved
-from costof.hosts.parts import apart
-from costof.hosts.population import check_costof
-from costof.ipc.answers import SliceAnswer
+from costof.instruments.hosts.asked import HostsAsked
+from costof.instruments.hosts.merging import merged_answer, merged_figures, unproved
+from costof.instruments.hosts.parts import apart
+from costof.instruments.hosts.population import check_costof
+from costof.messages.answers import SliceAnswer
 from costof.programs.access import Access
 from costof.services.command.lab import Commands
 from costof.services.open import open_service

@@ -18,16 +18,22 @@ RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary", "engine/
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
 WORDS_OF_PYTHON = {
     # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
-    "plain": ("document/", "ipc/plan.py", "sections/costs/", "services/http/"),
-    "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/phases.py", "services/"),
-    "full": ("cli/", "clients/", "drivers/", "ipc/plan.py", "services/http/"),
-    "ca-only": ("analysis/cautions.py", "cli/ycsb/", "clients/", "drivers/", "ipc/plan.py"),
-    **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("ipc/plan.py",)),
+    "plain": ("report/", "messages/plan.py", "services/http/"),
+    "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
+    "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
+    "ca-only": ("results/cautions.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
+    **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
     # MongoDB's own word for a write concern, and pgbench's for the ways to ask.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
-    "extended": ("drivers/", "programs/postgres/"),
-    "simple": ("clients/", "drivers/", "programs/postgres/"),
-    "prepared": ("commands/runner.py", "drivers/", "hosts/population.py", "programs/mariadb/", "programs/postgres/"),
+    "extended": ("instruments/drivers/", "programs/postgres/"),
+    "simple": ("instruments/clients/", "instruments/drivers/", "programs/postgres/"),
+    "prepared": (
+        "instruments/commands/runner.py",
+        "instruments/drivers/",
+        "instruments/hosts/population.py",
+        "programs/mariadb/",
+        "programs/postgres/",
+    ),
     # Kinds of keys, which the lab's authority makes.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/own.py"),
@@ -42,7 +48,7 @@ WORDS_OF_PYTHON = {
     # Where no distance was asked for.
     "lan": ("study/schema.py",),
     # A route's name in the lab's own files; PostgreSQL's word for TLS at once.
-    "direct": ("clients/", "drivers/", "programs/postgres/", "services/http/"),
+    "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {

@@ -11,10 +11,10 @@ import pytest
 
 from costof.datasets import tpcc
 from costof.errors import CostofError
-from costof.ipc.answers import Ready, SliceAnswer
-from costof.ipc.plan import Workload
-from costof.ipc.process import Instrument
-from costof.ledger.ledger import Ledger
+from costof.messages.answers import Ready, SliceAnswer
+from costof.messages.plan import Workload
+from costof.messages.process import Instrument
+from costof.results.ledger import Ledger
 from costof.run.instruments import LOAD, Instruments, _check_library, _grouped, load_workload
 from costof.services import Service
 from costof.study.arms import PlannedArm

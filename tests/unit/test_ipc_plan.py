@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from costof.ipc.plan import PLAIN, Arm, Plan, Transport, Workload, line
-from costof.ledger.ledger import EnvironmentRecord, Ledger
+from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload, line
 from costof.programs.access import Access
 from costof.programs.http import HttpSettings
 from costof.programs.mariadb.settings import Decryption, MysqlSettings
@@ -16,6 +15,7 @@ from costof.programs.mariadb.url import parse_mysql_url
 from costof.programs.mongod.settings import MongodbSettings
 from costof.programs.mongod.url import parse_mongodb_url
 from costof.programs.password import Password
+from costof.results.ledger import EnvironmentRecord, Ledger
 from tests.support.engines import sent
 
 SECRET = "hunter2-and-more"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
-from costof.ipc.process import process_cpu_seconds
 from costof.lab.lab import Lab, descendants_of
+from costof.messages.process import process_cpu_seconds
 from tests.support.processes import alive
 from tests.support.programs import eventually
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import CautionRecord, EndRecord, Ledger
 from costof.programs.access import Access
+from costof.results.ledger import CautionRecord, EndRecord, Ledger
 from costof.services.open import shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve

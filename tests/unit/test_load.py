@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from costof.errors import CostofError
-from costof.ledger.samples import Turn
+from costof.results.samples import Turn
 from costof.run.sizes import Taken, chosen_sizes
 from costof.studies import study_names
 from costof.study.library import load_study

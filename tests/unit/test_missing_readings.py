@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.ledger.ledger import SLICES, Ledger
 from costof.report import analyse
 from costof.report.result import Result
+from costof.results.ledger import SLICES, Ledger
 from costof.study.load import LoadAsked
 from tests.fake_run import Truth, fake_run
 from tests.support.small_plans import plan_of

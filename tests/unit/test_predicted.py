@@ -9,7 +9,7 @@ import pytest
 
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
-from costof.sections.predicted import PredictedEffect
+from costof.report.sections.predicted import PredictedEffect
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.load import CONNECTION, QUERY, LoadAsked

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from costof.ipc.plan import Endpoint, ServiceSettings
-from costof.ledger.ledger import Ledger
+from costof.messages.plan import Endpoint, ServiceSettings
+from costof.results.ledger import Ledger
 from costof.run.instruments import Instruments
 from costof.services import Service
 from costof.study.library import load_study

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costof.analysis.run import read_run
-from costof.ledger.changes import every_change
-from costof.ledger.ledger import EndRecord, EnvironmentRecord, Ledger
-from costof.ledger.samples import Samples, Turn
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
+from costof.results.changes import every_change
+from costof.results.ledger import EndRecord, EnvironmentRecord, Ledger
+from costof.results.run import read_run
+from costof.results.samples import Samples, Turn
 from costof.statistics.estimate import Estimate
 from costof.statistics.units import Units, own_share
 from costof.studies import study_names

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from costof.analysis.run import read_run
 from costof.cli.resume import Resumed, reopen
 from costof.cli.server_options import GivenTarget
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
-from costof.ledger.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
 from costof.programs.access import Access
 from costof.programs.identity import certificate_of, check_identity
 from costof.programs.password import Password
+from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
+from costof.results.run import read_run
 from costof.run.schedule import Looks
 from costof.services.open import of_target, shown_urls, target_options
 from costof.study.library import load_study

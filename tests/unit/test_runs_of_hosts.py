@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from costof.analysis import core_of, read_run
-from costof.analysis.run import Run
 from costof.errors import CostofError, Problem
-from costof.ledger.ledger import EndRecord, Ledger, LostRecord
-from costof.sections.hosts import SECTION, Hosts, _answer_without, _told
+from costof.report.sections.hosts import SECTION, Hosts, _answer_without, _told
+from costof.results.core import core_of
+from costof.results.ledger import EndRecord, Ledger, LostRecord
+from costof.results.run import Run, read_run
 from costof.study.library import load_study
 from costof.study.metric import Metric
 from costof.study.plan import Options, Plan, resolve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.ledger.samples import ServersSide, of_slice
+from costof.results.samples import ServersSide, of_slice
 from costof.study.metric import Metric
 from tests.fake_run import Slice, answer_of
 

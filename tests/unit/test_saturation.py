@@ -9,7 +9,7 @@ import pytest
 
 from costof.report import analyse
 from costof.report.result import Result
-from costof.sections.saturation import Loop
+from costof.report.sections.saturation import Loop
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_run

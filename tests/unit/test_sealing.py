@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from costof.ipc.answers import PublicKey
-from costof.ipc.plan import Arm, Plan, Workload, line
-from costof.ipc.sealing import Opener, sealed
+from costof.messages.answers import PublicKey
+from costof.messages.plan import Arm, Plan, Workload, line
+from costof.messages.sealing import Opener, sealed
 from costof.programs.mariadb.settings import MysqlSettings
 
 SECRET = "hunter2-and-more"

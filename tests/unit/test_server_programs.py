@@ -10,8 +10,8 @@ from typing import Self
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import ServiceSettings
 from costof.lab.program import Counters, Description
+from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access
 from costof.programs.server import LabServer, Place
 from costof.services.open import of_target, open_service, shown_urls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.ledger.samples import Turn
+from costof.results.samples import Turn
 from costof.run.sizes import MOST_START_UP, Taken, chosen_sizes
 from costof.study.library import load_study, study_of
 from costof.study.plan import Options, Plan, resolve

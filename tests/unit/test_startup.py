@@ -48,4 +48,6 @@ def test_a_command_imports_its_own_room_only(arguments: list[str], allowed: set[
     found = imported(*arguments)
     assert "costof.cli.main" in found
     assert found & HEAVY == allowed
-    assert not {name for name in found if name.startswith(("costof.sections", "costof.analysis", "costof.services"))}
+    assert not {
+        name for name in found if name.startswith(("costof.report.sections", "costof.results", "costof.services"))
+    }

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from costof.ledger.ledger import Ledger
+from costof.results.ledger import Ledger
 from costof.statistics.estimate import Verdict
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

@@ -8,8 +8,8 @@ import pytest
 
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
-from costof.sections.intermittent import Intermittent
-from costof.sections.tails import Tails
+from costof.report.sections.intermittent import Intermittent
+from costof.report.sections.tails import Tails
 from costof.statistics.estimate import Verdict
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise

@@ -19,8 +19,8 @@ from costof.cli.ycsb.job import Job, Phase, job_of, unused
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
 from costof.errors import CostofError, Problem
-from costof.ipc.answers import ClassifiedError, SliceAnswer
-from costof.ipc.plan import Endpoint, Pace, ServiceSettings
+from costof.messages.answers import ClassifiedError, SliceAnswer
+from costof.messages.plan import Endpoint, Pace, ServiceSettings
 from tests.fake_run import Slice, answer_of, phase_of
 from tests.support.engines import sent
 

@@ -16,8 +16,8 @@ from costof.cli.ycsb.job import Job, Phase, job_of, unused
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import Properties, read_properties
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError, Problem
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.process import engine
+from costof.messages.answers import SliceAnswer
+from costof.messages.process import engine
 
 DEFAULT_FIELDS = 10
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from costof.cli.ycsb.properties import Properties
-from costof.ipc.plan import Endpoint
+from costof.messages.plan import Endpoint
 
 
 class Database(ABC):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from costof.cli.ycsb.job import Job
 from costof.errors import CostofError, Problem
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Data, Endpoint, Pace, Plan, Workload
-from costof.ipc.process import Instrument
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Data, Endpoint, Pace, Plan, Workload
+from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"

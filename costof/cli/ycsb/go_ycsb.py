@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof.cli.ycsb.properties import Properties
-from costof.document.format import listed
 from costof.errors import CostofError, Problem
+from costof.format import listed
 
 _JDBC = {"user": "db.user=USER", "password": "db.passwd=PASSWORD"}
 _MYSQL = "db.url=jdbc:mysql://HOST:3306/DATABASE"

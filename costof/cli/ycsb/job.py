@@ -12,7 +12,7 @@ from typing import Literal
 
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import Options
+from costof.messages.plan import Options
 
 Phase = Literal["load", "run"]
 

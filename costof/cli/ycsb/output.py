@@ -6,7 +6,7 @@ from datetime import datetime
 
 from costof.cli.ycsb.client import Tally, Times
 from costof.cli.ycsb.job import Job
-from costof.ipc.answers import SliceAnswer
+from costof.messages.answers import SliceAnswer
 
 NAMES = {
     "read": "READ",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from costof.ipc.plan import ServiceSettings
+from costof.messages.plan import ServiceSettings
 from costof.model import Model, Secret
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from costof.ipc.plan import ServiceSettings
+from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 
 #: Of YCSB's records.

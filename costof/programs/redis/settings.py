@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from costof.ipc.plan import ServiceSettings, Transport
+from costof.messages.plan import ServiceSettings, Transport
 from costof.model import Secret
 
 #: By the size of their values: of every so many strings, so many from the first on (the engine's `Strings`).

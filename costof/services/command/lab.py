@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from contextlib import ExitStack
 
-from costof.commands.passwords import find_passwords
-from costof.commands.settings import CommandSettings, filled, new_output
-from costof.document.format import listed
 from costof.errors import Caution
-from costof.ipc.answers import MISMATCH, SliceAnswer
-from costof.ipc.plan import Endpoint
+from costof.format import listed
+from costof.instruments.commands.passwords import find_passwords
+from costof.instruments.commands.settings import CommandSettings, filled, new_output
 from costof.lab.program import Description
 from costof.lab.resource import Resource
+from costof.messages.answers import MISMATCH, SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

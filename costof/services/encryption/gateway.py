@@ -16,11 +16,11 @@ from pymysql.err import MySQLError
 
 from costof import __version__
 from costof.datasets.tpcc import TABLES
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import PLAIN, TlsFiles, Transport
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.lab.resource import Resource
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.model import Model
 from costof.programs.gateway import (
     NO_LIMITS,

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import Caution
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint
 from costof.lab.certificates import Authority
 from costof.lab.chain import Chain
 from costof.lab.host import Host, throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.server import ROLE as SERVER_ROLE
 from costof.services import Judgement, LoadData, Observation, Service, Stage

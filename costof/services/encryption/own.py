@@ -13,11 +13,11 @@ from typing import ClassVar
 
 from costof.datasets.tpcc import TABLES
 from costof.datasets.tpcc_database import TpccDatabase
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import PLAIN, Endpoint, Transport
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import PLAIN, Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
 from costof.programs.mariadb.own import OwnMysqlDatabase
 from costof.programs.mariadb.session import tls_context

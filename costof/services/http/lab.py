@@ -11,13 +11,13 @@ from pathlib import Path
 
 from costof import __version__
 from costof.errors import Caution
-from costof.ipc.plan import Endpoint, TlsFiles, Transport
 from costof.lab.certificates import Authority
 from costof.lab.chain import Chain
 from costof.lab.host import Host, throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
+from costof.messages.plan import Endpoint, TlsFiles, Transport
 from costof.programs.balancer import ORIGIN_NAME, PROOF_PATH, Balancer, Entrance
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.haproxy import Haproxy

@@ -10,8 +10,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import Endpoint
 from costof.lab.program import Description
+from costof.messages.plan import Endpoint
 from costof.programs.access import Access, ShownAccess
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.ca_file import check_ca_file

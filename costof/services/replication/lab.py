@@ -14,13 +14,13 @@ from pydantic import SecretStr
 from pymongo.errors import PyMongoError
 
 from costof.errors import Caution
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint
 from costof.lab.host import throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.model import Model
 from costof.programs.mongod.binary import find_mongod, mongod_version
 from costof.programs.mongod.replica_set import Member, ReplicaSet, read_counters

@@ -8,9 +8,9 @@ from typing import Any
 from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.errors import Caution, CostofError, Problem
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint, Transport
 from costof.lab.program import Description
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
 from costof.programs.mongod.own import OwnMongodb
 from costof.programs.mongod.session import first_words

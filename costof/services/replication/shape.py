@@ -12,8 +12,8 @@ from typing import Any
 
 from pymongo.errors import PyMongoError
 
-from costof.ipc.process import process_cpu_seconds
 from costof.lab.lab import Lab
+from costof.messages.process import process_cpu_seconds
 from costof.programs.mongod.replica_set import Client, Member, ReplicaSet
 from costof.services.replication.readings import MemberReading, SetReading, read_member
 from costof.services.replication.tree import STAR, Tree, wanted_tree

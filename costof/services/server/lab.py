@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from costof.ipc.answers import SliceAnswer
-from costof.ipc.plan import Endpoint
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.star import Star
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
 from costof.programs.pgbouncer.pool import ROLE as POOLER_ROLE
 from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LoadData, Observation, Service, Stage

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from costof.errors import Caution, CostofError, Problem
-from costof.ipc.answers import SliceAnswer
 from costof.lab.certificates import Authority
 from costof.lab.host import throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters
 from costof.lab.star import Star
+from costof.messages.answers import SliceAnswer
 from costof.model import Model
 from costof.programs.pgbouncer.pool import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
 from costof.programs.server import LabServer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from costof.ipc.answers import SliceAnswer
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
 from costof.lab.star import Star
+from costof.messages.answers import SliceAnswer
 from costof.programs.server import LabServer
 from costof.programs.stunnel import End, Stunnel, find_stunnel, stunnel_version
 from costof.study.arms import PlannedArm

@@ -1,5 +1,5 @@
 //! A plan that this process alone can read, and whoever carries it cannot: encrypted by HPKE (RFC 9180), base mode. What was
-//! sealed is quoted in no error. `costof/ipc/sealing.py` is the other end.
+//! sealed is quoted in no error. `costof/messages/sealing.py` is the other end.
 
 use super::{Command, Plan};
 use base::error::Result;

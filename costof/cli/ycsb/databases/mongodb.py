@@ -10,7 +10,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mongod.session import first_words
 from costof.programs.mongod.settings import MongodbSettings
 from costof.programs.mongod.url import EXAMPLE, UNACKNOWLEDGED, parsed_by_pymongo, shown

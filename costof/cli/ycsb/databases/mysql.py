@@ -11,7 +11,7 @@ from pymysql.err import MySQLError
 
 from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.session import connected
 from costof.programs.mariadb.settings import MysqlSettings
 

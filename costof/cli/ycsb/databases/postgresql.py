@@ -10,7 +10,7 @@ from psycopg.errors import UndefinedTable
 
 from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import PLAIN, Endpoint, Transport, Verify
+from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
 from costof.programs.postgres.session import WRONG_LOGIN, words_of
 from costof.programs.postgres.settings import PostgresSettings

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
-from costof.ipc.plan import Endpoint
+from costof.messages.plan import Endpoint
 from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
 from costof.programs.redis.session import AGAIN_IF_HUNG_UP
 from costof.programs.redis.settings import RedisSettings

@@ -10,8 +10,8 @@ import sys
 from collections import Counter
 from typing import Self
 
-from costof.ipc.plan import ServiceSettings
 from costof.lab.program import Counters, Description
+from costof.messages.plan import ServiceSettings
 from costof.programs.server import LabServer, Place
 
 PORT = 7

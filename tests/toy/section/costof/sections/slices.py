@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from costof.analysis.index import Index
-from costof.analysis.models import Core, Sentence
-from costof.analysis.run import Run
-from costof.analysis.section import Section, sentences
-from costof.document.blocks import Block, Bullets
 from costof.model import Model
+from costof.report.blocks import Block, Bullets
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.models import Core, Sentence
+from costof.results.run import Run
 
 
 class Slices(Model):

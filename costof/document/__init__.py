@@ -1,1 +1,0 @@
-"""Blocks (paragraphs, tables, figures), and how terminal, Markdown and HTML render them."""

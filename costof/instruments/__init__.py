@@ -1,0 +1,1 @@
+"""Instruments: what measures, each in a process of its own."""

@@ -1,0 +1,72 @@
+"""pgbench of PostgreSQL: its select-only transactions, on 8 connections.
+
+https://www.postgresql.org/docs/current/libpq-envars.html: all that libpq can be told comes by its environment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from costof.errors import CostofError
+from costof.instruments.clients import Called, CannotError, Client, check_tls, host_and_port
+from costof.messages.plan import Endpoint
+from costof.programs.postgres.binary import find_postgres
+from costof.programs.postgres.settings import PostgresSettings
+
+SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
+
+
+def _called(endpoint: Endpoint) -> Called:
+    settings, transport = endpoint.service, endpoint.transport
+    assert isinstance(settings, PostgresSettings)
+    check_tls(endpoint, (None, "1.2", "1.3"))
+    host, port = host_and_port(settings.addresses)
+    environment = {
+        "PGHOST": host,
+        "PGPORT": port,
+        "PGUSER": settings.username,
+        "PGDATABASE": settings.database,
+        "PGGSSENCMODE": "disable",
+        "PGCONNECT_TIMEOUT": "10",
+        "PGSSLMODE": "disable",
+    }
+    if settings.table_schema is not None:
+        if settings.pooled:
+            raise CannotError("cannot name the schema of its tables, and a pooler takes no search_path")
+        # Its statements name no schema.
+        environment["PGOPTIONS"] = f'-c search_path="{settings.table_schema}"'
+    if transport.is_tls:
+        if settings.negotiation == "direct":
+            raise CannotError("cannot begin TLS with the first byte")
+        if transport.ca_file is None and transport.verify != "none":
+            raise CannotError("cannot verify certificates by the system's authorities; name a file with --tls-ca")
+        environment |= {
+            "PGSSLMODE": SSL_MODES[transport.verify],
+            "PGCHANNELBINDING": "require" if settings.channel_binding else "disable",
+        }
+        if transport.ca_file is not None:
+            environment["PGSSLROOTCERT"] = str(transport.ca_file)
+        if transport.version is not None:
+            version = f"TLSv{transport.version}"
+            environment |= {"PGSSLMINPROTOCOLVERSION": version, "PGSSLMAXPROTOCOLVERSION": version}
+    secrets = {"PGPASSWORD": settings.password} if settings.password is not None else {}
+    return Called(["--protocol", settings.statements or "simple"], environment, secrets)
+
+
+def _beside_servers() -> list[Path]:
+    """Debian has it among the server's programs, and only a wrapper on PATH."""
+    try:
+        return [find_postgres().parent]
+    except CostofError:
+        return []
+
+
+CLIENT = Client(
+    program="pgbench",
+    package="postgresql-contrib",
+    of="postgres",
+    run="{program} --no-vacuum --select-only {options} --client 8 --jobs 2 --time {seconds}",
+    headline=("tps",),
+    called=_called,
+    folders=_beside_servers,
+)

@@ -1,0 +1,54 @@
+"""ab (ApacheBench): requests a second, and latency.
+
+ab 2.3 of Apache httpd 2.4 was run; httpd 2.0 and later print the same lines (support/ab.c). Means have three digits;
+connecting and percentiles are printed in whole ms.
+
+Failed are requests that did not connect or lost their connection, statuses other than 2xx and, without -l, answers of
+another length than the first: a page that varies is not told from one that broke off. With -l neither is counted.
+"""
+
+from __future__ import annotations
+
+from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
+
+FIGURES = {
+    "requests_per_second": rate("requests a second", rf"^Requests per second: +{NUMBER} ", headline=True),
+    # The first of two lines; the other is the inverse of the rate, "across all concurrent requests".
+    "latency_ms": Figure(
+        "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} .ms. \(mean\)"
+    ),
+    "p50_ms": Figure("median of the latency, in whole ms", "ms", at=rf"^ +50% +{NUMBER}"),
+    "p95_ms": Figure("95th percentile of the latency, in whole ms", "ms", at=rf"^ +95% +{NUMBER}"),
+    "p99_ms": Figure("99th percentile of the latency, in whole ms", "ms", at=rf"^ +99% +{NUMBER}"),
+    "max_ms": Figure("longest latency, in whole ms", "ms", at=rf"^ +100% +{NUMBER} \(longest"),
+    "connect_ms": Figure("connecting, TLS counted in, in whole ms", "ms", at=rf"^Connect: +\d+ +{NUMBER}"),
+    "failed_percent": Figure("failed requests, or answers of another length than the first", "percent"),
+    "non_2xx_percent": Figure("answers with a status other than 2xx", "percent"),
+}
+
+
+def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no request was completed."""
+    complete = number_at(text, r"^Complete requests: +(\d+)")
+    if not complete:
+        raise UnreadableError("no request was completed")
+    # Lines of errors are left out where they would be 0.
+    connect, receive, length, exceptions = (
+        number_at(text, rf"^ +\(.*\b{kind}: (\d+)") or 0.0 for kind in ("Connect", "Receive", "Length", "Exceptions")
+    )
+    written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
+    figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
+    # A request that is refused or breaks off has, as a rule, another length as well: it failed once.
+    failed = connect + exceptions + max(length, receive + written + refused)
+    counted = number_at(text, r"^Failed requests: +(\d+)")
+    return Report.build(figures, complete + connect, None if counted is None else failed)
+
+
+READER = Reader(
+    "ab",
+    FIGURES,
+    _report,
+    "no option; -l where answers differ in length, which ab takes for failures",
+    begins=r"^Server Software:",
+    line="Requests per second:",
+)

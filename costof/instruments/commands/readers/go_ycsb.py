@@ -1,0 +1,75 @@
+"""go-ycsb: operations a second, and latency by operation, of the lines that it prints at the end.
+
+go-ycsb 1.0.3 was run (https://github.com/pingcap/go-ycsb, pkg/measurement and pkg/client/dbwrapper.go). Latencies are
+in us, and of operations that succeeded. A read-modify-write counts as a READ and an UPDATE, and has a line of its own.
+Lines of the same names before the end are those of `measurement.interval`.
+
+Failed are operations that its client of the database reports as errors, on lines of their own: a record that is not
+there is one in some databases, and none in Redis.
+"""
+
+from __future__ import annotations
+
+import re
+
+from costof.instruments.commands.readers import (
+    NUMBER,
+    Figure,
+    Reader,
+    Report,
+    UnreadableError,
+    figures_at,
+    number_at,
+    rate,
+)
+
+OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ_MODIFY_WRITE", "DELETE")
+_LATENCIES = {
+    "latency_us": ("latency", "Avg"),
+    "p95_us": ("95th percentile", "95th"),
+    "p99_us": ("99th percentile", "99th"),
+}
+FIGURES = {
+    "ops_per_second": rate("operations a second", rf"^TOTAL +- .* OPS: {NUMBER}", headline=True),
+    **{
+        f"{operation.lower()}_{name}": Figure(
+            f"{label} of {operation}",
+            "us",
+            headline=name == "latency_us" and operation in ("READ", "UPDATE"),
+            at=rf"^{operation} +- .* {column}\(us\): {NUMBER}",
+        )
+        for operation in OPERATIONS
+        for name, (label, column) in _LATENCIES.items()
+    },
+    "failed_percent": Figure("operations that ended with an error", "percent"),
+}
+_END = re.compile(r"^Run finished, takes .*\n(?:\w+ +- .*\n?)*", re.ASCII)
+_ERRORS = re.compile(r"^(\w+)_ERROR +- .* Count: (\d{1,15})\b", re.MULTILINE | re.ASCII)
+
+
+def _report(text: str, _: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no operation ended."""
+    # Below its last lines another run may have begun.
+    end = _END.match(text)
+    text = end[0] if end else ""
+    figures = figures_at(text, FIGURES)
+    succeeded = number_at(text, r"^TOTAL +- .* Count: (\d+)") or 0.0
+    errors = {operation: float(count) for operation, count in _ERRORS.findall(text)}
+    operations = succeeded + sum(errors.values())
+    if not operations:
+        raise UnreadableError("no operation ended")
+    # The lines of an operation that never succeeded are left out, and so is that of the total.
+    missing = {f"{each.lower()}_latency_us": f"every {each} failed" for each in OPERATIONS if each in errors}
+    return Report.build(
+        figures, operations, operations - succeeded, missing | {"ops_per_second": "every operation failed"}
+    )
+
+
+READER = Reader(
+    "go-ycsb",
+    FIGURES,
+    _report,
+    "-p threadcount=N; -p outputstyle=plain is the default",
+    begins=r"^Run finished, takes",
+    line="Run finished, takes",
+)

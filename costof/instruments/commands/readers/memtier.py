@@ -1,0 +1,64 @@
+"""memtier_benchmark: operations a second and latency, of its `--json-out-file`.
+
+memtier 1.2.17, 1.4.0, 2.3.0, 2f74d61 and 378cbb9 (after 2.3.1) were run; 1.2.9 and later by source
+(https://github.com/redis/memtier_benchmark, run_stats.cpp). Times are in ms. The mean of all commands is worked out of
+the means of each, since 2.3.0 cuts it to whole ms. With several runs (-x) the averages of all are read.
+
+Failed are lost connections, which 2.3.0 and later count until they start a thread again, which counts from 0.
+"""
+
+from __future__ import annotations
+
+from costof.instruments.commands.readers import Figure, Reader, Report, UnreadableError, figures_at, number_at, rate
+
+_TAIL = "Percentile Latencies"
+FIGURES = {
+    "ops_per_second": rate("operations a second", ("Totals", "Ops/sec"), headline=True),
+    "latency_ms": Figure("latency of an operation", "ms", headline=True),
+    "p50_ms": Figure("median of the latency", "ms", at=("Totals", _TAIL, "p50.00")),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=("Totals", _TAIL, "p99.00")),
+    "p999_ms": Figure("99.9th percentile of the latency", "ms", at=("Totals", _TAIL, "p99.90")),
+    "max_ms": Figure("longest latency", "ms", at=("Totals", "Max Latency")),
+    "sets_per_second": rate("SETs a second", ("Sets", "Ops/sec")),
+    "set_latency_ms": Figure("latency of a SET", "ms", at=("Sets", "Latency")),
+    "set_p99_ms": Figure("99th percentile of a SET", "ms", at=("Sets", _TAIL, "p99.00")),
+    "gets_per_second": rate("GETs a second", ("Gets", "Ops/sec")),
+    "get_latency_ms": Figure("latency of a GET", "ms", at=("Gets", "Latency")),
+    "get_p99_ms": Figure("99th percentile of a GET", "ms", at=("Gets", _TAIL, "p99.00")),
+    "failed_percent": Figure("lost connections, of all operations", "percent"),
+}
+
+
+def _report(document: dict[str, object], _: dict[str, float]) -> Report:
+    """Raises `UnreadableError` without totals, and if there was no operation."""
+    averages = [section for name, section in document.items() if name.startswith("AGGREGATED AVERAGE RESULTS")]
+    found = averages[0] if averages else document.get("ALL STATS")
+    stats = found if isinstance(found, dict) else {}
+    rates = {name: number_at(stats, (name, "Ops/sec")) for name in stats}
+    total = rates.pop("Totals", None)
+    if total is None:
+        raise UnreadableError("there are no 'Totals' of 'ALL STATS'")
+    if not total:
+        # memtier takes the time of a run from the machine's clock, which may be set back meanwhile.
+        backwards = (number_at(stats, ("Runtime", "Total duration")) or 0.0) < 0
+        raise UnreadableError("the machine's clock was set back" if backwards else "there was no operation")
+    # Commands that were not sent have zeros or worse, as have the totals of several runs: no histogram is averaged.
+    empty = {name for name in stats if 0 in (rates.get(name), number_at(stats, (name, "Max Latency")))}
+    figures = {n: value for n, value in figures_at(stats, FIGURES).items() if str(FIGURES[n].at[0]) not in empty}
+    means = [(often, number_at(stats, (name, "Latency"))) for name, often in rates.items() if often]
+    if all(mean is not None for _, mean in means) and abs(sum(often for often, _ in means) - total) <= 0.01 * total:
+        figures["latency_ms"] = sum(often * (mean or 0.0) for often, mean in means) / sum(often for often, _ in means)
+    missing = {"latency_ms": "memtier wrote several commands by one name"}
+    lost, operations = (number_at(stats, ("Totals", key)) for key in ("Connection Errors", "Count"))
+    operations = None if operations is None else operations + (lost or 0.0)
+    return Report.build({**figures, "ops_per_second": total}, operations, lost, missing)
+
+
+READER = Reader(
+    "memtier_benchmark",
+    FIGURES,
+    _report,
+    "--json-out-file {output}",
+    keys=("ALL STATS", "run information"),
+    silent_on_failures="memtier_benchmark counts errors as answers, and forgets a lost connection in a new thread.",
+)

@@ -1,0 +1,55 @@
+"""pgbench of PostgreSQL: transactions a second, their latency, and the time to connect.
+
+pgbench 15.18, 17.10 and 18.6 were run; 9.4 to 14 by source and manual (https://www.postgresql.org/docs/, "pgbench").
+
+Failed are transactions that pgbench 15 and later give up after a serialization failure or a deadlock, and those that a
+client left undone when another error ended it. Skipped ones, too late for -R and -L, are not counted.
+"""
+
+from __future__ import annotations
+
+from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
+
+_N = "^number of transactions"
+_PERCENT = rf".*\({NUMBER} ?%\)"
+#: Lines of all scripts together; those of a single script begin with " - ". Versions before 14 print the rate twice,
+#: "including" and then "excluding connections establishing", whether or not -C connects anew for each transaction.
+#: Later ones print it once, with -C "including reconnection times". The oldest write a colon for " =".
+FIGURES = {
+    "tps": rate("transactions a second", rf"^tps = {NUMBER}(?! \(including connections|[\d.])", headline=True),
+    "tps_with_connecting": rate("transactions a second, with connecting", rf"^tps = {NUMBER} \(including connections"),
+    "latency_ms": Figure("latency of a transaction", "ms", headline=True, at=rf"^latency average(?: =|:) {NUMBER} ms"),
+    "latency_stddev_ms": Figure("standard deviation of the latency", "ms", at=rf"^latency stddev(?: =|:) {NUMBER} ms"),
+    "schedule_lag_ms": Figure("start behind the schedule of -R", "ms", at=rf"^rate limit schedule lag: avg {NUMBER} "),
+    "connection_ms": Figure("a new connection", "ms", headline=True, at=rf"^average connection time = {NUMBER} ms"),
+    "initial_connection_ms": Figure("connecting all clients", "ms", at=rf"^initial connection time = {NUMBER} ms"),
+    "late_percent": Figure("transactions above the limit of -L", "percent", at=rf"{_N} above the .*: {_PERCENT}"),
+    "skipped_percent": Figure("transactions skipped as too late", "percent", at=rf"{_N} skipped: {_PERCENT}"),
+    "retried_percent": Figure("retried transactions", "percent", at=rf"{_N} retried: {_PERCENT}"),
+    "failed_percent": Figure("failed transactions", "percent"),
+}
+
+
+def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` without a rate, which pgbench leaves out if no transaction was made."""
+    processed = number_at(text, rf"{_N} actually processed: (\d+)")
+    if "tps" not in figures or processed is None:
+        raise UnreadableError("there is no line 'tps = …'")
+    figures = {name: value for name, value in figures.items() if value or name != "latency_ms"}
+    missing = {"latency_ms": "pgbench before 9.6 measures it with -T or -P alone"}
+    planned = number_at(text, rf"{_N} actually processed: \d+/(\d+)") or 0.0
+    skipped = number_at(text, rf"{_N} skipped: (\d+)") or 0.0
+    failed = number_at(text, r"^number of failed transactions: (\d+)") or 0.0
+    # With -t it is known how many there should be: those that were neither processed nor skipped have failed.
+    operations = max(processed + failed, planned - skipped)
+    return Report.build(figures, operations, operations - processed, missing)
+
+
+READER = Reader(
+    "pgbench",
+    FIGURES,
+    _report,
+    "no option; with -C it measures the time of a new connection as well",
+    begins=r"^transaction type:",
+    line="number of transactions actually processed:",
+)

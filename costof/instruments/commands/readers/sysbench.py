@@ -1,0 +1,60 @@
+"""sysbench: events a second and their latency; of its SQL tests queries and errors as well.
+
+sysbench 1.0.20 and 1.1.0 (3ceba0b) were run (https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
+event is a transaction of a SQL test, a request of fileio, a block of memory, a calculation of cpu.
+
+Failed are ignored errors, after which an event is begun anew. Any other error ends sysbench.
+"""
+
+from __future__ import annotations
+
+from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
+
+_PER_SECOND = rf": +\d+ +\({NUMBER} per sec"
+#: The rate as each kind of test prints it: SQL, cpu, memory, and any in 1.1.
+_RATE = rf"^(?: +transactions: +\d+ +\(| +events per second: +|Total operations: \d+ \(| +events/s \(eps\): +){NUMBER}"
+FIGURES = {
+    "events_per_second": rate("events (transactions) a second", _RATE, headline=True),
+    "latency_ms": Figure("latency of an event (transaction)", "ms", headline=True),
+    "p95_ms": Figure("95th percentile of the latency", "ms", at=rf"^ +95th percentile: +{NUMBER}"),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=rf"^ +99th percentile: +{NUMBER}"),
+    "max_ms": Figure("longest latency", "ms", at=rf"^ +max: +{NUMBER}"),
+    "queries_per_second": rate("queries a second", rf"^ +queries{_PER_SECOND}"),
+    "reads_per_second": rate("reads of files a second", rf"^ +(?:reads/s: +|read: +IOPS=){NUMBER}"),
+    "writes_per_second": rate("writes of files a second", rf"^ +(?:writes/s: +|write: +IOPS=){NUMBER}"),
+    "fsyncs_per_second": rate("fsyncs a second", rf"^ +(?:fsyncs/s: +|fsync: +IOPS=){NUMBER}"),
+    "read_mib_per_second": rate("read of files", rf"^ +(?:read, MiB/s:|read: +IOPS=\S+) +{NUMBER}", "MiB/s"),
+    "written_mib_per_second": rate("written to files", rf"^ +(?:written, MiB/s:|write: +IOPS=\S+) +{NUMBER}", "MiB/s"),
+    "transferred_mib_per_second": rate("transferred in memory", rf" MiB transferred \({NUMBER} MiB/sec\)", "MiB/s"),
+    "reconnects_per_second": Figure("reconnects a second", "per_second", at=rf"^ +reconnects{_PER_SECOND}"),
+    "failed_percent": Figure("transactions with an ignored error", "percent"),
+}
+
+
+def _report(text: str, figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` if no event was finished."""
+    # A rate of 0 is of what the test does not do, such as the reads of a test of writes.
+    figures = {n: value for n, value in figures.items() if value or FIGURES[n].better == "lower"}
+    events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
+    seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")
+    if "events_per_second" not in figures:
+        # fileio, threads and mutex print no rate in 1.0, and fileio neither rate nor number of events in 1.1.
+        kinds = ("reads_per_second", "writes_per_second", "fsyncs_per_second")
+        moved = sum(figures.get(name, 0.0) for name in kinds)
+        figures["events_per_second"] = events / seconds if events and seconds else moved
+    if events == 0 or not figures["events_per_second"]:
+        raise UnreadableError("no event was finished")
+    if events and busy_ms is not None:
+        figures["latency_ms"] = busy_ms / events
+    missing = {"latency_ms": "sysbench prints the mean with two digits, and no number of events"}
+    return Report.build(figures, events and events + (errors or 0.0), errors or 0.0, missing)
+
+
+READER = Reader(
+    "sysbench",
+    FIGURES,
+    _report,
+    "'run'; the percentile is that of --percentile=95 or 99",
+    begins=r"^Running the test with following options:",
+    line="Latency (ms):",
+)

@@ -1,0 +1,46 @@
+"""vegeta: latency at a rate, and answers a second, of `vegeta report -type=json`.
+
+vegeta 12.13.0 was run; 6.0.0 and later by source (https://github.com/tsenart/vegeta, lib/metrics.go). Times are in ns;
+`throughput`, which versions before 12.6 lack, is of successful requests, `rate` of those that were sent.
+
+Failed are requests without an answer, and statuses below 200 and above 399.
+"""
+
+from __future__ import annotations
+
+from costof.instruments.commands.readers import Figure, Reader, Report, UnreadableError, number_at, rate
+
+FIGURES = {
+    "latency_ms": Figure("latency of a request", "ms", headline=True, at=("latencies", "mean"), given="ns"),
+    "requests_per_second": rate("successful requests a second", ("throughput",), headline=True),
+    "sent_per_second": rate("requests sent a second", ("rate",)),
+    "p50_ms": Figure("median of the latency", "ms", at=("latencies", "50th"), given="ns"),
+    "p95_ms": Figure("95th percentile of the latency", "ms", at=("latencies", "95th"), given="ns"),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=("latencies", "99th"), given="ns"),
+    "max_ms": Figure("longest latency", "ms", at=("latencies", "max"), given="ns"),
+    "failed_percent": Figure("failed requests", "percent"),
+}
+
+
+def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
+    """Raises `UnreadableError` without latencies, and if no request was answered."""
+    success, requests = number_at(document, ("success",)), number_at(document, ("requests",)) or 0.0
+    if success is None or "latency_ms" not in figures:
+        raise UnreadableError("there are no 'latencies' and 'success'")
+    statuses = document.get("status_codes")
+    # A request without an answer has the status 0.
+    if not success and isinstance(statuses, dict) and statuses.keys() <= {"0"}:
+        raise UnreadableError("no request was answered")
+    ns = sum(number_at(document, (key,)) or 0.0 for key in ("duration", "wait"))
+    if "requests_per_second" not in figures and requests and ns > 0:
+        figures["requests_per_second"] = requests * success / (ns / 1e9)
+    return Report.build(figures, requests, round(requests * (1 - success)))
+
+
+READER = Reader(
+    "vegeta",
+    FIGURES,
+    _report,
+    "a report as JSON: sh -c 'vegeta attack … | vegeta report -type=json'",
+    keys=("latencies",),
+)

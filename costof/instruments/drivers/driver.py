@@ -1,0 +1,188 @@
+"""What every application driver shares: the loop over its orders, the recorder, and the end of life with its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import resource
+import signal
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from costof.messages.plan import Arm, Plan, ServiceSettings, SliceOrder, Transport
+from costof.statistics.histogram import Counts
+
+PR_SET_PDEATHSIG = 1
+
+
+class DriverError(Exception):
+    """A failed operation, by its class."""
+
+    def __init__(self, error_class: str, detail: str) -> None:
+        self.error_class = error_class
+        super().__init__(detail)
+
+
+class Recorder:
+    """Times of one phase: exact sums and an HdrHistogram, nanoseconds."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+
+    def answer(self) -> dict[str, Any]:
+        # Recorded after the slice, so that the histogram's cost is in no operation.
+        return {
+            "count": len(self.times),
+            "sum_ns": sum(self.times),
+            "sum_squares_ns2": float(sum(t * t for t in self.times)),
+            "min_ns": min(self.times),
+            "max_ns": max(self.times),
+            "histogram": Counts.of(self.times).encoded(),
+        }
+
+
+class ApplicationDriver(ABC):
+    """One driver under one plan. Subclasses say how to connect and how to query."""
+
+    name: str
+    #: Of the protocol that it speaks.
+    settings: ClassVar[type[ServiceSettings]]
+    #: What a new client opens at the least.
+    connections_per_client: ClassVar[int] = 1
+
+    @abstractmethod
+    def __init__(self, plan: Plan) -> None: ...
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]: ...
+
+    @abstractmethod
+    def check(self, arm: Arm) -> str | None:
+        """Connect once, unmeasured; the server that answered. Raises `DriverError`."""
+
+    @abstractmethod
+    def connect(self, arm: Arm) -> Iterator[str]:
+        """A new client and its first operation: a generator that yields a phase's name as soon as the phase is over.
+
+        Whatever follows the last yield (closing) is outside measured time.
+        """
+
+    @abstractmethod
+    def query(self, arm: Arm) -> None:
+        """One operation on the arm's persistent client."""
+
+
+def environment(transport: Transport) -> dict[str, str]:
+    """Environment variables for the process of a driver.
+
+    Drivers such as pymongo have no option for the TLS version; a configuration file of OpenSSL's pins it for the
+    process.
+    """
+    if transport.version is None:
+        return {}
+    return {"OPENSSL_CONF": str(Path(__file__).with_name(f"openssl-tls{transport.version}.cnf"))}
+
+
+def serve(driver_class: type[ApplicationDriver]) -> int:
+    """Answer the lines on standard input until it closes."""
+    # Killed with its parent, even by kill -9, even in the middle of a slice.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    plan: Plan | None = None
+    driver: ApplicationDriver | None = None
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "plan" in message:
+            plan = read_plan(message["plan"], driver_class.settings)
+            driver = driver_class(plan)
+            _say({"ready": _ready(driver, plan)})
+        elif driver is not None and plan is not None:
+            _say({"slice": _slice(driver, plan, SliceOrder.model_validate(message["slice"]))})
+    return 0
+
+
+def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
+    """A plan whose arms have the settings of one protocol."""
+    arms = [{**arm, "service": settings.model_validate(arm["service"])} for arm in content["arms"]]
+    return Plan.model_validate({**content, "arms": arms})
+
+
+def _say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _ready(driver: ApplicationDriver, plan: Plan) -> dict[str, Any]:
+    arms = []
+    for arm in plan.arms:
+        server, error = None, None
+        try:
+            server = driver.check(arm)
+        except DriverError as failure:
+            error = {"class": failure.error_class, "detail": str(failure)}
+        arms.append({"name": arm.name, "server": server, "error": error})
+    return {"instrument": driver.name, "versions": driver.versions(), "arms": arms}
+
+
+def _slice(driver: ApplicationDriver, plan: Plan, order: SliceOrder) -> dict[str, Any]:
+    arm = next(arm for arm in plan.arms if arm.name == order.arm)
+    kind = next(workload.kind for workload in plan.workloads if workload.name == order.workload)
+    operate = {"connect": _measure_connect, "query": _measure_query}[kind]
+    recorders: dict[str, Recorder] = {}
+    errors: dict[str, dict[str, Any]] = {}
+    started_unix, started, cpu = time.time_ns(), time.monotonic_ns(), time.process_time_ns()
+    deadline = started + int(order.seconds * 1e9)
+    operations = 0
+    for _ in range(order.operations):
+        if time.monotonic_ns() >= deadline:
+            break
+        try:
+            operate(driver, arm, recorders)
+            operations += 1
+        except DriverError as failure:
+            entry = errors.setdefault(
+                failure.error_class, {"class": failure.error_class, "count": 0, "detail": str(failure)}
+            )
+            entry["count"] += 1
+    elapsed, cpu = time.monotonic_ns() - started, time.process_time_ns() - cpu
+    clients = operations if kind == "connect" else 0
+    return {
+        "id": order.id,
+        "arm": order.arm,
+        "workload": order.workload,
+        "started_unix_ns": started_unix,
+        "elapsed_ns": elapsed,
+        "operations": operations,
+        "errors": list(errors.values()),
+        "phases": {name: recorder.answer() for name, recorder in recorders.items()},
+        "cpu_ns": {"client": cpu},
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "evidence": {"clients": clients, "connections": clients * driver.connections_per_client},
+    }
+
+
+def _measure_connect(driver: ApplicationDriver, arm: Arm, recorders: dict[str, Recorder]) -> None:
+    steps = driver.connect(arm)
+    first = last = time.monotonic_ns()
+    spent: dict[str, int] = {}
+    for phase in steps:
+        now = time.monotonic_ns()
+        spent[phase] = now - last
+        last = now
+        if phase == "first_operation":
+            break
+    spent["connect_and_first_operation"] = last - first
+    # Only now, and only whole trials: a failed one leaves no half of itself in a phase.
+    for phase, nanoseconds in spent.items():
+        recorders.setdefault(phase, Recorder()).times.append(nanoseconds)
+    for _ in steps:
+        pass
+
+
+def _measure_query(driver: ApplicationDriver, arm: Arm, recorders: dict[str, Recorder]) -> None:
+    before = time.monotonic_ns()
+    driver.query(arm)
+    recorders.setdefault("operation", Recorder()).times.append(time.monotonic_ns() - before)

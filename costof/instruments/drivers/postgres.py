@@ -1,0 +1,145 @@
+"""psycopg 3 as applications without a pool use it: connect, one query; then the same query on one connection."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from costof.instruments.drivers.driver import ApplicationDriver, DriverError, serve
+from costof.messages.plan import Arm, Plan, Transport
+from costof.programs.postgres.settings import PostgresSettings
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
+
+# libpq tells what its sockets met in words only.
+_CLASS_BY_WORDS = (
+    ("does not match host name", "tls_certificate_name"),
+    # Expired or of an unknown authority: it does not say.
+    ("certificate verify failed", "tls_certificate_untrusted"),
+    ("signature failure", "tls_certificate_untrusted"),
+    ("server does not support SSL", "tls_refused"),
+    ("no encryption", "plain_refused"),
+    ("authentication failed", "authentication"),
+    ("no pg_hba.conf entry", "authentication"),
+    ("SSL error", "tls_handshake"),
+    ("Connection refused", "refused"),
+    ("could not translate host name", "resolve"),
+    ("timeout expired", "timeout"),
+    ("server closed the connection", "closed"),
+    # An error that the server has answered a log-in with: libpq tells no SQLSTATE of it.
+    ("FATAL:", "server"),
+)
+
+
+class PsycopgDriver(ApplicationDriver):
+    name = "psycopg"
+    settings = PostgresSettings
+
+    def __init__(self, plan: Plan) -> None:
+        self._records = plan.data.records
+        self._timeout_seconds = max(1, plan.operation_timeout_ms // 1000)
+        self._random = random.Random(plan.seed)
+        self._persistent: dict[str, Connection] = {}
+
+    def versions(self) -> dict[str, str]:
+        libpq = pq.version()
+        return {
+            "psycopg": psycopg.__version__,
+            "libpq": f"{libpq // 10_000}.{libpq % 10_000}",
+            "Python": sys.version.split()[0],
+        }
+
+    def check(self, arm: Arm) -> str | None:
+        if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
+            raise DriverError("tls_configuration", "libpq chooses neither groups nor suites, and resumes no session")
+        try:
+            self._persistent[arm.name] = connection = self._connect(arm)
+        except psycopg.Error as error:
+            raise _classified(error) from error
+        return f"{connection.info.host}:{connection.info.port}"
+
+    def connect(self, arm: Arm) -> Iterator[str]:
+        try:
+            connection = self._connect(arm)
+            try:
+                yield "connect"
+                self._select(connection, arm)
+                yield "first_operation"
+            finally:
+                connection.close()
+        except psycopg.Error as error:
+            raise _classified(error) from error
+
+    def query(self, arm: Arm) -> None:
+        try:
+            connection = self._persistent.get(arm.name)
+            if connection is None or connection.closed:
+                connection = self._persistent[arm.name] = self._connect(arm)
+            self._select(connection, arm)
+        except psycopg.Error as error:
+            raise _classified(error) from error
+
+    def _select(self, connection: Connection, arm: Arm) -> None:
+        """Prepared where the arm asks for it; psycopg does so by itself from the sixth time on."""
+        account = self._random.randint(1, self._records)
+        prepared = _settings(arm).statements in (None, "prepared")
+        if connection.execute(_settings(arm).select("%s"), (account,), prepare=prepared).fetchone() is None:
+            raise DriverError("server", f"there is no account {account}")
+
+    def _connect(self, arm: Arm) -> Connection:
+        service = _settings(arm)
+        host, _, port = service.addresses[0].rpartition(":")
+        # Applications that ask as text let the driver write the parameters into it.
+        simple = service.statements == "simple"
+        return psycopg.connect(
+            host=host,
+            port=port,
+            user=service.username,
+            password=service.password.get_secret_value() if service.password else None,
+            dbname=service.database,
+            # None of PGOPTIONS: an arm is as it says.
+            options="",
+            connect_timeout=self._timeout_seconds,
+            autocommit=True,
+            # It would be asked for before TLS, a round trip more.
+            gssencmode="disable",
+            channel_binding="require" if service.channel_binding else "disable",
+            cursor_factory=psycopg.ClientCursor if simple else psycopg.Cursor,
+            **_tls(arm.transport, direct=service.negotiation == "direct"),
+        )
+
+
+def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
+    """By libpq's names."""
+    if not transport.is_tls:
+        return {"sslmode": "disable"}
+    options: dict[str, Any] = {"sslmode": SSLMODES[transport.verify], "sslrootcert": str(transport.ca_file or "system")}
+    if transport.version:
+        version = f"TLSv{transport.version}"
+        options |= {"ssl_min_protocol_version": version, "ssl_max_protocol_version": version}
+    return options | ({"sslnegotiation": "direct"} if direct else {})
+
+
+def _settings(arm: Arm) -> PostgresSettings:
+    assert isinstance(arm.service, PostgresSettings)
+    return arm.service
+
+
+def _classified(error: psycopg.Error) -> DriverError:
+    text = " ".join(str(error).split())
+    for words, error_class in _CLASS_BY_WORDS:
+        if words in text:
+            return DriverError(error_class, text)
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        return DriverError("closed", text)
+    return DriverError("server" if error.sqlstate else "protocol", text)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(PsycopgDriver))

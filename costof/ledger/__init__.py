@@ -1,1 +1,0 @@
-"""The records of a run on disk, from which every report can be made again."""

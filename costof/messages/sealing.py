@@ -1,0 +1,46 @@
+"""Sealing a plan to another host's instrument, so that nothing between the two reads its passwords (docs/ipc.md)."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+from costof.messages.answers import PublicKey
+from costof.messages.plan import Plan, line
+
+#: HPKE's single-shot encryption, base mode (RFC 9180, 6.1): `engine/src/ipc/sealed.rs` opens it in the engine.
+SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
+INFO = b"costof plan"
+
+
+def sealed(plan: Plan, key: PublicKey) -> bytes:
+    """The line that hands this plan to the instrument that has said this key, and to no other.
+
+    Raises ValueError where the key is none.
+    """
+    public_key = X25519PublicKey.from_public_bytes(b64decode(key.public_key, validate=True))
+    message = SUITE.encrypt(line({"plan": plan}), public_key, info=INFO)
+    return line({"sealed": {"message": b64encode(message).decode()}})
+
+
+class Opener:
+    """A key pair that was made here, and opens one plan."""
+
+    def __init__(self, key: X25519PrivateKey | None = None) -> None:
+        self._key = key or X25519PrivateKey.generate()
+
+    @property
+    def public_key(self) -> PublicKey:
+        return PublicKey(public_key=b64encode(self._key.public_key().public_bytes_raw()).decode())
+
+    def opened(self, written: str | bytes) -> bytes:
+        """The plan's line. Raises ValueError where it was not sealed to this key; the error quotes nothing."""
+        try:
+            message = b64decode(json.loads(written)["sealed"]["message"], validate=True)
+            return bytes(SUITE.decrypt(message, self._key, info=INFO))
+        except (ValueError, TypeError, KeyError, InvalidTag):
+            raise ValueError("it is no plan that was sealed to this key") from None

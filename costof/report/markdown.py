@@ -1,0 +1,100 @@
+"""A document as GitHub-flavoured Markdown: to be pasted into the ticket or pull request that the decision lives in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.report.blocks import (
+    Block,
+    Bullets,
+    CallOut,
+    Checks,
+    Details,
+    Document,
+    Heading,
+    Headlines,
+    Interactive,
+    Medium,
+    Paragraph,
+    Row,
+    Table,
+    of_medium,
+)
+
+SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
+"""What GitHub's Markdown takes as markup; an interval's brackets and `snake_case` are left as people read them."""
+CALL_OUTS = {"partial": "> **Partial run.** {}", "caution": "Caution: {}", "error": "**Arm in error.** {}"}
+
+
+def render_markdown(document: Document) -> str:
+    """The whole report as one string that ends with a newline."""
+    found = [f"# {escape(document.title)}", f"{escape(document.subtitle)} · {escape(document.started)}"]
+    for part in document.parts:
+        if blocks := part.of(Medium.MARKDOWN):
+            found += [f"## {escape(part.title)}"] if part.title else []
+            found += [text for block in blocks for text in _block(block)]
+    return "\n\n".join(found).replace(fmt.NBSP, " ") + "\n"
+
+
+def escape(text: str) -> str:
+    """Words of the user's, literally: no markup, no HTML, and no end of a table's cell."""
+    return SPECIAL.sub(lambda found: "\\" + found.group(), " ".join(text.split()))
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Paragraph():
+            yield escape(block.text)
+        case Headlines():
+            yield "\n".join(f"**{escape(line)}**" for line in block.lines)
+        case Heading():
+            yield f"### {escape(block.text)}"
+        case Bullets(loose=True):
+            yield from map(escape, block.lines)
+        case Bullets():
+            yield "\n".join(f"- {escape(line)}" for line in block.lines)
+        case Checks(checks=checks):
+            yield "\n".join(f"- {escape(each.words)}" for each in checks)
+        case CallOut():
+            yield CALL_OUTS[block.kind].format(escape(block.text))
+        case Table():
+            yield from _table(block)
+        case Details(blocks=inner) | Interactive(instead=inner):
+            for each in of_medium(inner, Medium.MARKDOWN):
+                yield from _block(each)
+
+
+def _table(table: Table) -> Iterator[str]:
+    """A group row becomes a column of its own, and published rows a cell beside the row that they belong to."""
+    if table.title:
+        yield f"### {escape(table.title)}"
+    words = [column.kind != "figure" for column in table.columns]
+    head = [column.text for column in table.columns]
+    if table.grouped:
+        head, words = [table.group, *head], [True, *words]
+    if beside := any(row.kind == "published" for row in table.rows):
+        head, words = [*head, "published"], [*words, False]
+    rules = ["---" if left else "---:" for left in words]
+    rows = [[escape(cell) for cell in cells] for cells in [head, *_rows(table, beside=beside)]]
+    yield "\n".join("| " + " | ".join(cells) + " |" for cells in [rows[0], rules, *rows[1:]])
+    if table.note:
+        yield escape(table.note)
+
+
+def _rows(table: Table, *, beside: bool) -> Iterator[list[str]]:
+    group: list[str] = []
+    for index, row in enumerate(table.rows):
+        if row.kind == "group":
+            group = [row.cells[0].text]
+        elif row.kind != "published":
+            published = ["; ".join(_published(table.rows, index))] if beside else []
+            yield [*group, *(cell.whole for cell in row.cells), *published]
+
+
+def _published(rows: list[Row], index: int) -> Iterator[str]:
+    for row in rows[index + 1 :]:
+        if row.kind != "published":
+            return
+        yield row.aside

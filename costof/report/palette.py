@@ -1,0 +1,68 @@
+"""The colours of the HTML report and its pictures, each with a light and a dark value.
+
+The pictures are drawn in CSS variables of the same names, so that one drawing serves both schemes. The hues keep apart
+for the common colour blindnesses (after Okabe and Ito, 2008), and no statement rests on a hue alone.
+"""
+
+from __future__ import annotations
+
+from costof.results.index import Index
+from costof.results.models import Arm
+
+COLOURS: dict[str, tuple[str, str]] = {
+    "paper": ("#fdfcfa", "#15181c"),
+    "panel": ("#f4f2ee", "#1d2126"),
+    "ink": ("#1f2730", "#e6e4df"),
+    "soft": ("#5c6670", "#a3a9b0"),
+    "line": ("#d9d6cf", "#353b42"),
+    "control": ("#7a8591", "#98a3af"),
+    "arm1": ("#1f6f9c", "#63b1dd"),
+    "arm2": ("#c2661f", "#e79a57"),
+    "arm3": ("#2e8a6d", "#5cc0a0"),
+    "arm4": ("#8a5a9e", "#c193d6"),
+    "arm5": ("#9a7d1c", "#d3b653"),
+    "arm6": ("#b0476b", "#e58aa8"),
+    "tcp": ("#b9c3cc", "#566069"),
+    "greeting": ("#a8ba93", "#687a55"),
+    "tls": ("#c96a22", "#e08f4a"),
+    "hello": ("#8fb8c9", "#4d7f95"),
+    "auth": ("#4d8aa6", "#7fb6cf"),
+    "first": ("#c9bd92", "#8d8358"),
+    "role1": ("#2f7fae", "#5aa6d2"),
+    "role2": ("#d08b3c", "#d99a52"),
+    "role3": ("#58a188", "#6fb99f"),
+    "role4": ("#a58fb8", "#b3a0c6"),
+    "role5": ("#8c8f94", "#84888e"),
+    "costs": ("#9c4f10", "#f0aa6b"),
+    "saves": ("#175f8a", "#7cc0ea"),
+    "none": ("#2a6b52", "#7fcfae"),
+    "unresolved": ("#6b4a7d", "#cfa9e3"),
+    "error": ("#a02c2c", "#f19a94"),
+}
+ARMS = ("arm1", "arm2", "arm3", "arm4", "arm5", "arm6")
+ROLES = ("role1", "role2", "role3", "role4", "role5")
+
+
+def paint(name: str) -> str:
+    """The colour to draw with: a CSS variable, and the light value where a picture is taken out of its page."""
+    return f"var(--{name}, {COLOURS[name][0].upper()})"
+
+
+def arm_colour(number: int) -> str:
+    """Return the name of the colour of the protected arm with this number; colours repeat after the sixth."""
+    return ARMS[number % len(ARMS)]
+
+
+def colour_of(index: Index, arm: Arm) -> str:
+    """Return the name of the arm's colour: a protection has the same one at every distance."""
+    return "control" if arm.control else arm_colour(list(index.protections).index(arm.protection))
+
+
+def role_colour(index: int) -> str:
+    """Name of the colour of the role with this index."""
+    return ROLES[index % len(ROLES)]
+
+
+def css_variables(*, dark: bool) -> str:
+    """'--ink: #1f2730; …' of one scheme."""
+    return " ".join(f"--{name}: {pair[dark]};" for name, pair in COLOURS.items())

@@ -1,0 +1,122 @@
+"""The table that people know: ab's figures of every arm, and what this run says of their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.format import Text
+from costof.report.blocks import FILES, Block, Details, Table
+from costof.report.section import Section
+from costof.results.ab_figures import PERCENTILES, PHASES, AbFigures, ab_figures
+from costof.results.index import Index
+from costof.results.models import Core, Effect, Metric
+from costof.results.run import Run
+from costof.study.schema import Workload
+
+NOTE = (
+    "Counted as ab counts, over all requests of the run: one on a connection that was open already has a connect of 0. "
+    "These are point figures; the effects beside them are this run's, with their intervals."
+)
+RATES = ["as ab counts", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
+TIMES = ["ms", "min", "mean", "sd", "median", "max", "mean against the control", ""]
+Cells = list[str | Text]
+
+
+class AbSection(Section[None, list[AbFigures]]):
+    name, title, order = "ab", "As ab prints it", 60
+    data = list[AbFigures]
+
+    def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
+        """Of every arm that was asked by HTTP, the twins left out."""
+        workloads = [name for name, each in run.plan.study.workloads.items() if _as_ab_asks(each)]
+        pairs = [(workload, arm) for workload in workloads for arm in run.plan.arms if not arm.twin]
+        found = [
+            ab_figures(arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.of(work, arm.name)])
+            for work, arm in pairs
+        ]
+        return [each for each in found if each is not None] or None
+
+    def blocks(self, index: Index, data: list[AbFigures]) -> Iterator[Block]:
+        """All arms in three tables, rates, connection times and percentiles; then each as ab prints it."""
+        yield Table.of(RATES, [_rates(index, each) for each in data], title="The table that ab prints")
+        times = [[each.arm, *(f"{_ms(each.times[n].mean)} ±{_ms(each.times[n].sd)}" for n in PHASES)] for each in data]
+        yield Table.of(["mean ±sd, ms", *map(fmt.capital, PHASES)], times)
+        names = [str(percent) for percent in PERCENTILES]
+        served = [[each.arm, *(_ms(each.percentiles[name]) for name in names)] for each in data]
+        yield Table.of(["served within, ms", *(fmt.with_unit(name, "%") for name in names)], served, note=NOTE)
+        for each in data:
+            yield _of_arm(index, each)
+
+
+def _as_ab_asks(workload: Workload) -> bool:
+    """Connections by `requests_per_connection`, as the arm says: where all stand, ab's connection times are none."""
+    return workload.kind == "request" and not workload.keep_connections
+
+
+def _of_arm(index: Index, each: AbFigures) -> Details:
+    arm = index.arm(each.arm)
+    title = f"{arm.label}{arm.at} ({arm.name})" if arm else each.arm
+    head = ["", "as ab counts", "against the control"]
+    lines = [_time(index, each, name) for name in PHASES]
+    times = Table.of(TIMES, lines, title=f"{title}: connection times")
+    return Details(title, [Table.of(head, _figures(index, each), title=title), times], media=FILES)
+
+
+def _rates(index: Index, each: AbFigures) -> Cells:
+    effect = _effect(index, each, "slice")
+    rates = [each.requests_per_second, each.ms_per_request, each.ms_across_all, each.kbytes_per_second]
+    against = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
+    return [each.arm, *map(_number, rates), f"{sum(each.failed.values()):,}", against]
+
+
+def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
+    effect, against = _effect(index, each, "slice"), fmt.NONE
+    if effect:
+        against = str(fmt.absolute(effect.difference, effect.unit, signed=True))
+        against += f", {fmt.relative(effect.ratio)}" if effect.ratio else ""
+    yield ["Concurrency level", f"{each.concurrency:,}", ""]
+    yield ["Time taken for tests", fmt.with_unit(fmt.number(each.seconds), "s"), ""]
+    yield ["Complete requests", f"{each.complete:,}", ""]
+    yield ["Failed requests", f"{sum(each.failed.values()):,}", ""]
+    if each.not_2xx:
+        yield ["Non-2xx responses", f"{each.not_2xx:,}", ""]
+    yield ["Keep-alive requests", f"{each.keep_alive:,}", ""]
+    yield ["Total transferred", fmt.bytes_text(each.transferred_bytes), ""]
+    yield ["HTML transferred", fmt.bytes_text(each.html_bytes), ""]
+    yield ["Requests per second", _number(each.requests_per_second), against]
+    yield ["Time per request, mean", fmt.with_unit(_number(each.ms_per_request), "ms"), ""]
+    yield ["Time per request, across all", fmt.with_unit(_number(each.ms_across_all), "ms"), ""]
+    yield ["Transfer rate", fmt.with_unit(_number(each.kbytes_per_second), "KB/s"), ""]
+
+
+def _time(index: Index, each: AbFigures, name: str) -> Cells:
+    line, effect = each.times[name], _effect(index, each, PHASES[name])
+    figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
+    # Over persistent connections ab's Connect counts requests that opened none; the metric does not.
+    if effect is None or (name == "connect" and each.keep_alive):
+        return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
+    relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE
+    return [fmt.capital(name), *figures, fmt.absolute(effect.difference, "ms", signed=True), relative]
+
+
+def _effect(index: Index, figures: AbFigures, phase: str) -> Effect | None:
+    """The effect of the metric that is this figure."""
+    metric = next((each for each in index.core.metrics if _is(each, figures, phase)), None)
+    return index.effect(metric.name, figures.arm) if metric else None
+
+
+def _is(metric: Metric, figures: AbFigures, phase: str) -> bool:
+    unit = "per_second" if phase == "slice" else "ms"
+    return (metric.workload, metric.phase, metric.unit) == (figures.workload, phase, unit)
+
+
+def _number(value: float) -> str:
+    return fmt.number(value, min(3, fmt.significant_decimals(value, 4)))
+
+
+def _ms(value: float) -> str:
+    return fmt.number(value, min(2, fmt.significant_decimals(value)))
+
+
+SECTION = AbSection()

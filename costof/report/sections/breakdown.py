@@ -1,0 +1,208 @@
+"""Breakdown: what each step along a chain of roles adds to each part of an operation's cost.
+
+The steps are from the arm without the chain to the control, which has it and asks nothing of it, and from the control
+to each protected arm. A part's share is its added cost over that of all parts, with Fieller's interval, as a
+mitigation's share of the loss is. In a closed loop on busy cores it is CPU time that throughput is lost to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, Block, Details, Paragraph, Table
+from costof.report.section import Section, sentences
+from costof.results.index import Index, Lead, Setting
+from costof.results.models import Core, Metric, Sentence
+from costof.results.run import Run
+from costof.statistics.estimate import Estimate
+from costof.statistics.fieller import share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
+from costof.study.arms import PlannedArm
+
+HEAD = ["step", "part", "before", "adds", "share"]
+METHOD = (
+    "A step's parts are what it adds to an operation, paired by round; a part's share is of all that the step adds, "
+    "with Fieller's interval. In a closed loop added CPU time costs throughput as far as the cores are busy."
+)
+TOTAL = "together"
+
+
+class Spec(Model):
+    metric: str = Field(description="What is lost.")
+    without: str = Field(description="Level of the main factor at which the chain is not there.")
+    presence: str = Field(description="The step from there to the control, in words: 'the gateway's presence'.")
+    what: str = Field(description="What the parts are of: 'CPU time for each transaction'.")
+    parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, and their words.")
+    beside: dict[str, str] = Field(default={}, description="Metrics that stand with them and are no part.")
+
+
+class Added(Model):
+    """One part of an operation's cost, such as the CPU time of a role, and what a step adds to it, in `unit`."""
+
+    metric: str
+    label: str
+    unit: str
+    before: Finite = Field(description="Mean over the rounds, before the step.")
+    added: Estimate
+    share: Estimate | None = Field(
+        description="Of what the step adds in all, 1 is all of it. None where that is not resolved, or no part of it."
+    )
+
+
+class Step(Model):
+    """What one step along the chain costs, and where: paired by round."""
+
+    start: str = Field(description="The arm before it.")
+    end: str = Field(description="The arm after it.")
+    label: str = Field(description="What the step is, in words.")
+    what: str = Field(description="What its parts are of, in words.")
+    context: str
+    metric: str
+    ratio: Estimate = Field(description="The metric after the step over before it.")
+    total: Estimate = Field(description="What all parts add together, in their unit.")
+    parts: list[Added]
+    beside: list[Added] = Field(description="Shown with them; no part of the total.")
+
+
+class BreakdownSection(Section[Spec, list[Step]]):
+    name, title, order = "breakdown", "Where the loss goes", 50
+    spec, data = Spec, list[Step]
+
+    def metrics(self, spec: Spec) -> list[str]:
+        return [spec.metric, *spec.parts, *spec.beside]
+
+    def compute(self, run: Run, core: Core, spec: Spec) -> list[Step] | None:
+        """The steps of every context."""
+        steps = [_step(run, spec, start, end) for start, end in _pairs(run, spec)]
+        return [step for step in steps if step is not None] or None
+
+    def lead(self, index: Index, data: list[Step]) -> Lead:
+        """What a step starts from goes without the chain, and is no protection."""
+        return Lead(without=frozenset({step.start for step in data} - _controls(index)))
+
+    def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
+        """What the chain's presence costs in the first setting, and what its largest step adds there."""
+        first = [step for step in data if step.context == data[0].context]
+        presence = [step for step in first if step.end in _controls(index)]
+        largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
+        steps = [*presence, *([largest] if largest else [])]
+        return sentences("answer", [_sentence(index, step) for step in steps])
+
+    def blocks(self, index: Index, data: list[Step]) -> Iterator[Block]:
+        nearest = [step for step in data if step.context == index.nearest.context]
+        for step in nearest:
+            yield Paragraph(_sentence(index, step), media=FILES)
+        for setting in index.settings:
+            if steps := [step for step in data if step.context == setting.context]:
+                table = _table(index, setting, steps)
+                yield table if setting is index.nearest else Details(table.title, [table], media=FILES)
+        yield Paragraph(METHOD, "note", media=FILES)
+
+
+def _controls(index: Index) -> set[str]:
+    return {arm.name for arm in index.core.arms if arm.control}
+
+
+def _pairs(run: Run, spec: Spec) -> list[tuple[PlannedArm, PlannedArm]]:
+    found = []
+    for control in run.plan.controls:
+        arms = [arm for arm in run.plan.protected if arm.baseline == control.name]
+        without = [arm for arm in arms if arm.levels[run.plan.study.main_factor] == spec.without]
+        found += [(arm, control) for arm in without]
+        found += [(control, arm) for arm in arms if arm not in without]
+    return found
+
+
+def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | None:
+    arms = (start.name, end.name)
+    lost = run.together(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_OF_AN_INTERVAL)
+    numbers = run.together(*((name, arm) for name in spec.parts for arm in arms), fewest=FEWEST_ROUNDS)
+    changed = ratio(lost[0], lost[1]) if lost else None
+    if numbers is None or changed is None:
+        return None
+    pairs = dict(zip(spec.parts, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
+    total = [sum(parts) for parts in zip(*(_added(*pair) for pair in pairs.values()), strict=True)]
+    beside = {name: run.together(*((name, arm) for arm in arms), fewest=ROUNDS_OF_AN_INTERVAL) for name in spec.beside}
+    return Step(
+        start=start.name,
+        end=end.name,
+        label=spec.presence if end.control else end.label,
+        what=spec.what,
+        context=end.context,
+        metric=spec.metric,
+        ratio=changed,
+        total=_over_nothing(total),
+        parts=[_part(run, name, spec.parts[name], *pair, total) for name, pair in pairs.items()],
+        beside=[_part(run, name, spec.beside[name], *pair) for name, pair in beside.items() if pair],
+    )
+
+
+def _part(
+    run: Run, name: str, words: str, before: Sequence[float], after: Sequence[float], total: Sequence[float] = ()
+) -> Added:
+    added = _added(before, after)
+    return Added(
+        metric=name,
+        label=words,
+        unit=run.plan.study.metrics[name].unit,
+        before=sum(before) / len(before),
+        added=_over_nothing(added),
+        share=_share(added, total) if total else None,
+    )
+
+
+def _added(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    return [b - a for a, b in zip(before, after, strict=True)]
+
+
+def _over_nothing(added: Sequence[float]) -> Estimate:
+    return difference([0.0] * len(added), added)
+
+
+def _share(part: Sequence[float], total: Sequence[float]) -> Estimate | None:
+    """None where the total is not resolved: a share of it would be a share of nothing."""
+    whole = _over_nothing(total)
+    return share_of(part, total) if whole.low > 0 or whole.high < 0 else None
+
+
+def _sentence(index: Index, step: Step) -> str:
+    """'The gateway's presence takes 10 % [9, 11] of 'transactions a second'; it adds 0.6 ms of CPU time …'."""
+    start = f"{fmt.capital(step.label)} {_change(step, index.metrics[step.metric])}"
+    added = f"it adds {fmt.absolute(step.total, step.parts[0].unit)} of {step.what}"
+    shares = [f"{fmt.percentage(part.share)} {part.label}" for part in step.parts if part.share]
+    return f"{start}; {added}{f': {fmt.listed(shares)}' if shares else ', which is not resolved'}."
+
+
+def _change(step: Step, metric: Metric) -> str:
+    """'takes 12 % [11, 13] of 'transactions a second''; unresolved where its interval holds no change."""
+    name = f"'{metric.label}'"
+    if step.ratio.low <= 1 <= step.ratio.high:
+        return f"has an unresolved effect of {fmt.relative(step.ratio)} on {name}"
+    if metric.better == "higher" and step.ratio.value < 1:
+        return f"takes {fmt.loss(step.ratio)} of {name}"
+    return f"changes {name} by {fmt.relative(step.ratio)}"
+
+
+def _table(index: Index, setting: Setting, steps: list[Step]) -> Table:
+    """A row for each part of each step, and one for all of them."""
+    rows: list[list[str | Text]] = []
+    for step in steps:
+        total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
+        name = f"{step.label}: {fmt.relative(step.ratio)}"
+        rows += [[name, *cells] for cells in [*map(_row, step.parts), total, *map(_row, step.beside)]]
+    title = f"Where the loss of '{index.metric_label(steps[0].metric)}' goes{setting.suffix}"
+    return Table.of(HEAD, rows, title=title, texts=(0, 1))
+
+
+def _row(part: Added) -> list[str | Text]:
+    before = fmt.with_unit(fmt.number(part.before, fmt.significant_decimals(part.before)), part.unit)
+    share = fmt.percentage(part.share) if part.share else ""
+    return [part.label, before, fmt.absolute(part.added, part.unit, signed=True), share]
+
+
+SECTION = BreakdownSection()

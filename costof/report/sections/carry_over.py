@@ -1,0 +1,50 @@
+"""Carry-over: where the order of slices matters, in a sentence below the costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.report.blocks import FILES, Block, Paragraph
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.models import CarryOver, Sentence
+from costof.study.commands import COMMAND
+
+ORDER = "The order matters here: '{metric}' is {change} after {other} than after {same}. {balanced}"
+BALANCED = "Each {arm} follows every {arm} equally often, so none pays for it, but intervals are wider"
+WARM_UP = ": --warmup 1 runs a command once, unmeasured, after each change."
+METHOD = (
+    "Slices after another {arm} are compared with slices after the same {arm}, with an effect for each round and each "
+    "{arm} (least squares; Jones & Kenward 2014, chapter 5), at an error rate of 1 % over all headline metrics."
+)
+
+
+class CarryOverSection(Section[None, None]):
+    name, title, order = "carry_over", "What a slice leaves behind", 95
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        return sentences("caution", [_sentence(index, each) for each in index.core.carry_over])
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        if index.core.carry_over:
+            arm = _arm(index, index.core.carry_over[0].metric)
+            yield Paragraph(METHOD.format(arm=arm), "note", media=FILES)
+
+
+def _sentence(index: Index, each: CarryOver) -> str:
+    metric, arm = index.metrics[each.metric], _arm(index, each.metric)
+    more = each.ratio.value > 1
+    word = ("longer" if more else "shorter") if metric.better == "lower" else ("higher" if more else "lower")
+    balanced = BALANCED.format(arm=arm) + (WARM_UP if metric.view == COMMAND else ".")
+    change = f"{fmt.percent(abs(each.ratio.value - 1))} {word}"
+    return ORDER.format(
+        metric=metric.label, change=change, other=f"another {arm}", same=f"the same {arm}", balanced=balanced
+    )
+
+
+def _arm(index: Index, metric: str) -> str:
+    return "command" if index.metrics[metric].view == COMMAND else "arm"
+
+
+SECTION = CarryOverSection()

@@ -1,0 +1,244 @@
+"""How sure: each round's or start's difference, all operations from the fastest to the slowest, and the twin's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, floor, log10
+
+from costof import format as fmt
+from costof.report.axes import Panel, Scale, log
+from costof.report.blocks import HTML, TEXT, Block, Bullets, Cell, Figure, Paragraph, Table
+from costof.report.canvas import Legend, Sheet, columns_for, grid, named, setting_title
+from costof.report.palette import arm_colour, colour_of
+from costof.report.section import Section
+from costof.results.index import Index, Setting, verdict_words
+from costof.results.models import Arm, Effect, Metric, NoiseFloor, Value
+from costof.statistics.estimate import Estimate
+
+NOISE = ["metric", "difference", "relative", "noise up to"]
+ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
+"""With more than three rows a panel, and several settings, the dots are set closer."""
+TIMES = ("ms", "us")
+CUT = 0.999
+"""The curves end here: a single slowest operation would squeeze all others into a corner."""
+TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
+SLOWEST = "The height is the share of operations done within a time, on a scale that spreads the slowest ones out."
+DOTS = "One dot is one {}, the first at the top; the band is the 95 % interval of the effect."
+Panels = list[tuple[Metric, Setting]]
+
+
+class CertaintySection(Section[None, None]):
+    name, title, order = "certainty", "How sure", 130
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        if not index.core.effects and not index.core.noise_floor:
+            return
+        yield Bullets([_scope(index)], label="Holds for", loose=True, media=TEXT)
+        yield Paragraph(_scope(index), label="Holds for.", media=HTML)
+        pairs = [(metric, setting) for metric in index.headline_metrics for setting in index.settings]
+        if shown := [pair for pair in pairs if _effects(index, *pair)]:
+            yield _differences(index, shown)
+        pairs = [(metric, setting) for metric in _timed(index) for setting in index.settings]
+        if shown := [pair for pair in pairs if _curves(index, *pair)]:
+            yield _distributions(index, shown)
+        for setting in index.settings:
+            if rows := [
+                _noise_row(index, floor) for floor in index.core.noise_floor if floor.context == setting.context
+            ]:
+                title = f"Noise floor: the twin, an identical copy, against {index.control_label}{setting.suffix}"
+                yield Table.of(NOISE, rows, title=title, media=HTML)
+
+
+def _scope(index: Index) -> str:
+    """What an interval is of: the rounds of its run, and no other machine."""
+    counted = any(value.round_trips is not None for value in index.core.values)
+    exact = ", round trips and bytes exactly" if counted else ""
+    return (
+        "The machines and the hour of this run. On others milliseconds and cores differ; shares carry over roughly"
+        f"{exact}."
+    )
+
+
+def _noise_row(index: Index, floor: NoiseFloor) -> list[str | Cell]:
+    metric = index.metrics.get(floor.metric)
+    difference = fmt.absolute(floor.difference, metric.unit if metric else "", signed=True)
+    name = Cell(index.metric_label(floor.metric), code=floor.metric)
+    return [name, Cell.of(difference), Cell.of(fmt.relative(floor.ratio)), fmt.percent(floor.relative)]
+
+
+def _titled(metric: Metric, setting: Setting) -> str:
+    """'Connect and first query (wire at us-us)'."""
+    return f"{fmt.capital(metric.label)} ({metric.view}{setting.at})"
+
+
+def _differences(index: Index, shown: Panels) -> Figure:
+    """Every round's, or start's, paired difference; the twin shows the noise."""
+    legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
+    if any(index.noise(metric.name, setting.context) for metric, setting in shown):
+        legend.append(Legend("control", "twin of the control: the run's own noise"))
+    caption = [DOTS.format(index.unit), *(_differences_caption(index, *pair) for pair in shown)]
+    title = f"Every {index.unit}'s difference from the control"
+    return Figure(
+        "differences", title, caption, lambda width: _draw_differences(index, shown, width), legend, media=HTML
+    )
+
+
+def _effects(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, Effect]]:
+    """The arms of a setting that have an effect."""
+    found = [(arm, index.effect(metric.name, arm.name)) for arm in setting.arms]
+    return [(arm, effect) for arm, effect in found if effect is not None]
+
+
+def _differences_caption(index: Index, metric: Metric, setting: Setting) -> str:
+    """How many rounds or starts fell on which side, and the verdict."""
+    parts = []
+    for arm, effect in _effects(index, metric, setting):
+        above = sum(each > 0 for each in effect.differences)
+        rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), index.unit)}"
+        parts.append(f"{rounds} ({verdict_words(effect, metric)})")
+    return f"{_titled(metric, setting)}: {'; '.join(parts)}."
+
+
+def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
+    many = index.many_settings
+    rows = max(
+        len(_effects(index, metric, setting)) + (index.noise(metric.name, setting.context) is not None)
+        for metric, setting in shown
+    )
+    height = CROWDED_ROW_HEIGHT if rows > 3 and many else ROW_HEIGHT
+    columns = columns_for(len(index.settings))
+    panels = [
+        _rounds_panel(index, metric, setting, names=named(number, width, columns, many=many))
+        for number, (metric, setting) in enumerate(shown)
+    ]
+    return grid(width, panels, 84 + (18 if many else 0) + height * rows, columns=columns)
+
+
+def _rounds_panel(index: Index, metric: Metric, setting: Setting, *, names: bool) -> Panel:
+    """A row for each arm and, last, one for the twin, on one scale with the zero line through all."""
+    rows = [
+        (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
+        for arm, effect in _effects(index, metric, setting)
+    ]
+    if (floor := index.noise(metric.name, setting.context)) is not None:
+        rows.append(("twin", floor.difference, floor.differences, "control"))
+    unit = fmt.UNITS.get(metric.unit, metric.unit)
+    everything = [each for _, mean, rounds, _ in rows for each in (mean.low, mean.high, *rounds)]
+    panel = Panel(
+        title=_panel_title(index, metric, setting),
+        x=Scale.around([*everything, 0.0], 0.06),
+        y=Scale(len(rows) - 0.45, -0.55),
+        x_label=unit if index.many_settings else f"difference from {index.control_label}, {unit}",
+        most_x_ticks=3 if index.many_settings else 5,
+        y_ticks={row: name if names else "" for row, (name, *_) in enumerate(rows)},
+    )
+    for row, (_, mean, rounds, colour) in enumerate(rows):
+        _round_dots(panel, row, mean, rounds, colour)
+    panel.upright(0, "ink", 1)
+    return panel
+
+
+def _panel_title(index: Index, metric: Metric, setting: Setting) -> str:
+    if not setting.title:
+        return f"{metric.label}, {metric.view}"
+    return setting_title(metric.label, setting.title, columns_for(len(index.settings)))
+
+
+def _round_dots(panel: Panel, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:
+    """Dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
+    panel.box(estimate.low, estimate.high, row, 0.8, colour, opacity=0.22)
+    panel.line([(estimate.value, row - 0.4), (estimate.value, row + 0.4)], colour, 2)
+    last = max(1, len(rounds) - 1)
+    for number, each in enumerate(rounds):
+        panel.dot(each, row - 0.32 + 0.64 * number / last, colour, 3.6, opacity=0.8)
+
+
+def _distributions(index: Index, shown: Panels) -> Figure:
+    """Which share of operations was done within a time, control and arms in one panel a metric."""
+    found = {arm.protection: arm for pair in shown for arm, _ in _curves(index, *pair)}
+    legend = [Legend(colour_of(index, arm), arm.label) for arm in found.values()]
+    caption = [SLOWEST, *(_distribution_caption(index, *pair) for pair in shown)]
+    title = "All operations, from the fastest to the slowest"
+    return Figure(
+        "distributions", title, caption, lambda width: _draw_distributions(index, shown, width), legend, media=HTML
+    )
+
+
+def _timed(index: Index) -> list[Metric]:
+    """The headline metrics, or for a rate the time that it comes from: only times have a curve to look at."""
+    times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
+    found = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
+    return list({metric.name: metric for metric in found if metric is not None}.values())
+
+
+def _curves(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, Value]]:
+    """The control and each arm of a setting that has a curve."""
+    found = [(arm, index.value(metric.name, arm.name)) for arm in setting.shown_arms]
+    return [(arm, value) for arm, value in found if value is not None and _points(value)]
+
+
+def _points(value: Value) -> list[tuple[float, float]]:
+    """Time and share. A log axis has no zero."""
+    points = [(point.value, point.fraction) for point in value.distribution]
+    return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
+
+
+def _distribution_caption(index: Index, metric: Metric, setting: Setting) -> str:
+    """'Connect and first query (wire): half are done within 5.1 ms on plain, …; one in a hundred takes over …'."""
+    parts = []
+    for name, words in (("p50", "half are done within"), ("p99", "one in a hundred takes more than")):
+        found = [
+            f"{fmt.with_unit(fmt.number(value.percentiles[name]), metric.unit)} on {arm.protection}"
+            for arm, value in _curves(index, metric, setting)
+            if name in value.percentiles
+        ]
+        parts += [f"{words} {fmt.listed(found)}"] if found else []
+    return f"{_titled(metric, setting)}: {'; '.join(parts)}." if parts else ""
+
+
+def _draw_distributions(index: Index, shown: Panels, width: int) -> Sheet:
+    panels = [_curves_panel(index, metric, setting) for metric, setting in shown]
+    return grid(width, panels, 254 if index.many_settings else 236, columns=columns_for(len(index.settings)))
+
+
+def _curves_panel(index: Index, metric: Metric, setting: Setting) -> Panel:
+    curves = [(arm, _points(value)) for arm, value in _curves(index, metric, setting)]
+    everything = [time for _, points in curves for time, _ in points]
+    low, high = min(everything), max(everything)
+    panel = Panel(
+        title=_panel_title(index, metric, setting),
+        x=Scale(low / 1.06, high * 1.06, log),
+        y=Scale(0, _height(CUT) * 1.04),
+        x_label=fmt.UNITS.get(metric.unit, metric.unit),
+        x_ticks=_ticks(low, high, sparse=index.many_settings),
+        y_ticks={_height(share): fmt.share(share) for share in TICKS},
+        grid="xy",
+    )
+    for arm, points in curves:
+        # The control lies broader under the arms, so that it is still seen where the curves are the same.
+        width, opacity = (5.0, 0.55) if arm.control else (1.8, 1.0)
+        panel.line([(time, _height(share)) for time, share in points], colour_of(index, arm), width, opacity=opacity)
+    return panel
+
+
+def _height(share: float) -> float:
+    """Each further nine as high as the one before: 90 % at 1, 99 % at 2 (as HdrHistogram's plots)."""
+    return -log10(1 - share)
+
+
+def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
+    """At 1, 2 and 5 of each decade, fewer where they would crowd."""
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
+    if high / low < 4:
+        steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    if sparse:
+        steps = (1.0,) if high / low > 30 else (1.0, 3.0) if high / low > 5 else (1.0, 2.0, 5.0)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    shown = [each for each in ticks if low / 1.06 <= each <= high * 1.06]
+    if len(shown) >= 2:
+        return shown
+    return [float(f"{each:.3g}") for each in ([low, high] if high / low > 1.1 else [(low * high) ** 0.5])]
+
+
+SECTION = CertaintySection()

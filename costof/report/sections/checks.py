@@ -1,0 +1,77 @@
+"""Four things without which no figure of a run is worth much, each with its mark, before anything else is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.report.blocks import Block, Check, Checks
+from costof.report.section import Section
+from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
+from costof.results.index import Index
+from costof.results.models import Core
+from costof.results.run import Run
+from costof.study.commands import COMMAND
+
+CLIENT = "client"
+
+
+class ChecksSection(Section[None, list[Check]]):
+    name, title, order = "checks", "", 1
+    data = list[Check]
+
+    def compute(self, run: Run, core: Core, spec: None) -> list[Check] | None:
+        return [_proved(run, core), _quiet(run), _client(run, core), _answered(core)] if core.values else None
+
+    def blocks(self, index: Index, data: list[Check]) -> Iterator[Block]:
+        yield Checks(data)
+
+
+def _proved(run: Run, core: Core) -> Check:
+    """By what both ends saw, before and after every slice; commands by the proofs that their study gives."""
+    # A command without a proof has nothing to prove, and fails by its errors alone.
+    proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.asked.proof}
+    unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in proved]
+    if unproved:
+        return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
+    discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
+    but = f"{fmt.plural(discarded, 'slice')} that proved another arm left out" if discarded else ""
+    if but or run.plan.study.service.kind != COMMAND:
+        return Check(passed=not discarded, label="arms proved", but=but)
+    believed = [arm.label for arm in run.plan.arms if not arm.twin and not arm.asked.proof]
+    if not believed:
+        return Check(passed=True, label="arms proved")
+    whose = "" if len(believed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(believed)}"
+    return Check(passed=None, label="arms not verified", but=f"no proof is given{whose}")
+
+
+def _quiet(run: Run) -> Check:
+    """Whether others on the machine, or the hypervisor, left it to the run."""
+    usual, steal = run.disturbances.usual, run.steal_share or 0.0
+    own = ", your own servers among them," if run.plan.target or run.plan.study.service.kind == COMMAND else ""
+    taken = [f"others{own} took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
+    taken += [f"the hypervisor took {fmt.percent(steal)} of it"] if steal > STEAL_WORTH_A_WORD else []
+    return Check(passed=not taken, label="machine quiet", but=fmt.listed(taken))
+
+
+def _client(run: Run, core: Core) -> Check:
+    """Whether whoever asked was near a whole core in a headline figure of capacity: then that is its own."""
+    rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
+    many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
+    busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
+    labels = [f"'{run.plan.study.workloads[name].label}'" for name in busy]
+    but = f"it used most of one core in {fmt.listed(labels)}" if labels else ""
+    return Check(passed=not labels, label="load generator not the limit", but=but)
+
+
+def _answered(core: Core) -> Check:
+    """Whether every operation was answered, and every headline figure was there."""
+    failed = sum(each.count for each in core.errors)
+    headline = {metric.name: metric.label for metric in core.metrics if metric.headline}
+    lacking = dict.fromkeys(f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline)
+    but = [fmt.plural(failed, "error")] if failed else []
+    but += [f"{fmt.listed([*lacking])} missing"] if lacking else []
+    return Check(passed=not but, label="nothing failed", but=" and ".join(but))
+
+
+SECTION = ChecksSection()

@@ -1,0 +1,118 @@
+// The calculator: the same arithmetic as calculator.py beside it, and figures as costof/format.py writes them.
+"use strict";
+(() => {
+  const MINUS = "\u2212", NBSP = "\u00a0", NONE = "\u2013", MOST = 1e9, MOST_DECIMALS = 6;
+  const data = JSON.parse(document.getElementById("calculator-data").textContent);
+  const form = document.getElementById("calculator-form");
+  const fields = {
+    round_trip_ms: { least: 0 },
+    operations: { least: 1 },
+    connections_per_second: { least: 0 },
+    price: { least: 0 },
+    clients: { least: 0 },
+    bandwidth_mbit: { above: 0, optional: true },
+  };
+  for (const name of Object.keys(data.fixed)) delete fields[name];
+  const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+  /** What is wrong with a field's text, or "" where nothing is. */
+  function wrong(text, rule) {
+    if (text === "") return rule.optional ? "" : "Enter a number.";
+    if (!NUMBER.test(text)) return "Not a number; write it like 44.6.";
+    const value = Number(text);
+    if ("least" in rule && value < rule.least) return `Must be ${rule.least} or more.`;
+    if ("above" in rule && value <= rule.above) return `Must be more than ${rule.above}.`;
+    return value > MOST ? "Must be 1,000,000,000 or less." : "";
+  }
+
+  /** The load as numbers, or null where a field is wrong; says so beside each field. */
+  function load() {
+    const found = { ...data.fixed };
+    let good = true;
+    for (const [name, rule] of Object.entries(fields)) {
+      const input = form.elements[name], text = input.value.trim(), said = wrong(text, rule);
+      document.getElementById(`calculator-${name}-error`).textContent = said;
+      input.setAttribute("aria-invalid", String(said !== ""));
+      found[name] = text === "" ? null : Number(text);
+      good = good && said === "";
+    }
+    return good ? found : null;
+  }
+
+  // An estimate is [value, low, high, rounds].
+  function milliseconds(extra, load) {
+    let exact = extra.round_trips * load.round_trip_ms;
+    if (load.bandwidth_mbit !== null) exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000);
+    const [value, low, high, rounds] = extra.own_ms;
+    return [value + exact, low + exact, high + exact, rounds];
+  }
+
+  function sum(terms) {
+    const total = (index) => terms.reduce((all, [factor, each]) => all + factor * each[index], 0);
+    return [total(0), total(1), total(2), Math.min(...terms.map(([, each]) => each[3]))];
+  }
+
+  /** Added to a connection, an operation and a request (ms), cores, money a month, core seconds for all clients. */
+  function added(of, load) {
+    const connection = milliseconds(of.connection, load), operation = milliseconds(of.operation, load);
+    const later = Math.max(0, load.operations - of.inside);
+    const cpu = sum([[1, of.connection.cpu_ms], [later, of.operation.cpu_ms]]);
+    const cores = sum([[load.connections_per_second / 1000, cpu]]);
+    const request = sum([[1 / load.operations, connection], [later / load.operations, operation]]);
+    const money = sum([[data.hours * load.price, cores]]), reconnect = sum([[load.clients / 1000, of.connection.cpu_ms]]);
+    return [connection, operation, request, cores, money, reconnect];
+  }
+
+  // Decimals that the interval earns: two of its digits while the first is 1 or 2, else one.
+  function decimals([value, low, high]) {
+    const half = (high - low) / 2;
+    if (half > 0 && Number.isFinite(half)) {
+      const exponent = Math.floor(Math.log10(half)), digits = half / 10 ** exponent < 2.95 ? 2 : 1;
+      return Math.min(MOST_DECIMALS, Math.max(0, digits - 1 - exponent));
+    }
+    return value === 0 ? 0 : Math.min(MOST_DECIMALS, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value)))));
+  }
+
+  function number(value, places, signed) {
+    const [whole, part] = Math.abs(value).toFixed(places).split(".");
+    const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part === undefined ? "" : `.${part}`);
+    if (Number(value.toFixed(places)) === 0) return text;
+    return (value < 0 ? MINUS : signed ? "+" : "") + text;
+  }
+
+  function show(cell, estimate) {
+    const places = decimals(estimate), unit = cell.dataset.unit;
+    const value = document.createElement("span"), interval = document.createElement("span");
+    value.className = "value";
+    value.textContent = number(estimate[0], places, true) + (unit ? NBSP + unit : "");
+    interval.className = "interval";
+    interval.textContent = estimate[3] < 2
+      ? "[one round]"
+      : `[${number(estimate[1], places)}, ${number(estimate[2], places)}]`;
+    cell.replaceChildren(value, " ", interval);
+  }
+
+  function update() {
+    const asked = load(), chosen = form.elements.protection ? form.elements.protection.value : "";
+    for (const row of document.querySelectorAll("#calculator-outputs tbody tr")) {
+      const of = data.protections.find((each) => each.name === row.dataset.protection);
+      row.hidden = chosen !== "" && chosen !== of.name;
+      const cells = row.querySelectorAll("td");
+      if (asked === null) for (const cell of cells) cell.textContent = NONE;
+      else added(of, asked).slice(0, cells.length).forEach((estimate, index) => show(cells[index], estimate));
+    }
+  }
+
+  form.addEventListener("input", update);
+  form.addEventListener("change", update);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  for (const button of form.querySelectorAll("button[data-field]")) {
+    button.addEventListener("click", () => {
+      form.elements[button.dataset.field].value = button.dataset.value;
+      update();
+    });
+  }
+  update();
+  form.hidden = false;
+  document.getElementById("calculator-fixed").hidden = true;
+})();

@@ -1,0 +1,160 @@
+"""CPU by role: who pays, in seconds per 1,000 operations, and who waited for CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.report.axes import Panel, Scale
+from costof.report.blocks import FILES, HTML, TEXT, Block, Details, Figure, Paragraph, Table
+from costof.report.canvas import Legend, Sheet, columns_for, grid, named
+from costof.report.palette import role_colour
+from costof.report.section import Section
+from costof.results.index import Index, Setting
+from costof.results.models import Cpu
+
+WORTH_A_WORD = 0.005
+"""A smaller share of the time without CPU explains nothing."""
+Bars = tuple[str, Setting, list[Cpu]]
+"""A workload in a setting, and its bars."""
+
+
+class CpuSection(Section[None, None]):
+    name, title, order = "cpu", "CPU", 120
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        # An operation of a command is one run of it, whose CPU time is among its figures.
+        if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
+            return
+        busy = _bottlenecks(index)
+        for line in busy:
+            yield Paragraph(line, media=HTML)
+        if shown := _bars(index):
+            roles = _roles(index)
+            caption = [_caption(index, *bars) for bars in shown]
+            legend = [Legend(role_colour(number), role) for number, role in enumerate(roles)]
+            yield Figure(
+                "cpu", "CPU by role", caption, lambda width: _draw(index, shown, roles, width), legend, media=HTML
+            )
+        for setting in index.settings:
+            table = _table(index, setting)
+            if setting is index.nearest:
+                yield table
+            elif table.rows:
+                yield Details(table.title, [table], media=FILES)
+        for line in busy:
+            yield Paragraph(line, "caution", media=TEXT)
+
+
+def _roles(index: Index) -> list[str]:
+    """All roles that used CPU, in the order the run names them."""
+    return list(dict.fromkeys(role for cpu in index.core.cpu for role in cpu.seconds_per_1000))
+
+
+def _table(index: Index, setting: Setting) -> Table:
+    """A row a workload and arm of a setting; the twin is left out, as in every list of costs."""
+    of = {arm.name for arm in index.core.arms if arm.context == setting.context and not arm.twin}
+    order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
+    roles, limits = _roles(index), _limited(index)
+    rows = []
+    for cpu in sorted((cpu for cpu in index.core.cpu if cpu.arm in of), key=lambda cpu: order.index(cpu.workload)):
+        used = [cpu.seconds_per_1000.get(role) for role in roles]
+        seconds = [fmt.NONE if each is None else _number(each) for each in used]
+        waited = [_limits(cpu).get(name, 0.0) for name in limits]
+        shares = [fmt.percent(share) if share >= WORTH_A_WORD else fmt.NONE for share in waited]
+        rows.append([cpu.workload, index.short(cpu.arm), *seconds, _number(_total(cpu)), *shares])
+    head = ["workload", "arm", *roles, "total", *limits]
+    return Table.of(head, rows, title=f"CPU seconds per 1,000 operations{setting.suffix}", texts=(0, 1))
+
+
+def _total(cpu: Cpu) -> float:
+    return sum(cpu.seconds_per_1000.values())
+
+
+def _number(seconds: float) -> str:
+    """Three significant digits, down to the millisecond: the counters see no less."""
+    return fmt.number(seconds, min(3, fmt.significant_decimals(seconds)))
+
+
+def _seconds(seconds: float) -> str:
+    return fmt.with_unit(_number(seconds), "s")
+
+
+def _limits(cpu: Cpu) -> dict[str, float]:
+    return {**{f"{role} throttled": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
+
+
+def _limited(index: Index) -> list[str]:
+    """Who waited for CPU: roles whose share was used up, and steal; none where nobody did."""
+    found = [_limits(cpu) for cpu in index.core.cpu]
+    names = dict.fromkeys(name for each in found for name in each)
+    return [name for name in names if any(each.get(name, 0.0) >= WORTH_A_WORD for each in found)]
+
+
+def _bottlenecks(index: Index) -> list[str]:
+    """Who was near a whole core, the load generator first: then the run measured itself."""
+    arms: dict[tuple[str, str, str], list[str]] = {}
+    for cpu in index.core.cpu:
+        arm = index.arm(cpu.arm)
+        if cpu.busiest and cpu.arm not in index.twins:
+            where = arm.at if arm else ""
+            arms.setdefault((cpu.busiest, cpu.workload, where), []).append(index.short(cpu.arm))
+    busy = sorted(arms.items(), key=lambda item: item[0][0] != "client")
+    return [f"{role} used most of one core in {work} on {fmt.listed(names)}{at}." for (role, work, at), names in busy]
+
+
+def _bars(index: Index) -> list[Bars]:
+    """Control first, then the arms, for each workload and setting that used any CPU; the twin is left out."""
+    shown = []
+    for workload in dict.fromkeys(each.workload for each in index.core.cpu):
+        of = {each.arm: each for each in index.core.cpu if each.workload == workload}
+        for setting in index.settings:
+            bars = [of[arm.name] for arm in setting.shown_arms if arm.name in of]
+            used = [bar for bar in bars if _total(bar) > 0]
+            shown += [(workload, setting, used)] if used else []
+    return shown
+
+
+def _caption(index: Index, workload: str, setting: Setting, bars: list[Cpu]) -> str:
+    """The total of each arm, and the role that grew most."""
+    totals = [f"{_seconds(_total(bar))} on {index.short(bar.arm)}" for bar in bars]
+    text = f"{workload}{setting.at}: {fmt.listed(totals)} per 1,000 operations"
+    control = next((bar for bar in bars if setting.control and bar.arm == setting.control.name), None)
+    others = [bar for bar in bars if bar is not control]
+    if control is None or len(others) != 1:
+        return text + "."
+    grown = {role: used - control.seconds_per_1000.get(role, 0.0) for role, used in others[0].seconds_per_1000.items()}
+    role = max(grown, key=lambda each: grown[each])
+    return text + (f", most of the rise in {role}." if grown[role] > 0 else ".")
+
+
+def _draw(index: Index, shown: list[Bars], roles: list[str], width: int) -> Sheet:
+    most, many = max(len(bars) for *_, bars in shown), index.many_settings
+    columns = columns_for(len(index.settings)) if many else columns_for(len(shown))
+    panels = []
+    for number, (workload, setting, bars) in enumerate(shown):
+        panel = _panel(index, bars, roles, names=named(number, width, columns, many=many))
+        panel.title = workload + (f"\n{setting.title}" if setting.title else "")
+        panels.append(panel)
+    return grid(width, panels, 92 + 28 * most if many else 74 + 32 * most, columns=columns)
+
+
+def _panel(index: Index, bars: list[Cpu], roles: list[str], *, names: bool) -> Panel:
+    panel = Panel(
+        x=Scale(0, max(map(_total, bars)) * (1.5 if index.many_settings else 1.3)),
+        y=Scale(len(bars) - 0.5, -0.5),
+        x_label="s per 1,000 operations",
+        most_x_ticks=3 if index.many_settings else 4,
+        y_ticks={row: index.short(bar.arm) if names else "" for row, bar in enumerate(bars)},
+    )
+    for row, bar in enumerate(bars):
+        start = 0.0
+        for number, role in enumerate(roles):
+            used = bar.seconds_per_1000.get(role, 0.0)
+            panel.box(start, start + used, row, 0.56, role_colour(number), edge="paper")
+            start += used
+        panel.word(start, row, _seconds(start), right=5, size=11)
+    return panel
+
+
+SECTION = CpuSection()

@@ -1,0 +1,84 @@
+"""Failures: how many operations of each arm had no answer, or a wrong one, and whether that is more than the control's.
+
+The figures beside them are of the operations that succeeded. An arm that fails more answers fewer, and perhaps the
+easier ones: whoever reads its latency alone is misled, so the answer says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.format import Text
+from costof.report.blocks import FILES, Block, Paragraph, Table
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.models import Failing, Missing, Sentence
+from costof.study.commands import COMMAND
+
+HEAD = ["workload", "arm", "failed", "of", "more than the control"]
+TITLE = "Operations that failed"
+METHOD = (
+    "The difference of two shares has Newcombe's interval (1998). Latencies and rates are those of the operations that "
+    "succeeded."
+)
+#: A share of failing operations that no answer may be silent about, whether the control has it or not.
+WORTH_A_WORD = 0.001
+
+
+class FailuresSection(Section[None, None]):
+    name, title, order = "failures", "Failures", 15
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        worth = [each for each in index.core.failures if each.arm not in index.twins and _is_worth_a_word(each)]
+        texts = [_sentence(index, each) for each in worth]
+        return sentences(
+            "caution", [*texts, *(missing_words(index, each) for each in index.core.missing if _counts(index, each))]
+        )
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        rows = [_row(each) for each in index.core.failures if each.arm not in index.twins]
+        if rows:
+            yield Table.of(HEAD, rows, title=TITLE, texts=(0, 1))
+            yield Paragraph(METHOD, "note", media=FILES)
+
+
+def missing_words(index: Index, each: Missing) -> str:
+    """Return why a figure cannot be compared, or in how many slices it is missing."""
+    figure = f"'{index.metric_label(each.metric)}'"
+    return f"{figure} {'cannot be compared' if each.wholly else 'is of fewer slices'}: {each.reason}."
+
+
+def _counts(index: Index, each: Missing) -> bool:
+    """Whether the question is answered by it. What a load was too much for, the answer says already."""
+    metric = index.metrics[each.metric]
+    return metric.headline and metric.view == COMMAND
+
+
+def _is_worth_a_word(each: Failing) -> bool:
+    return each.fails_more or each.share > WORTH_A_WORD
+
+
+def _sentence(index: Index, each: Failing) -> str:
+    failed = f"{fmt.percent(each.share)} of the operations of '{each.workload}' failed with {index.label_at(each.arm)}"
+    if not any(value.arm == each.arm for value in index.core.values):
+        return f"{failed}."
+    if not each.fails_more or each.more is None:
+        return f"{failed}. Its other figures are of the operations that succeeded."
+    points = fmt.number(each.more * 100, fmt.significant_decimals(each.more * 100, 2))
+    return (
+        f"{failed}, {points} percentage points more than with its control. Its other figures are of the operations "
+        "that succeeded."
+    )
+
+
+def _row(each: Failing) -> list[str | Text]:
+    more: str | Text = fmt.NONE
+    if each.more is not None and each.more_low is not None and each.more_high is not None:
+        decimals = fmt.decimals_for(50 * (each.more_high - each.more_low))
+        ends = fmt.interval(100 * each.more_low, 100 * each.more_high, decimals)
+        more = Text(fmt.with_unit(fmt.number(100 * each.more, decimals, signed=True), "%"), ends)
+    return [each.workload, each.arm, f"{each.failed:,} ({fmt.percent(each.share)})", f"{each.of:,}", more]
+
+
+SECTION = FailuresSection()

@@ -1,0 +1,297 @@
+"""At your load: what a new connection and a query take when clients ask as much as the user's do, the cores that takes,
+and whether an arm can carry it at all.
+
+Only of a run that was asked for a load (`--load`, `--pool`). Its costs are those of clients who come at random instants
+and do not wait for each other, or who think before they ask again; what others say of capacity is none of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.lab.host import LINK_ROLE
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, Block, Paragraph, Table
+from costof.report.section import Section, sentences
+from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD
+from costof.results.index import Index, Lead, hidden_by_noise
+from costof.results.ledger import SliceRecord
+from costof.results.load import CLIENT, carried_of
+from costof.results.models import Arm, Carried, Core, Effect, Metric, Sentence
+from costof.results.run import Run
+from costof.results.samples import in_common
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.statistics.tails import operations_needed
+from costof.study.arms import PlannedArm
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
+
+#: Of what was served at too much of a load, a load that leaves servers some time.
+SAFE = 0.85
+VOWELS = "aeiou"
+HEAD = ["", "without", "with", "difference", "relative"]
+CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
+METHOD = {
+    "arrivals": "Clients come at random instants (Poisson), the same for all arms, and wait for nobody. The time of a "
+    "connection is counted from the instant at which its client came.",
+    "paced": "Operations come at random instants (Poisson), the same for all arms, and go over whichever connection is "
+    "free. The time of one is counted from its instant, so one that had to wait for a connection has waited.",
+    "thinking": "Each connection has a user who thinks for a random time (negative exponential), the same for all "
+    "arms, and then waits for the answer. So an arm that is slower is asked a little less.",
+}
+
+
+class Cores(Model):
+    """Cores that the servers of an arm keep busy at the load, or its client: the load generator."""
+
+    arm: str
+    who: Literal["servers", "client"]
+    roles: list[str]
+    without: Estimate
+    used: Estimate
+    added: Estimate
+
+
+class AtLoad(Model):
+    load: Load
+    connections: int | None = Field(description="That clients hold at once, at most; None of commands.")
+    round_trips_ms: dict[str, Finite] = Field(description="By context.")
+    machine_cores: int | None = Field(description="Of the machine that the servers share; None for a user's own.")
+    others_share: Finite = Field(description="Of the machine's CPU time, that other programs had in the median round.")
+    carried: list[Carried]
+    cores: list[Cores]
+
+
+class LoadSection(Section[None, AtLoad]):
+    name, title, order = "load", "At your load", 5
+    data = AtLoad
+
+    def compute(self, run: Run, core: Core, spec: None) -> AtLoad | None:
+        load = run.plan.load
+        if load is None:
+            return None
+        machine: dict[str, Any] = {
+            "machine_cores": None if run.plan.target else run.cores,
+            "others_share": run.disturbances.usual,
+        }
+        if isinstance(load, Told):
+            return AtLoad(load=load, connections=None, round_trips_ms=core.distances, carried=[], cores=[], **machine)
+        return AtLoad(
+            load=load,
+            connections=run.plan.study.workloads[WORKLOAD].workers,
+            round_trips_ms=core.distances,
+            carried=carried_of(run),
+            cores=[own for arm in run.plan.protected for own in _cores(run, load, arm)],
+            **machine,
+        )
+
+    def lead(self, index: Index, data: AtLoad) -> Lead:
+        told = {(metric.name, arm.name) for arm in index.answered for metric, _ in _effects(index, arm)}
+        return Lead(leads=True, follow=frozenset(told))
+
+    def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
+        told = [text for setting in index.settings for arm in setting.shown_arms if (text := _told(index, data, arm))]
+        return sentences("answer", told)
+
+    def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
+        yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
+        for setting in index.settings:
+            for arm in setting.shown_arms:
+                if rows := [*_rows(index, data, arm)]:
+                    yield Table.of(HEAD, rows, title=f"{arm.label}{setting.suffix}")
+        if not isinstance(data.load, Told):
+            yield Paragraph(_method(data.load), "note", media=FILES)
+
+
+def _method(load: Arrivals | Pool) -> str:
+    how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
+    return f"{METHOD[how]} {CORES.format(*load.operation)}"
+
+
+def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
+    """Cores of the servers and of the client, each in the rounds that have a reading of all its roles."""
+    both = [run.of(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
+    every = dict.fromkeys(role for piece in both[1] for role in _seconds(piece))
+    for who, roles in (("servers", [role for role in every if role != CLIENT]), ("client", [CLIENT])):
+        by_round = [_used(pieces, load, roles) for pieces in both]
+        control, own = map(run.samples.units.means, in_common(by_round))
+        if roles and len(own) >= ROUNDS_OF_AN_INTERVAL:
+            yield Cores(
+                arm=arm.name,
+                who=who,
+                roles=sorted(roles),
+                without=estimate(control),
+                used=estimate(own),
+                added=difference(control, own),
+            )
+
+
+def _seconds(piece: SliceRecord) -> dict[str, float]:
+    """CPU seconds by role, of all that a user would have to run."""
+    seconds = {role: nanoseconds / 1e9 for role, nanoseconds in piece.answer.cpu_ns.items()}
+    return seconds | {role: used for role, used in piece.server_cpu_seconds.items() if role != LINK_ROLE}
+
+
+def _used(pieces: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
+    """Return the cores of each round, at the very rate that was asked for, or else at the one that users came at.
+
+    A role that an arm does not have uses none. A slice without a reading of any of them is left out.
+    """
+    found = {}
+    for piece in pieces:
+        seconds = _seconds(piece)
+        if piece.answer.operations and any(role in seconds for role in roles):
+            per_second = load.per_second or piece.answer.operations / piece.answer.elapsed_ns * 1e9
+            used = sum(seconds.get(role, 0.0) for role in roles)
+            found[piece.round] = used / piece.answer.operations * per_second
+    return found
+
+
+def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
+    """Return what an arm costs at the load: 'At 300 new connections a second, 20 queries each: TLS adds …'."""
+    carried = next((each for each in data.carried if each.arm == arm.name), None)
+    far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
+    label = f"{arm.label}{'' if far else arm.at}"
+    at = f"At {data.load.in_words}{far}: {label}"
+    if carried is not None and not carried.all_of_them:
+        return f"{at} {_overloaded(data, carried)}"
+    effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
+    cores = [each for each in data.cores if each.arm == arm.name]
+    if not effects:
+        return f"At {data.load.in_words}{far}, with {label} {_of_cores(cores)}." if cores else None
+    told = [f"{at} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}."]
+    if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
+        told.append(f"{fmt.capital(fmt.listed(tails))}.")
+    if cores:
+        told.append(f"{fmt.capital(_of_cores(cores))}.")
+    return " ".join(told)
+
+
+def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
+    for name in (CONNECTION, FIRST_QUERY, QUERY):
+        if (effect := index.effect(name, arm.name)) is not None:
+            yield index.metrics[name], effect
+
+
+def _clause(metric: Metric, effect: Effect) -> str:
+    """Return 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
+    what = f"{'an' if metric.label[0] in VOWELS else 'a'} {metric.label}"
+    match effect.verdict:
+        case Verdict.COSTS:
+            return f"adds {_amount(effect, 1)} to {what}"
+        case Verdict.SAVES:
+            return f"takes {_amount(effect, -1)} off {what}"
+        case Verdict.NO_DIFFERENCE:
+            return f"changes {what} by less than {fmt.share(metric.margin)}"
+        case Verdict.NO_COST:
+            return f"does not lengthen {what} by more than {fmt.share(metric.margin)}"
+        case _:
+            return f"has an unresolved effect on {what}: {_amount(effect, 1)}, {_why_unresolved(effect)}"
+
+
+def _amount(effect: Effect, sign: int) -> str:
+    difference = effect.difference.through(lambda each: sign * each)
+    decimals = fmt.decimals_of(difference)
+    low, high = (fmt.number(each, decimals) for each in (difference.low, difference.high))
+    share = f", {fmt.relative(effect.ratio).value}" if effect.ratio is not None else ""
+    return f"{fmt.absolute(difference, effect.unit).value} (95 % interval {low} to {high}{share})"
+
+
+def _why_unresolved(effect: Effect) -> str:
+    if effect.rounds < FEWEST_ROUNDS:
+        return f"since a verdict takes {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
+    if hidden_by_noise(effect):
+        return "since two identical copies of the control differ by as much"
+    if effect.difference.low <= 0 <= effect.difference.high:
+        return "since the interval includes 0"
+    return "since so many effects were tested that chance may have made it"
+
+
+def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
+    """Return 'the p99 of a query is 12 ms instead of 8 ms', where both have operations enough."""
+    values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
+    known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
+    if len(known) < len(values):
+        return None
+    slow, usual = (fmt.with_unit(fmt.number(value.percentiles["p99"]), metric.unit) for value in known)
+    return f"the p99 of a {metric.label} is {slow} instead of {usual}"
+
+
+def _of_cores(cores: Sequence[Cores]) -> str:
+    """Return 'the servers keep 0.56 cores busy instead of 0.18 and the client 0.33 instead of 0.09'."""
+    parts: list[str] = []
+    for each in cores:
+        decimals = max(2, fmt.decimals_of(each.added))
+        used, without = (fmt.number(number.value, decimals) for number in (each.used, each.without))
+        verb = ("keeps" if each.who == "client" else "keep") if not parts else ""
+        busy = " cores busy" if not parts else ""
+        parts.append(" ".join(filter(None, [f"the {each.who}", verb, f"{used}{busy} instead of {without}"])))
+    if all(each.who == "client" for each in cores):
+        parts[-1] += " (the servers' CPU time is not known here)"
+    return fmt.listed(parts)
+
+
+def _overloaded(data: AtLoad, carried: Carried) -> str:
+    """Return what decides about an arm that could not serve all who came."""
+    assert not isinstance(data.load, Told)
+    served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
+    parts = [
+        f"cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, with "
+        f"{data.connections:,} connections at once, which is all that clients hold."
+    ]
+    if carried.server_cores_needed is not None:
+        needed = fmt.number(carried.server_cores_needed, 1)
+        there = f"; this machine has {data.machine_cores}" if data.machine_cores is not None else ""
+        parts.append(f"The servers would need {needed} cores for it{there}.")
+    if data.others_share > NEIGHBOURS_WORTH_A_WORD:
+        parts.append(f"Other programs took {fmt.percent(data.others_share)} of this machine's CPU time meanwhile.")
+    least = min(each.served for each in data.carried if not each.all_of_them)
+    parts.append(f"Its times say nothing; try a load of {_round_down(SAFE * least)} a second.")
+    return " ".join(parts)
+
+
+def _round_down(value: float) -> str:
+    """Return two digits of it."""
+    size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
+    return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
+
+
+def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
+    for metric, effect in _effects(index, arm):
+        before, after = (fmt.number(each) for each in (effect.control_value, effect.value))
+        more = fmt.absolute(effect.difference, signed=True)
+        relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE
+        yield [fmt.titled(metric.label, metric.unit), before, after, more, relative]
+        values = [index.value(metric.name, name) for name in (arm.baseline or "", arm.name)]
+        for percentile in ("p50", "p99"):
+            enough = operations_needed(float(percentile[1:]))
+            known = [value for value in values if value is not None and value.operations >= enough]
+            shown = [fmt.number(value.percentiles[percentile]) for value in known]
+            if len(shown) == len(values):
+                yield [fmt.titled(f"{metric.label}, {percentile}", metric.unit), *shown, fmt.NONE, fmt.NONE]
+    if isinstance(data.load, Pool) and data.load.per_second is None:
+        rates = {each.arm: fmt.number(each.served) for each in data.carried}
+        if arm.name in rates:
+            yield [
+                f"{data.load.operation[1]} a second",
+                rates.get(arm.baseline or "", ""),
+                rates[arm.name],
+                fmt.NONE,
+                fmt.NONE,
+            ]
+    for each in data.cores:
+        if each.arm == arm.name:
+            whose = fmt.listed([f"the {role}'s" for role in each.roles])
+            decimals = max(2, fmt.decimals_of(each.added))
+            before, after = (fmt.number(value, decimals) for value in (each.without.value, each.used.value))
+            added = fmt.absolute(each.added, signed=True, decimals=decimals)
+            yield [f"cores ({whose})", before, after, added, fmt.NONE]
+
+
+SECTION = LoadSection()

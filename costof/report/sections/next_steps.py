@@ -1,0 +1,76 @@
+"""What to do next: what would resolve the headline effects that are unresolved. A page says it at its head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from costof import format as fmt
+from costof.report.blocks import TEXT, Block, Bullets
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.models import LONGEST_WAIT, Effect, Metric, Sentence
+
+
+class NextSection(Section[None, None]):
+    name, title, order = "next", "Next", 150
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        metrics = {metric.name for metric in index.headline_metrics}
+        headline = [each for each in index.core.effects if each.metric in metrics and index.told(each.metric, each.arm)]
+        waiting = [effect for effect in headline if effect.needed_seconds]
+        noisy = [effect for effect in headline if effect.too_noisy]
+        texts = [_more_rounds(index, waiting)] if waiting else []
+        return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
+
+    def blocks(self, index: Index, data: None) -> Iterator[Block]:
+        if lines := [sentence.text for sentence in index.sentences("next")]:
+            yield Bullets(lines, label="Next", media=TEXT)
+
+
+def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
+    longest = max(effect.needed_seconds or 0.0 for effect in waiting)
+    option = "--restarts" if index.core.starts else "--budget" if index.core.rounds_asked is None else "--rounds"
+    return f"To resolve {_names(index, waiting)}, measure for about {fmt.roughly(longest)} more ({option})."
+
+
+def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
+    longer = " (--profile default)" if index.core.profile == "quick" else ""
+    spent = "the budget" if index.core.rounds_asked is None else "as many rounds"
+    return (
+        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(index, noisy)} here{_because(index, noisy)}."
+        f"{_ruled_out(index, noisy)} Measure on a machine with nothing else running, or take longer slices{longer}. If "
+        "a cost of that size does not matter to you, raise the margin in the study's file."
+    )
+
+
+def _because(index: Index, noisy: Sequence[Effect]) -> str:
+    """The largest of what they have."""
+    why = [effect.open for effect in noisy if effect.open]
+    spreads = [each.between_rounds for each in why if each.between_rounds is not None]
+    smallest = [each.smallest for each in why if each.smallest is not None]
+    if not spreads or not smallest:
+        return ""
+    return (
+        f", because {index.unit}s differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect that "
+        f"this run could have seen is {fmt.percent(max(smallest))}"
+    )
+
+
+def _ruled_out(index: Index, noisy: Sequence[Effect]) -> str:
+    bounds = [_most(effect, index.metrics[effect.metric]) for effect in noisy]
+    known = [bound for bound in bounds if bound is not None]
+    return f" A cost of more than {fmt.with_unit(fmt.number(100 * max(known), 1), '%')} is unlikely." if known else ""
+
+
+def _names(index: Index, effects: Sequence[Effect]) -> str:
+    return fmt.listed(list(dict.fromkeys(index.metric_in_view(effect.metric) for effect in effects)))
+
+
+def _most(effect: Effect, metric: Metric) -> float | None:
+    """The relative cost at the bad end of the effect's interval; None where there is none."""
+    if effect.ratio is None or effect.ratio.low <= 0:
+        return None
+    return max(0.0, effect.ratio.high - 1 if metric.better == "lower" else 1 / effect.ratio.low - 1)
+
+
+SECTION = NextSection()

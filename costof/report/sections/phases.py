@@ -1,0 +1,267 @@
+"""Why: a new connection phase by phase, and how much of the application's cost the wire explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Model
+from costof.report.axes import Panel, Scale
+from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figure, Row, Table
+from costof.report.canvas import NARROW, Legend, Sheet
+from costof.report.section import Section, sentences
+from costof.results.index import Index, Setting
+from costof.results.models import Arm, Core, Effect, Metric, Sentence, Value
+from costof.results.run import Run
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.fieller import share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate
+
+COLOURS = {
+    "tcp": "tcp",
+    "greeting": "greeting",
+    # No protocol has both.
+    "tls_request": "greeting",
+    "tls": "tls",
+    "hello": "hello",
+    "auth": "auth",
+    "first_operation": "first",
+}
+"""A connection's phases in the order they happen; `resolve` is never part of a lab's connection."""
+LIGHT_INK = {"tls", "auth"}
+"""Phases whose bar is dark enough for light lettering."""
+BAR = 0.46
+
+
+class Explanation(Model):
+    """The metric of the application that a metric of the wire explains a part of."""
+
+    application: str
+    wire: str
+    client: str = Field(description="The application's driver, such as 'pymongo'.")
+
+
+class Explained(Explanation):
+    """How much of what an arm costs the application one connection on the wire explains."""
+
+    arm: str
+    added: Estimate
+    on_the_wire: Estimate
+    share: Estimate | None = Field(
+        description="The wire's difference over the application's, paired by round. None where it has no bounded "
+        "interval: the rounds cannot tell."
+    )
+
+
+class PhasesSection(Section[list[Explanation], list[Explained]]):
+    name, title, order = "phases", "Why", 70
+    spec, data = list[Explanation], list[Explained]
+    default: ClassVar[list[Explanation]] = []
+
+    def metrics(self, spec: list[Explanation]) -> list[str]:
+        return [name for each in spec for name in (each.application, each.wire)]
+
+    def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explained]:
+        """Of the arms that cost the application anything."""
+        found = [_explained(run, each, effect.arm) for each in spec for effect in core.effects if _costs(effect, each)]
+        return [each for each in found if each is not None]
+
+    def answer(self, index: Index, data: list[Explained]) -> list[Sentence]:
+        found = [_sentence(index, arm, each) for arm in index.answered for each in data if each.arm == arm.name]
+        return sentences("explanation", found)
+
+    def blocks(self, index: Index, data: list[Explained]) -> Iterator[Block]:
+        if lines := [sentence.text for sentence in index.sentences("explanation")]:
+            yield Bullets(lines, label="Why", loose=True)
+        metrics = _phases(index)
+        if figure := _figure(index, metrics):
+            yield figure
+        for setting in index.settings:
+            if setting.shown_arms and any(_values(index, metrics, arm) for arm in setting.shown_arms):
+                yield _table(index, metrics, setting)
+
+
+def _costs(effect: Effect, asked: Explanation) -> bool:
+    return (effect.metric, effect.verdict) == (asked.application, Verdict.COSTS)
+
+
+def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
+    """None where too few rounds have both."""
+    arms = (run.plan.arm(name).baseline or "", name)
+    pairs = [(metric, arm) for metric in (asked.application, asked.wire) for arm in arms]
+    numbers = run.together(*pairs, fewest=FEWEST_ROUNDS)
+    if numbers is None:
+        return None
+    added, on_the_wire = differences(*numbers[:2]), differences(*numbers[2:])
+    return Explained(
+        **dict(asked),
+        arm=name,
+        added=estimate(added),
+        on_the_wire=estimate(on_the_wire),
+        share=share_of(on_the_wire, added),
+    )
+
+
+def _sentence(index: Index, arm: Arm, each: Explained) -> str:
+    """What the wire explains of the application's cost, and how much CPU of the client's own goes with it."""
+    unit = index.metrics[each.application].unit
+    where = f"{fmt.capital(arm.at.strip())}, of the" if arm.context else "Of the"
+    share = f" ({fmt.percentage(each.share)})" if each.share else ", a share that this run cannot tell"
+    text = (
+        f"{where} {fmt.absolute(each.added, unit).value} that {arm.label} adds for {each.client}, "
+        f"one connection on the wire explains {fmt.absolute(each.on_the_wire, unit).value}{share}"
+    )
+    cpu = _extra_client_cpu_ms(index, index.metrics[each.application].workload, arm)
+    opened = _connections_per_client(arm)
+    if cpu is not None and cpu > 0:
+        text += f"; {each.client}'s own CPU time grows by {fmt.number(cpu)} ms a client"
+        text += f", which opens {fmt.number(opened, 1)} connections to that server" if opened is not None else ""
+    return text + "."
+
+
+def _extra_client_cpu_ms(index: Index, workload: str, arm: Arm) -> float | None:
+    """CPU of the client per operation, arm minus control; milliseconds (seconds per 1,000 are the same number)."""
+    control = arm.baseline or next(other.name for other in index.core.arms if other.control)
+    used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in index.core.cpu if cpu.workload == workload}
+    mine, base = used.get(arm.name), used.get(control)
+    return mine - base if mine is not None and base is not None else None
+
+
+def _connections_per_client(arm: Arm) -> float | None:
+    for evidence in arm.evidence:
+        clients = int(evidence.facts.get("clients", "0"))
+        counted = evidence.facts.get("connections counted by the server")
+        if clients and counted:
+            return int(counted) / clients
+    return None
+
+
+def _phases(index: Index) -> list[Metric]:
+    """The metrics that are phases of a new connection, in the order they happen, of the view that has most."""
+    order, best = list(COLOURS), list[Metric]()
+    for view in dict.fromkeys(metric.view for metric in index.core.metrics):
+        of_view = [metric for metric in index.core.metrics if metric.view == view and metric.phase in COLOURS]
+        of_view.sort(key=lambda metric: order.index(metric.phase or ""))
+        best = of_view if len(of_view) > len(best) else best
+    return best if len(best) > 1 else []
+
+
+def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric, Value]]:
+    """An arm's phases that took any time."""
+    found = [(metric, index.value(metric.name, arm.name)) for metric in metrics]
+    return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
+
+
+def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
+    """Time, round trips and bytes of each phase with each arm; an arm that has no such phase is left out of it."""
+    rows = []
+    for metric in metrics:
+        found = [(arm, value) for arm in setting.shown_arms for _, value in _values(index, [metric], arm)]
+        rows += [Row([Cell(metric.label)], "group"), *(_counted(arm, value) for arm, value in found)] if found else []
+    columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
+    title = f"Counted for each phase, per connection{setting.suffix}"
+    return Table(columns, rows, title, group="phase", media=FILES)
+
+
+def _counted(arm: Arm, value: Value) -> Row:
+    trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
+    moved = fmt.NONE
+    if value.bytes_sent is not None and value.bytes_received is not None:
+        moved = f"{fmt.count(value.bytes_sent)} / {fmt.count(value.bytes_received)}"
+    return Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)])
+
+
+def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
+    """A new connection from left to right, one bar an arm: where the added time is."""
+    timed = [metric for metric in metrics if any(_values(index, [metric], arm) for arm in index.shown_arms)]
+    shown = [
+        (setting.title, arms)
+        for setting in index.settings
+        if (arms := [arm for arm in setting.shown_arms if _values(index, timed, arm)])
+    ]
+    if not timed or not shown:
+        return None
+    caption = [line for title, arms in shown for line in _caption(index, timed, arms, title)]
+    legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in timed]
+    title = "A new connection, phase by phase"
+    return Figure("phases", title, caption, lambda width: _draw(index, timed, shown, width), legend, media=HTML)
+
+
+def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -> Iterator[str]:
+    """The totals, and the phase in which each arm differs most from the control."""
+    for arm in arms:
+        trips = _trips(index, metrics, arm)
+        total = sum(value.mean.value for _, value in _values(index, metrics, arm))
+        where = f"{title}, " if title else ""
+        counted = f" in {fmt.round_trips(trips)}" if trips is not None else ""
+        yield f"{where}{arm.label}: {fmt.with_unit(fmt.number(total), metrics[0].unit)}{counted}."
+    control = arms[0]
+    for arm in arms[1:] if control.control else []:
+        yield _largest(index, metrics, control, arm)
+
+
+def _trips(index: Index, metrics: list[Metric], arm: Arm) -> float | None:
+    counted = [value.round_trips for _, value in _values(index, metrics, arm) if value.round_trips is not None]
+    return sum(counted) if counted else None
+
+
+def _largest(index: Index, metrics: list[Metric], control: Arm, arm: Arm) -> str:
+    theirs, mine = (
+        {metric.name: value.mean.value for metric, value in _values(index, metrics, each)} for each in (control, arm)
+    )
+    added = {metric: mine.get(metric.name, 0.0) - theirs.get(metric.name, 0.0) for metric in metrics}
+    most = max(added, key=lambda metric: abs(added[metric]))
+    change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
+    whole = fmt.with_unit(fmt.number(sum(added.values()), signed=True), most.unit)
+    return f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
+
+
+def _draw(index: Index, metrics: list[Metric], shown: list[tuple[str, list[Arm]]], width: int) -> Sheet:
+    """A panel a setting, each with a time axis of its own: a LAN's connection would be a hair on an ocean's."""
+    sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
+    return Sheet(width, [_panel(index, metrics, arms, title, width) for title, arms in shown], sizes)
+
+
+def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
+    """A bar an arm, its name and total above the bar so that the bars have the whole width."""
+    longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
+    panel = Panel(
+        title=title,
+        x=Scale(0, longest * 1.01),
+        y=Scale(len(arms) - 1 + BAR / 2 + 0.12, -BAR / 2 - 0.42),
+        x_label=f"{metrics[0].unit} since the connection was begun",
+    )
+    for row, arm in enumerate(arms):
+        _bar(panel, index, metrics, arm, row, longest, width)
+    return panel
+
+
+def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
+    start = 0.0
+    for metric, value in _values(index, metrics, arm):
+        size, phase = value.mean.value, metric.phase or ""
+        panel.box(start, start + size, row, BAR, COLOURS[phase], edge="paper")
+        ink = "paper" if phase in LIGHT_INK else "ink"
+        lines = _inside(metric, value, size / longest * width * 0.94)
+        for number, text in enumerate(lines):
+            up = 7 * (len(lines) - 1) - 14 * number
+            panel.word(start + size / 2, row, text, up=up, size=10.5, colour=ink, anchor="middle")
+        start += size
+    trips = _trips(index, metrics, arm)
+    counted = f"  ·  {fmt.round_trips(trips)}" if trips is not None and width > NARROW else ""
+    total = fmt.with_unit(fmt.number(start), metrics[0].unit)
+    panel.word(0, row - BAR / 2, f"{arm.label}  ·  {total}{counted}", up=11, size=11.5, bold=True)
+
+
+def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
+    """What fits into a bar of so many pixels: time and round trips, the time alone, or nothing (the table has it)."""
+    time = fmt.absolute(value.mean, metric.unit).value
+    if value.round_trips is not None and pixels > 86:
+        return [time, fmt.round_trips(value.round_trips)]
+    return next(([text] for text in (time, time.split(fmt.NBSP)[0]) if pixels > 7.2 * len(text)), [])
+
+
+SECTION = PhasesSection()

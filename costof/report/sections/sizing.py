@@ -1,0 +1,247 @@
+"""Sizing: how many cores of a role a burst of new clients needs, from the CPU time that one of them takes of it.
+
+Cores = clients x CPU time of one / seconds. It is checked on the bursts that were measured. They last longer than their
+CPU time, because the last client's request begins only when its handshake is done, and then waits for the service as
+any other: a burst is predicted as that without the protection on as many cores, plus clients x the CPU time that the
+protection adds / cores. (The larger of the two would be right if handshakes and waiting overlapped to the end.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, Block, Paragraph, Table
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.models import Core, Sentence
+from costof.results.run import Run
+from costof.results.samples import ByRound, in_common
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, differences, estimate
+from costof.study.arms import PlannedArm
+from costof.study.schema import holds
+
+EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
+SHOWN_EXAMPLE = (10_000, 10.0)
+CHECKS = ["arm", "new clients", "cores", "predicted", "measured", "off by"]
+MODEL = (
+    "Cores = clients × CPU time of one client ÷ seconds. A burst is predicted as that without the protection on as "
+    "many cores, plus clients × the CPU time that the protection adds ÷ cores: the last client waits for its answer "
+    "only once its handshake is done."
+)
+
+
+class Spec(Model):
+    role: str
+    workload: str = Field(description="A burst: so many workers open one connection each, all at once.")
+    elapsed: str = Field(description="The metric that is the burst's duration: it checks the prediction.")
+    cores_factor: str = Field(description="The factor whose levels are the role's cores.")
+    when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
+    without: dict[str, str] = Field(
+        default={}, description="Levels of the arm that is the same without the protection, where the control is not."
+    )
+    process_of_one_core: bool = Field(default=False, description="Whether more cores take more processes.")
+
+
+class CoresFor(Model):
+    """A burst of `clients` new clients within `seconds`, and the cores it takes."""
+
+    clients: int
+    seconds: Finite
+    cores: Estimate
+
+
+class BurstCheck(Model):
+    """The sizing's answer for a burst that was measured, beside it."""
+
+    arm: str
+    clients: int
+    cores: Finite
+    predicted_seconds: Estimate = Field(
+        description="The burst without the protection on as many cores + clients x the CPU time that the protection "
+        "adds / cores."
+    )
+    measured_seconds: Estimate
+
+
+class Sizing(Model):
+    """New clients a second that a core of the role serves, and so the cores that a burst of them needs."""
+
+    role: str
+    arm: str
+    label: str
+    cpu_ms: Estimate = Field(description="CPU time of the role for one new client.")
+    added_cpu_ms: Estimate | None = Field(default=None, description="What of it is not taken without the protection.")
+    process_of_one_core: bool = Field(default=False, description="Whether more cores take more processes.")
+    clients_per_core_second: Estimate
+    examples: list[CoresFor]
+    checks: list[BurstCheck]
+
+    @property
+    def example(self) -> CoresFor:
+        """The one in the answer and in the table."""
+        return next(each for each in self.examples if (each.clients, each.seconds) == SHOWN_EXAMPLE)
+
+
+class SizingSection(Section[Spec, list[Sizing]]):
+    name, title, order = "sizing", "How many cores", 35
+    spec, data = Spec, list[Sizing]
+
+    def metrics(self, spec: Spec) -> list[str]:
+        return [spec.elapsed]
+
+    def compute(self, run: Run, core: Core, spec: Spec) -> list[Sizing]:
+        """A sizing for each protected arm of the first context whose clients come to the role."""
+        first = run.plan.controls[0].context
+        arms = [arm for arm in run.plan.protected if arm.context == first]
+        coming = [arm for arm in arms if holds(spec.when, arm.levels)]
+        return [found for arm in coming if (found := _sizing(run, spec, arm)) is not None]
+
+    def answer(self, index: Index, data: list[Sizing]) -> list[Sentence]:
+        """Of the first arm, which is at the first levels."""
+        return sentences("answer", [_sentence(data[0])]) if data else []
+
+    def blocks(self, index: Index, data: list[Sizing]) -> Iterator[Block]:
+        if not data:
+            return
+        rows = [
+            [
+                each.label,
+                fmt.absolute(each.cpu_ms),
+                fmt.absolute(each.added_cpu_ms) if each.added_cpu_ms else fmt.NONE,
+                fmt.absolute(each.clients_per_core_second),
+                fmt.absolute(each.example.cores),
+            ]
+            for each in data
+        ]
+        one = data[0].example
+        cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
+        head = ["with", f"{data[0].role} CPU, ms a client", "of which added", "clients a second and core", cores]
+        yield Table.of(head, rows, title="How many new clients a core serves")
+        if checks := [_check_row(check) for each in data for check in each.checks]:
+            yield Table.of(CHECKS, checks, title="Bursts: predicted and measured")
+        yield Paragraph(MODEL, "note", media=FILES)
+
+
+def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
+    used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
+    taken = run.samples.units.means(used)
+    if len(taken) < ROUNDS_OF_AN_INTERVAL:
+        return None
+    cpu = estimate(taken)
+    if cpu.low <= 0:
+        return None  # The counter saw too little to say how many clients a core serves.
+    of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
+    enough = len(of_arm) >= ROUNDS_OF_AN_INTERVAL
+    return Sizing(
+        role=spec.role,
+        arm=arm.name,
+        label=arm.label,
+        cpu_ms=cpu,
+        added_cpu_ms=difference(of_control, of_arm) if enough else None,
+        process_of_one_core=spec.process_of_one_core,
+        clients_per_core_second=cpu.through(lambda ms: 1e3 / ms),
+        examples=[_cores_for(cpu, clients, seconds) for clients, seconds in EXAMPLES],
+        checks=[check for other in _other_cores(run, spec, arm) if (check := _check(run, spec, arm, other))],
+    )
+
+
+def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
+    """The arm of the same context without the protection; '' where there is none."""
+    if not spec.without:
+        return arm.baseline or ""
+    same = (each for each in run.plan.protected if each.context == arm.context)
+    return next((each.name for each in same if spec.without.items() <= each.levels.items()), "")
+
+
+def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
+    """CPU milliseconds of the role for one client of each round's burst."""
+    return {
+        piece.round: piece.server_cpu_seconds[spec.role] * 1e3 / piece.answer.operations
+        for piece in run.of(spec.workload, arm)
+        if piece.answer.operations and spec.role in piece.server_cpu_seconds
+    }
+
+
+def _cores_for(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
+    return CoresFor(clients=clients, seconds=seconds, cores=cpu.through(lambda ms: ms * (clients / seconds / 1e3)))
+
+
+def _other_cores(run: Run, spec: Spec, arm: PlannedArm) -> list[PlannedArm]:
+    """The arm itself, and the same on other cores."""
+    levels = {**arm.levels, spec.cores_factor: ""}
+    return [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
+
+
+def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstCheck | None:
+    cores = _cores(burst.levels.get(spec.cores_factor, ""))
+    used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
+    elapsed, control = _seconds(run, spec, burst.name), _seconds(run, spec, _without(run, spec, burst))
+    common = in_common([used, plain, elapsed, control])
+    cpu, cpu_without, measured, without = map(run.samples.units.means, common)
+    if cores is None or len(measured) < ROUNDS_OF_AN_INTERVAL:
+        return None
+    clients = run.plan.workers(spec.workload, burst)
+    return BurstCheck(
+        arm=burst.name,
+        clients=clients,
+        cores=cores,
+        predicted_seconds=estimate(
+            [
+                burst_without + clients * added / 1e3 / cores
+                for burst_without, added in zip(without, differences(cpu_without, cpu), strict=True)
+            ]
+        ),
+        measured_seconds=estimate(measured),
+    )
+
+
+def _cores(level: str) -> float | None:
+    """None on a target, whose cores nobody knows."""
+    try:
+        return float(level)
+    except ValueError:
+        return None
+
+
+def _seconds(run: Run, spec: Spec, arm: str) -> ByRound:
+    """How long each round's burst took."""
+    return {number: ms / 1e3 for number, ms in run.samples.by_round(spec.elapsed, arm).items()}
+
+
+def _sentence(sizing: Sizing) -> str:
+    rate, one = fmt.absolute(sizing.clients_per_core_second), sizing.example
+    cores = fmt.absolute(one.cores)
+    within = fmt.with_unit(fmt.count(one.seconds), "s")
+    text = (
+        f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}; "
+        f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
+        f"{', each with a process of its own' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
+    )
+    if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
+        measured, predicted = _both(check)
+        text += f"; a measured burst of {check.clients:,} took {measured}, predicted {predicted}"
+    return f"{text}."
+
+
+def _both(check: BurstCheck) -> tuple[Text, Text]:
+    """Measured and predicted, with the same decimals."""
+    both = (check.measured_seconds, check.predicted_seconds)
+    decimals = max(2, min(fmt.decimals_of(each) for each in both))
+    measured, predicted = (fmt.absolute(each, "s", decimals=decimals) for each in both)
+    return measured, predicted
+
+
+def _check_row(check: BurstCheck) -> list[str | Text]:
+    measured, predicted = _both(check)
+    off = (check.predicted_seconds.value / check.measured_seconds.value - 1) * 100
+    error = fmt.with_unit(fmt.number(off, 0, signed=True), "%")
+    return [check.arm, f"{check.clients:,}", fmt.count(check.cores), predicted, measured, error]
+
+
+SECTION = SizingSection()

@@ -1,0 +1,108 @@
+"""A sweep over a context, such as the terminals: what each protection costs at each level, published figures beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.model import Model
+from costof.report.blocks import Block, Cell, Table
+from costof.report.section import Section
+from costof.results.index import Index
+from costof.results.models import Arm, Core, Effect, Metric
+from costof.results.run import Run
+from costof.study.published import PublishedFigure
+
+PUBLISHED = "published (overhead)"
+
+
+class Spec(Model):
+    """A table for each protection."""
+
+    metric: str
+    factor: str = Field(description="A context with numbers for levels, such as the terminals.")
+
+
+class Swept(Model):
+    """One table: its title, and its arms from the lowest level up."""
+
+    title: str
+    arms: list[str]
+
+
+class Sweep(Model):
+    metric: str
+    factor: str
+    label: str
+    tables: list[Swept]
+
+
+class SweepSection(Section[Spec, Sweep]):
+    name, title, order = "sweep", "Figures", 12
+    spec, data = Spec, Sweep
+
+    def metrics(self, spec: Spec) -> list[str]:
+        return [spec.metric]
+
+    def compute(self, run: Run, core: Core, spec: Spec) -> Sweep:
+        """A table for each protection and each setting of the other contexts."""
+        factors = run.plan.study.factors
+        arms = [arm for arm in core.arms if arm.baseline and not arm.twin]
+        others = [name for name, factor in factors.items() if factor.context and name != spec.factor]
+        varied = [name for name in others if len({arm.levels.get(name) for arm in arms}) > 1]
+        label, metric = factors[spec.factor].label, run.plan.study.metrics[spec.metric].label
+        groups: dict[str, list[Arm]] = {}
+        for arm in sorted(arms, key=lambda arm: float(arm.levels[spec.factor])):
+            title = ", ".join([arm.label, *(f"{factors[name].label} {arm.levels.get(name, '')}" for name in varied)])
+            groups.setdefault(f"{title}: {metric} by {label}", []).append(arm)
+        order = list(dict.fromkeys(arm.label for arm in arms))
+        tables = [Swept(title=title, arms=[arm.name for arm in found]) for title, found in groups.items()]
+        tables.sort(key=lambda table: order.index(groups[table.title][0].label))
+        return Sweep(metric=spec.metric, factor=spec.factor, label=label, tables=tables)
+
+    def blocks(self, index: Index, data: Sweep) -> Iterator[Block]:
+        found = []
+        for table in data.tables:
+            arms = [arm for name in table.arms if (arm := index.arm(name))]
+            if rows := [row for arm in arms if (row := _row(index, data, arm))]:
+                found.append((table.title, index.label(arms[0].baseline or ""), rows))
+        published = index.core.published
+        for title, control, rows in found:
+            head = [data.label, control, "with it", "overhead", PUBLISHED]
+            if all(row[-1] == fmt.NONE for row in rows):
+                head, rows = head[:-1], [row[:-1] for row in rows]
+            note = published.cited if published and title == found[-1][0] else ""
+            yield Table.of(head, rows, title=title, note=note)
+
+
+def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
+    effect, metric = index.effect(data.metric, arm.name), index.metrics[data.metric]
+    values = [index.value(data.metric, name) for name in (arm.baseline or "", arm.name)]
+    means = [fmt.absolute(value.mean) for value in values if value]
+    if effect is None or len(means) < len(values):
+        return []
+    published = next(iter(index.core.published_for(data.metric, arm)), None)
+    return [arm.levels[data.factor], *means, _overhead(effect, metric), _published(published, metric)]
+
+
+def _overhead(effect: Effect, metric: Metric) -> Text:
+    if effect.ratio is None:
+        return Text(fmt.NONE)
+    return fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
+
+
+def _published(figure: PublishedFigure | None, metric: Metric) -> str:
+    """Such as '260.55 → 237.64 (8.79 %)'."""
+    if figure is None or not figure.control_value or not figure.value:
+        return fmt.NONE
+    more = figure.value / figure.control_value - 1
+    overhead = fmt.number((-more if metric.better == "higher" else more) * 100, 2)
+    # As published, to the last digit.
+    change = f"{fmt.number(figure.control_value, 2)} → {fmt.number(figure.value, 2)}"
+    return f"{change} ({fmt.with_unit(overhead, '%')})"
+
+
+SECTION = SweepSection()

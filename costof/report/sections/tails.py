@@ -1,0 +1,228 @@
+"""Tails: the slowest operations of each arm against the control's, which is what people are paged for.
+
+Of each headline latency: p50, p95, p99 and p99.9 of all operations together, and how many times the control's each is,
+with an interval (`statistics/tails.py`). What the operations of a run cannot carry is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, Block, Cell, Column, Paragraph, Part, Row, Table
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.models import Core, Sentence
+from costof.results.models import Metric as ShownMetric
+from costof.results.run import Run
+from costof.results.samples import NS_PER_UNIT, in_unit
+from costof.statistics.estimate import Estimate
+from costof.statistics.histogram import counted
+from costof.statistics.resamples import resamples
+from costof.statistics.tails import (
+    FEWEST_BEYOND,
+    FEWEST_ROUNDS,
+    RESAMPLES,
+    Percentiles,
+    operations_needed,
+    percentiles_of,
+    ratios,
+)
+from costof.study.arms import PlannedArm
+from costof.study.metric import Metric
+
+PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+#: Of those, what the report's head tells, behind the marks and limits, and of how many metrics.
+AT_FIRST, HEAD_ORDER, MOST_AT_FIRST = PERCENTILES[:3], 3, 4
+COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "arm's", "relative"))]
+METHOD = (
+    "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole {unit}s. A "
+    f"percentile is told where at least {FEWEST_BEYOND} operations of both arms lie beyond it."
+)
+
+
+class Tail(Model):
+    metric: str
+    arm: str
+    percentile: Finite
+    control_value: Finite
+    value: Finite
+    ratio: Estimate = Field(description="Arm over control.")
+
+
+class Untold(Model):
+    """The first percentile that the operations of a metric and arm cannot carry."""
+
+    metric: str
+    arm: str
+    percentile: Finite
+    operations: int
+    needed: int
+
+
+class Tails(Model):
+    found: list[Tail]
+    untold: list[Untold]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How many operations an arm has, and their percentiles."""
+
+    operations: int
+    percentiles: Percentiles
+
+
+class TailsSection(Section[None, Tails]):
+    name, title, order = "tails", "The slowest operations", 25
+    data = Tails
+
+    def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
+        found = [
+            each
+            for name, metric in run.plan.study.metrics.items()
+            if metric.headline and not metric.of_slice and metric.unit in NS_PER_UNIT
+            for each in _of_metric(run, name, metric)
+        ]
+        tails, untold = ([each for each in found if isinstance(each, kind)] for kind in (Tail, Untold))
+        return Tails(found=tails, untold=untold) if tails else None
+
+    def answer(self, index: Index, data: Tails) -> list[Sentence]:
+        return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
+
+    def parts(self, index: Index, data: Tails) -> list[Part]:
+        """Those of one arm stand in the report's head."""
+        return [Part("percentiles", "", [*_at_first(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
+
+    def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
+        yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
+        if data.untold:
+            yield Paragraph(" ".join(_untold(index, data.untold)), "note", media=FILES)
+        yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
+
+
+def _at_first(index: Index, data: Tails) -> Iterator[Block]:
+    """What half, 95 and 99 of 100 operations take on the first arm that the answer is about."""
+    arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.found)), None)
+    if arm is None:
+        return
+    found = {(tail.metric, tail.percentile): tail for tail in data.found if tail.arm == arm.name}
+    names = list(dict.fromkeys(name for name, _ in found if name in index.metrics))[:MOST_AT_FIRST]
+    rows: list[list[str | Text]] = []
+    for name in names:
+        metric = index.metrics[name]
+        tails = [found.get((name, percentile)) for percentile in AT_FIRST]
+        values = [
+            f"{fmt.number(tail.control_value)} → {fmt.number(tail.value)}" if tail else fmt.NONE for tail in tails
+        ]
+        rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
+        rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
+    yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"Half, 95 and 99 of 100 operations: {arm.label}{arm.at}")
+
+
+def _both(tail: Tail | None) -> str:
+    """The control's and the arm's: '0.68 → 2.40'."""
+    return f"{fmt.number(tail.control_value)} → {fmt.number(tail.value)}" if tail else fmt.NONE
+
+
+def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
+    rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
+    units = [run.samples.units.of(number) for number in rounds]
+    count = len(set(units))
+    if count < FEWEST_ROUNDS:
+        return
+    drawn = resamples(units, run.plan.seed, RESAMPLES)
+    measured = {arm.name: _measured(run, name, arm, rounds, drawn) for arm in run.plan.arms}
+    for arm in run.plan.protected:
+        of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")
+        if of_arm is not None and of_control is not None:
+            yield from _of_arm(name, metric, arm.name, of_control, of_arm, count)
+
+
+def _of_arm(
+    name: str, metric: Metric, arm: str, control: Measured, own: Measured, rounds: int
+) -> Iterator[Tail | Untold]:
+    """The percentiles that the operations of both can carry, and the first that they cannot."""
+    for place, ratio in enumerate(ratios(control.percentiles, own.percentiles, rounds)):
+        percentile, operations = PERCENTILES[place], min(control.operations, own.operations)
+        needed = operations_needed(percentile)
+        if operations < needed:
+            yield Untold(metric=name, arm=arm, percentile=percentile, operations=operations, needed=needed)
+            return
+        both = (control.percentiles.measured[place], own.percentiles.measured[place])
+        before, after = (in_unit(metric, float(each), workers=1) for each in both)
+        yield Tail(metric=name, arm=arm, percentile=percentile, control_value=before, value=after, ratio=ratio)
+
+
+def _measured(run: Run, name: str, arm: PlannedArm, rounds: list[int], drawn: np.ndarray) -> Measured | None:
+    """None where nothing of the arm was measured."""
+    found = run.histograms(name, arm.name)
+    if not found:
+        return None
+    values, counts = counted(found.get(number, []) for number in rounds)
+    return Measured(int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES))
+
+
+def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
+    """Of the farthest tails, those that lose more than the mean does: each is a finding of its own."""
+    farthest = {(each.metric, each.arm): each for each in tails.found}
+    return [each for each in farthest.values() if _loses_more(index, each)]
+
+
+def _loses_more(index: Index, tail: Tail) -> bool:
+    effect = index.effect(tail.metric, tail.arm)
+    mean = effect.ratio if effect else None
+    return tail.percentile > PERCENTILES[0] and mean is not None and tail.ratio.low > max(mean.high, 1.0)
+
+
+def _sentence(index: Index, tail: Tail) -> str:
+    metric = index.metrics[tail.metric]
+    value = fmt.with_unit(fmt.number(tail.value), metric.unit)
+    return (
+        f"The {_name(tail.percentile)} of '{metric.label}' is {value} with {index.label_at(tail.arm)}, "
+        f"{fmt.relative(tail.ratio)} against its control: more than the mean changes."
+    )
+
+
+def _untold(index: Index, untold: list[Untold]) -> Iterator[str]:
+    """A sentence for all arms that lack as much."""
+    arms: dict[tuple[float, str, int, int], list[str]] = {}
+    for each in untold:
+        if each.metric in index.metrics:
+            arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
+    for (percentile, metric, needed, operations), names in arms.items():
+        of = f"{_name(percentile)} of {index.metric_in_view(metric)} with {fmt.listed(names)}"
+        yield f"{of} would need {needed:,} operations; there are {operations:,}."
+
+
+def _rows(index: Index, data: Tails) -> Iterator[Row]:
+    """A group for each metric."""
+    found = [each for each in data.found if each.metric in index.metrics]
+    for name, of_metric in groupby(found, key=lambda each: each.metric):
+        metric = index.metrics[name]
+        label = fmt.titled(_metric_label(index, metric), metric.unit)
+        yield Row([Cell(label)], "group")
+        for tail in of_metric:
+            values = (Cell(fmt.number(each)) for each in (tail.control_value, tail.value))
+            yield Row([Cell(tail.arm), Cell(_name(tail.percentile)), *values, Cell.of(fmt.relative(tail.ratio))])
+
+
+def _metric_label(index: Index, metric: ShownMetric) -> str:
+    """Its view is said where there are several."""
+    views = {each.view for each in index.headline_metrics}
+    return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
+
+
+def _name(percentile: float) -> str:
+    """'p99', 'p99.9'."""
+    return f"p{percentile:g}"
+
+
+SECTION = TailsSection()

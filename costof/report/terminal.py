@@ -1,0 +1,253 @@
+"""A document on a terminal: sentences first, then the tables with intervals, then what limits them.
+
+The layout follows the console's width: intervals stand beside their values from `WIDE` columns on and below them on a
+narrower one, so that no figure is ever cut. Nothing depends on colour, and a pipe gets the same words without it.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from costof import format as fmt
+from costof.report.blocks import (
+    Block,
+    Bullets,
+    CallOut,
+    Cell,
+    Checks,
+    Details,
+    Document,
+    Headlines,
+    Interactive,
+    Medium,
+    Paragraph,
+    Row,
+    Table,
+    of_medium,
+)
+from costof.statistics.estimate import Verdict
+
+WIDE = 112
+"""From here on an interval fits beside its value."""
+NARROWEST = 76
+"""Below this no table of verdicts fits, and its rows are printed as sentences."""
+PROSE = 100
+"""Sentences are not set wider than this: long lines are hard to follow."""
+NAMES = (34, 28, 22, 16)
+"""Names are set no wider than the first of these at which a table fits."""
+ROOMY = 96
+"""From here on columns stand farther apart."""
+VERDICT_STYLES = {
+    Verdict.COSTS: "bold yellow",
+    Verdict.SAVES: "bold cyan",
+    Verdict.NO_DIFFERENCE: "green",
+    Verdict.NO_COST: "green",
+    Verdict.UNRESOLVED: "magenta",
+}
+STYLES = {"plain": "", "lead": "", "soft": "", "note": "dim", "caution": "yellow", "error": "red", "empty": ""}
+ASCII = str.maketrans(
+    {"−": "-", "×": "x", "–": "-", "·": "-", "“": '"', "”": '"', "…": "...", "µ": "u", "─": "-", "✓": "+", "✗": "!"}
+)
+
+
+def render_terminal(document: Document, console: Console) -> None:
+    """Print the document as wide as the console is."""
+    head: list[RenderableType] = [Text(), _prose(document.title, console.width, "bold")]
+    head.append(_prose(document.subtitle, console.width, "dim"))
+    blocks = [block for part in document.parts for block in part.of(Medium.TERMINAL)]
+    body = Group(*head, *(each for block in blocks for each in _block(block, console.width)))
+    unicode = (console.encoding or "utf-8").lower().startswith("utf")
+    if console.is_terminal and unicode:
+        console.print(body, highlight=False)
+    else:
+        console.file.write(_plain(body, console.width, unicode=unicode))
+
+
+def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
+    """For a pipe: no colours and no trailing blanks; where a minus sign cannot be encoded, a hyphen, no traceback."""
+    buffer = io.StringIO()
+    Console(file=buffer, width=width, color_system=None).print(body, highlight=False)
+    lines = (line.rstrip() for line in buffer.getvalue().splitlines())
+    text = "\n".join(lines) + "\n"
+    return text if unicode else text.translate(ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Text without markup, and with ordinary spaces so that `grep '14.2 ms'` finds what it sees."""
+    return Text(text.replace(fmt.NBSP, " "), style=style)
+
+
+def _prose(text: str, width: int, style: str = "") -> RenderableType:
+    return Padding(_text(text, style), (0, max(0, width - PROSE), 0, 2))
+
+
+def _block(block: Block, width: int) -> Iterator[RenderableType]:
+    match block:
+        case Paragraph(tone="empty"):
+            yield Padding(_text(block.text), (1, 0, 0, 2))
+        case Paragraph():
+            yield _prose(block.text, width, STYLES[block.tone])
+        case Headlines():
+            yield Text()
+            yield from (_prose(line, width, "bold") for line in block.lines)
+        case Bullets(label=""):
+            yield Text()
+            yield from (_prose(f"· {line}", width, STYLES[block.tone]) for line in block.lines)
+        case Bullets():
+            yield _labelled(block.label, block.lines, width, STYLES[block.tone])
+        case Checks(checks=checks):
+            yield _labelled("Checks", [each.words for each in checks], width)
+        case CallOut():
+            yield _call_out(block, width)
+        case Table():
+            yield from _table(block, width)
+        case Details(blocks=inner) | Interactive(instead=inner):
+            for each in of_medium(inner, Medium.TERMINAL):
+                yield from _block(each, width)
+
+
+def _call_out(block: CallOut, width: int) -> RenderableType:
+    if block.kind == "partial":
+        return Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
+    return _prose(f"Caution: {block.text}" if block.kind == "caution" else block.text, width, STYLES[block.kind])
+
+
+def _labelled(label: str, lines: list[str], width: int, style: str = "") -> RenderableType:
+    """'Noise floor   words that wrap under themselves'."""
+    grid = Grid.grid(padding=(0, 2), expand=False)
+    grid.add_column(width=12, no_wrap=True, style="bold")
+    grid.add_column(overflow="fold", max_width=max(20, min(width, PROSE + 14) - 16))
+    for index, line in enumerate(lines):
+        grid.add_row(_text(label if index == 0 else ""), _text(line, style))
+    return Padding(grid, (1, 0, 0, 2))
+
+
+def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    yield Text()
+    if table.title:
+        yield _prose(table.title, width, "bold")
+    if table.judged and width < NARROWEST:
+        yield from (_prose(line, width) for line in _sentences(table))
+    else:
+        yield from (Padding(each, (0, 0, 0, 2)) for each in _grids(table, width))
+    if table.note:
+        yield _prose(table.note, width, "dim")
+
+
+def _sentences(table: Table) -> Iterator[str]:
+    """'connect, ms (tls): costs; plain 5.1, tls 6.9, difference +1.9 [1.8, 2.0], …' for each row of our own."""
+    group, head = "", table.group if table.grouped else table.columns[0].text
+    unit = f", {head}" if head else ""
+    for row in table.rows:
+        if row.kind == "group":
+            group = row.cells[0].text + unit
+        elif row.kind != "published":
+            name, *cells = row.cells
+            pairs = list(zip(table.columns[1:], cells, strict=True))
+            verdicts = "; ".join(cell.text for column, cell in pairs if column.kind == "verdict")
+            figures = ", ".join(f"{column.text} {cell.whole}" for column, cell in pairs if column.kind == "figure")
+            yield f"{f'{group} ({name.text})' if group else name.text + unit}: {verdicts}; {figures}"
+
+
+def _grids(table: Table, width: int) -> Iterator[RenderableType]:
+    """The rows under their heads; the name of a group has a line of its own, where widths fit at which nothing breaks.
+
+    Columns fold between words where nothing else helps, those of figures with verdicts never.
+    """
+    gap = 2 if width >= (WIDE if table.judged else ROOMY) else 0
+    heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
+    room = width - 2 - (gap + 1) * (len(heads) - 1)
+    for whole, longest in product((True, False), NAMES):
+        rows = [_cells(table, index, width, longest) for index in range(len(table.rows))]
+        if widths := _widths(table, heads, rows, room, whole=whole):
+            break
+    grid = _grid(table, heads, widths, gap)
+    for row, cells in zip(table.rows, rows, strict=True):
+        if row.kind == "group" and widths:
+            yield grid
+            yield cells[0]
+            grid = _grid(table, [], widths, gap)
+        else:
+            grid.add_row(*cells, style="dim" if row.kind == "published" else "")
+    yield grid
+
+
+def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap: int) -> Grid:
+    """Without rows yet; `heads` are none where the rows go on."""
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
+    for index, column in enumerate(table.columns):
+        figure = column.kind == "figure"
+        grid.add_column(
+            _text(_head(heads[index], widths[index] if widths else None) if heads else ""),
+            justify="right" if figure else "left",
+            overflow="fold",
+            no_wrap=figure and table.judged,
+            width=widths[index] if widths else None,
+        )
+    return grid
+
+
+def _head(words: str, width: int | None) -> str:
+    """A column's head, broken between words: a column of figures with verdicts cuts off what is longer than a line."""
+    return textwrap.fill(words, width, break_long_words=False, break_on_hyphens=False) if width else words
+
+
+def _widths(
+    table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
+) -> list[int] | None:
+    """Widths of columns at which no word and no name's line is broken, the widest giving way first; with `whole` no
+    figure, interval or verdict either. None where no such widths fit."""
+    cells = [[text.plain for text in row] for row in rows if len(row) > 1]
+    widths, least = [], []
+    for index, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
+        lines = [line for row in cells if index < len(row) for line in row[index].split("\n")]
+        words = [word for line in [head, *lines] for word in line.split(" ")]
+        kept = index == 0 or (whole and column.kind != "text") or (table.judged and column.kind == "figure")
+        widths.append(max(map(cell_len, [head, *lines])))
+        least.append(max(map(cell_len, [*words, *(lines if kept else [])])))
+    while sum(widths) > room:
+        able = [index for index, width in enumerate(widths) if width > least[index]]
+        if not able:
+            return None
+        widths[max(able, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
+    row = table.rows[index]
+    name = "" if table.repeats(index) else _name(table, row, longest)
+    return [_text(name), *(_cell(cell, width, longest) for cell in row.cells[1:])]
+
+
+def _name(table: Table, row: Row, longest: int) -> str:
+    """A row's name: under its group's or its arm's, and a long one on two lines, the second under the first."""
+    name = row.cells[0].text
+    return name if row.kind == "group" else _folded(name, longest, "  " * (table.grouped + (row.kind == "published")))
+
+
+def _folded(name: str, longest: int, indent: str = "") -> str:
+    """A name on lines that are not too long: broken between words, and after the '-' and '@' of an arm's name, which a
+    console would break anywhere."""
+    folded = textwrap.fill(
+        name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
+    )
+    return folded.replace("@ ", "@")
+
+
+def _cell(cell: Cell, width: int, longest: int) -> Text:
+    wide = width >= WIDE
+    if cell.verdict is not None:
+        narrow = cell.text.replace("; about ", "\n~").replace("; ", "\n").replace(" above ", "\nabove ")
+        return _text(cell.text if wide else narrow, VERDICT_STYLES[cell.verdict])
+    text = _text(cell.text if " " in cell.text else _folded(cell.text, longest))
+    return text.append((" " if wide else "\n") + cell.interval.replace(fmt.NBSP, " "), "dim") if cell.interval else text

@@ -1,0 +1,158 @@
+"""ab's figures, from a slice answer's exact sums and histograms: the table that people know.
+
+As in Apache's `ab` (support/ab.c): Connect is TCP and TLS, and 0 for a request over an open connection; Processing
+is from the request to the end of the response; Waiting to its first byte; Total all of them. `sd` divides by n - 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from costof.messages.answers import Phase, SliceAnswer
+from costof.model import Finite, Model
+from costof.statistics.histogram import Counts, merged
+
+#: ab's line of the connection times, and the phase that it is.
+PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
+PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
+NS_PER_MS = 1e6
+NOT_2XX = re.compile(r"http\.status\.[^2]")
+CONNECTING = ("resolve", "refused", "unreachable", "plain_refused")
+RECEIVING = ("reset", "closed", "short_body", "protocol")
+
+
+class AbTimes(Model):
+    """A line of ab's connection times, milliseconds."""
+
+    min: Finite
+    mean: Finite
+    sd: Finite
+    median: Finite
+    max: Finite
+
+
+class AbFigures(Model):
+    """What ab says of an arm, counted as ab counts: over all requests, a reused connection as a connect of 0.
+
+    Point figures of all slices together; what a protection costs is in the effects, which have intervals.
+    """
+
+    arm: str
+    workload: str
+    concurrency: int
+    seconds: Finite
+    complete: int = Field(description="Requests that were answered.")
+    failed: dict[str, int] = Field(description="By ab's words: connect, receive, length, exceptions.")
+    not_2xx: int
+    keep_alive: int = Field(description="Requests after which the connection stayed open.")
+    transferred_bytes: int = Field(description="Headers and bodies, as they are inside TLS.")
+    html_bytes: int = Field(description="Bodies alone.")
+    document_bytes: int | None = Field(description="Body of the first response.")
+    requests_per_second: Finite
+    ms_per_request: Finite = Field(description="Of one worker.")
+    ms_across_all: Finite = Field(description="Across all concurrent requests.")
+    kbytes_per_second: Finite
+    times: dict[str, AbTimes] = Field(description="connect, processing, waiting and total.")
+    percentiles: dict[str, Finite] = Field(description="Total time in ms within which so many percent were served.")
+
+
+def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[SliceAnswer]) -> AbFigures | None:
+    """ab's figures of all slices together; None where no request of them was answered."""
+    total = [phase for answer in answers if (phase := answer.phases.get(PHASES["total"]))]
+    complete = sum(phase.count for phase in total)
+    seconds = sum(answer.elapsed_ns for answer in answers) / 1e9
+    if not complete or not seconds:
+        return None
+    connections = sum(
+        answer.phases[PHASES["connect"]].count for answer in answers if PHASES["connect"] in answer.phases
+    )
+    transferred = _counted(answers, "response_bytes")
+    return AbFigures(
+        arm=arm,
+        workload=workload,
+        concurrency=concurrency,
+        seconds=seconds,
+        complete=complete,
+        failed=_failed(answers),
+        not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
+        keep_alive=_kept(complete, connections, _counted(answers, "reused"), concurrency),
+        transferred_bytes=transferred,
+        html_bytes=_counted(answers, "body_bytes"),
+        document_bytes=next((each.evidence["body_length"] for each in answers if "body_length" in each.evidence), None),
+        requests_per_second=complete / seconds,
+        ms_per_request=concurrency * seconds * 1e3 / complete,
+        ms_across_all=seconds * 1e3 / complete,
+        kbytes_per_second=transferred / 1024 / seconds,
+        times={name: _times(_of(answers, phase), complete) for name, phase in PHASES.items()},
+        percentiles=_percentiles(total, complete),
+    )
+
+
+def without_lengths(figures: AbFigures) -> AbFigures:
+    """Return the figures as ab -l has them: a response of another length is no failure."""
+    return figures.model_copy(update={"failed": {**figures.failed, "length": 0}})
+
+
+def _of(answers: Sequence[SliceAnswer], phase: str) -> list[Phase]:
+    return [found for answer in answers if (found := answer.phases.get(phase)) and found.count]
+
+
+def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
+    """A count of HTTP's, of all slices together."""
+    return sum(answer.count(f"http.{name}") or 0 for answer in answers)
+
+
+def _failed(answers: Sequence[SliceAnswer]) -> dict[str, int]:
+    """Errors by ab's words. A response of another length than the first is a failure to ab, though it was answered."""
+    failed = {"connect": 0, "receive": 0, "length": _counted(answers, "other_length"), "exceptions": 0}
+    for error in (error for answer in answers for error in answer.errors):
+        connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
+        receiving = "receive" if error.error_class in RECEIVING else "exceptions"
+        failed["connect" if connecting else receiving] += error.count
+    return failed
+
+
+def _kept(complete: int, connections: int, reused: int, concurrency: int) -> int:
+    """Requests after which the connection stayed open: all but those whose connection had to be replaced by another."""
+    return max(0, complete - max(0, connections - concurrency)) if reused else 0
+
+
+def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
+    """Of `complete` requests; those without the phase spent 0 on it."""
+    count, total = sum(phase.count for phase in phases), sum(phase.sum_ns for phase in phases)
+    none = complete - count
+    if not count:
+        return AbTimes(min=0.0, mean=0.0, sd=0.0, median=0.0, max=0.0)
+    mean, squares = total / complete, sum(phase.sum_squares_ns2 for phase in phases)
+    variance = max(0.0, squares - complete * mean**2) / max(1, complete - 1)
+    highest = max(phase.max_ns for phase in phases)
+    middle = complete // 2
+    found = _at_ranks(_histogram(phases), [middle - none, middle - none - (complete % 2 == 0)])
+    return AbTimes(
+        min=(0 if none > 0 else min(phase.min_ns for phase in phases)) / NS_PER_MS,
+        mean=mean / NS_PER_MS,
+        sd=math.sqrt(variance) / NS_PER_MS,
+        median=min(sum(found) / 2, highest) / NS_PER_MS,
+        max=highest / NS_PER_MS,
+    )
+
+
+def _percentiles(phases: Sequence[Phase], complete: int) -> dict[str, float]:
+    """The list ab prints: the time at rank n * p / 100 of the sorted ones, from 0; the last is the longest."""
+    ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
+    highest = max(phase.max_ns for phase in phases)
+    found = [*(min(each, highest) for each in _at_ranks(_histogram(phases), ranks)), highest]
+    return {str(percent): value / NS_PER_MS for percent, value in zip(PERCENTILES, found, strict=True)}
+
+
+def _histogram(phases: Sequence[Phase]) -> Counts:
+    return merged(phase.histogram for phase in phases)
+
+
+def _at_ranks(found: Counts, ranks: Sequence[int]) -> list[float]:
+    """The values at these ranks (from 0) of the sorted ones; 0 below the first, where requests without it stand."""
+    return [0.0 if rank < 0 else value for rank, value in zip(ranks, found.at_ranks(ranks), strict=True)]

@@ -1,0 +1,137 @@
+"""Errors by class, and what a reader must know beside the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof.errors import Caution
+from costof.format import listed, plural
+from costof.instruments.commands.readers import reader
+from costof.messages.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
+from costof.results.changes import contrast_of, twins_of
+from costof.results.figures import view_of
+from costof.results.index import in_view
+from costof.results.models import ErrorCount
+from costof.results.run import Run
+from costof.statistics.estimate import Verdict
+from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.statistics.verdicts import verdicts
+from costof.study.arms import PlannedArm
+
+STEAL_WORTH_A_WORD = 0.02
+#: Of the machine's time in the median round: less is the kernel's own and the lab's small helpers.
+NEIGHBOURS_WORTH_A_WORD = 0.10
+FALSE_ALARMS = 0.01
+
+
+def errors_of(run: Run) -> list[ErrorCount]:
+    """Errors of every slice, warm-up and discarded ones too, by arm, workload and class."""
+    found: dict[tuple[str, str, str], ErrorCount] = {}
+    for piece in run.slices:
+        for error in piece.answer.errors:
+            where = (piece.answer.arm, piece.workload, error.error_class)
+            before = found[where].count if where in found else 0
+            detail = found[where].detail if where in found else error.detail
+            found[where] = ErrorCount(
+                arm=where[0], workload=where[1], error_class=where[2], count=before + error.count, detail=detail
+            )
+    return list(found.values())
+
+
+def _unable(run: Run, view: str) -> Caution:
+    if view == "command" and run.plan.client:
+        return Caution.CLIENT_CANNOT
+    return Caution.APP_CANNOT if view == "app" else Caution.ARM_REFUSED
+
+
+def warnings_of(run: Run, effects: int) -> list[str]:
+    """What a reader must know beside the figures, worded in `errors.Caution`."""
+    plan = run.plan
+    texts = list(run.cautions)
+    if plan.left_out:
+        texts.append(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)))
+    for record in run.ready:
+        for ready in record.ready.arms:
+            if ready.error is not None:
+                caution = _unable(run, record.view)
+                texts.append(caution.text(arm=ready.name, detail=ready.error.detail, client=plan.client))
+    if any(run.refused(control) for control in plan.controls):
+        texts.append(Caution.NO_CONTROL.text())
+    texts += [
+        Caution.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
+        for lost in run.lost_hosts
+        if lost.rest is not None
+    ]
+    texts += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
+    for arm in plan.arms:
+        wrong = [piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch]
+        if wrong:
+            texts.append(
+                Caution.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
+            )
+        # That nothing is verified stands in the answer itself.
+        if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
+            texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
+        texts += [Caution.COMMAND_NOTE.text(arm=arm.label, note=note) for note in _notes(run, arm)]
+    texts += [*_left_by_commands(run)]
+    readers = {each.command.read for each in plan.study.workloads.values() if each.command and each.command.read}
+    texts += [found for name in sorted(readers) if (found := reader(name).silent_on_failures)]
+    libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
+    if libraries and any(workload.view == "app" for workload in plan.study.workloads.values()):
+        texts.append(Caution.DRIVERS_OWN_LIBRARY.text(libraries=listed([*libraries])))
+    differing = _twin_differs(run)
+    if differing:
+        texts.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))
+    disturbed = run.disturbances
+    if disturbed.discarded:
+        texts.append(Caution.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
+    if disturbed.usual > NEIGHBOURS_WORTH_A_WORD:
+        texts.append(Caution.NEIGHBOURS.text(share=disturbed.usual))
+    if run.steal_share is not None and run.steal_share > STEAL_WORTH_A_WORD:
+        texts.append(Caution.STEAL.text(share=run.steal_share))
+    if effects and run.units < FEWEST_ROUNDS:
+        units = plural(run.units, "start" if run.starts else "round")
+        texts.append(Caution.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
+    # Each start of the servers says what it has to say.
+    return list(dict.fromkeys(texts))
+
+
+def _notes(run: Run, arm: PlannedArm) -> list[str]:
+    """Return what readers have noted of an arm's runs, each once."""
+    return [*dict.fromkeys(note for piece in run.slices_of(arm.name) for note in piece.answer.evidence.get(NOTES, []))]
+
+
+def _left_by_commands(run: Run) -> Iterator[str]:
+    """Yield a warning for each arm whose commands left processes running, those of the control's twin included."""
+    for fact, caution in ((LEFT_RUNNING, Caution.LEFT_RUNNING), (LEFT_BEHIND, Caution.LEFT_BEHIND)):
+        for label, arms in _arms_by_label(run).items():
+            told = [piece.answer.evidence.get(fact, []) for arm in arms for piece in run.slices_of(arm)]
+            found = [names for names in told if names]
+            if found:
+                children = dict.fromkeys(f"'{name}'" for names in found for name in names if name != COPY_OF_ITSELF)
+                names = listed([*children]) or COPY_OF_ITSELF
+                yield caution.text(arm=label, children=names, slices=plural(len(found), "slice"))
+
+
+def _arms_by_label(run: Run) -> dict[str, list[str]]:
+    """Return the names of arms by label, a control's twin beside it."""
+    found: dict[str, list[str]] = {}
+    for arm in run.plan.arms:
+        found.setdefault(run.plan.original(arm).label, []).append(arm.name)
+    return found
+
+
+def _twin_differs(run: Run) -> list[str]:
+    """Metrics in which two identical arms differ by more than chance does in one run of a hundred.
+
+    Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
+    """
+    twins = twins_of(run.changes)
+    contrasts = [contrast_of(run.plan, name, change) for name, change in twins]
+    found, metrics = verdicts(contrasts, FALSE_ALARMS), run.plan.study.metrics
+    return [
+        in_view(metrics[name].label, view_of(metrics[name], run))
+        + (f" ({change.arm.context})" if change.arm.context else "")
+        for (name, change), verdict in zip(twins, found, strict=True)
+        if verdict in (Verdict.COSTS, Verdict.SAVES)
+    ]

@@ -1,0 +1,96 @@
+"""Effects over many runs of one study, and where they have changed for good.
+
+Change points (`statistics/change_points.py`) are those of the logarithms of the ratios, in units of how far runs that
+follow each other differ by, or of the runs' own intervals where these are wider. A penalty of 3 log n finds one in at
+most 4 % of 150 simulated series without any, of 6 to 50 runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean, median
+
+import numpy as np
+
+from costof.model import Finite, Model
+from costof.results.index import Index
+from costof.statistics.change_points import change_points
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import CONFIDENCE, half_width, t_quantile
+
+#: Fewer do not tell a change from luck.
+FEWEST_RUNS = 6
+#: Runs between two changes, at the least: one alone may be luck.
+FEWEST_BETWEEN = 2
+PENALTY = 3.0
+
+
+class Point(Model):
+    """One run's effect, as the ratio of arm to control."""
+
+    run: str
+    started: str
+    ratio: Estimate
+
+
+class Step(Model):
+    """Where an effect has changed: `first` is the first run that has the new one."""
+
+    first: str
+    before: Finite
+    after: Finite
+
+
+class History(Model):
+    """A headline effect over runs, the oldest first."""
+
+    metric: str
+    arm: str
+    points: list[Point]
+    steps: list[Step] | None
+
+
+def histories(indexes: Sequence[Index]) -> list[History]:
+    """Of every headline effect that any of the runs has, which are of one study."""
+    ordered = sorted(indexes, key=lambda index: index.core.started)
+    headline = {metric.name for index in ordered for metric in index.headline_metrics}
+    pairs = dict.fromkeys(
+        (effect.metric, effect.arm) for index in ordered for effect in index.core.effects if effect.metric in headline
+    )
+    found = []
+    for metric, arm in pairs:
+        points = [point for index in ordered if (point := _point(index, metric, arm)) is not None]
+        if points:
+            steps = _steps(points) if len(points) >= FEWEST_RUNS else None
+            found.append(History(metric=metric, arm=arm, points=points, steps=steps))
+    return found
+
+
+def _point(index: Index, metric: str, arm: str) -> Point | None:
+    effect, core = index.effect(metric, arm), index.core
+    if effect is None or effect.ratio is None or effect.ratio.value <= 0:
+        return None
+    return Point(run=core.run, started=core.started, ratio=effect.ratio)
+
+
+def _steps(points: Sequence[Point]) -> list[Step]:
+    values = np.log([point.ratio.value for point in points])
+    apart = float(np.std(np.diff(values))) / math.sqrt(2)
+    scale = max(apart, median(_error(point.ratio) for point in points))
+    if scale <= 0:
+        return []
+    changes = change_points((values / scale).tolist(), PENALTY * math.log(len(points)), FEWEST_BETWEEN)
+    means = [math.exp(fmean(values[low:high])) for low, high in pairwise([0, *changes, len(points)])]
+    return [
+        Step(first=points[first].run, before=before, after=after)
+        for first, (before, after) in zip(changes, pairwise(means), strict=True)
+    ]
+
+
+def _error(ratio: Estimate) -> float:
+    """Standard error of the logarithm."""
+    if ratio.rounds < 2 or ratio.high <= ratio.low:
+        return 0.0
+    return half_width(ratio) / t_quantile(ratio.rounds - 1, CONFIDENCE)

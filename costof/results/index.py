@@ -1,0 +1,287 @@
+"""A run's core result as the sections read it: looked up by name, in the order of the study.
+
+Nothing is estimated here. What several sections share (which arm is a row, which setting comes first) is decided once,
+so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from costof import format as fmt
+from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentence, Value
+from costof.statistics.estimate import Verdict
+
+VIEWS = {"app": "to the application", "wire": "on the wire", "command": ""}
+"""The views that the answer speaks of, in its words: a command's figures speak for themselves."""
+SAME_SET_UP = "no difference: same tree"
+"""Instead of a verdict, where the servers were set up as the control's were."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What a section makes of the costs in the answer: where it leads they are details, but those of `reference`."""
+
+    leads: bool = False
+    reference: str | None = None
+    without: frozenset[str] = frozenset()
+    """Arms that are no protection, but what a step starts from."""
+    follow: frozenset[tuple[str, str]] = frozenset()
+    """Effects, by metric and arm, that another one says already: the answer does not tell them a second time."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A context of the run, such as a distance, with what was measured in it; a run without contexts is one setting."""
+
+    context: str
+    title: str
+    control: Arm | None
+    arms: list[Arm]
+    shown_arms: list[Arm]
+    at: str = ""
+    """' at us-us', ' with keep-alive, …' within a sentence."""
+
+    @property
+    def suffix(self) -> str:
+        """', us-us (44.648 ms)', to be put after a title; '' where there is one setting alone."""
+        return f", {self.title}" if self.title else ""
+
+
+def settings(core: Core) -> list[Setting]:
+    """The contexts of a run from near to far; those whose distance is not known keep their order, behind."""
+    contexts = sorted(
+        dict.fromkeys(arm.context for arm in core.arms), key=lambda context: core.distances.get(context, float("inf"))
+    )
+    measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
+    return [_setting(core, context, measured, core.distances.get(context)) for context in contexts]
+
+
+def _setting(core: Core, context: str, measured: set[str], round_trip_ms: float | None) -> Setting:
+    of = [arm for arm in core.arms if arm.context == context]
+    control = next((arm for arm in of if arm.control and not arm.twin), None)
+    arms = [arm for arm in of if not arm.control and not arm.twin]
+    shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
+    at = next((arm.at for arm in of), "")
+    title = _context_title(context, round_trip_ms, next((arm.where for arm in of), ""))
+    return Setting(context, title, control, arms, shown, at)
+
+
+def _context_title(context: str, round_trip_ms: float | None, where: str) -> str:
+    if not context or round_trip_ms is None:
+        return where.removeprefix("with ") or context
+    distance = fmt.milliseconds(round_trip_ms)
+    # A distance may be asked for by its milliseconds alone.
+    return distance if context in (distance.split(fmt.NBSP)[0], f"{round_trip_ms}") else f"{context} ({distance})"
+
+
+class Index:
+    """Look-ups over one result, which may hold several settings; `nearest` is the first of them."""
+
+    def __init__(self, core: Core, leads: Sequence[Lead] = (), answer: Sequence[Sentence] = ()) -> None:
+        self.core = core
+        self.leads = leads
+        self.answer = answer
+        self.settings = settings(core)
+        self.arms = [arm for arm in core.arms if not arm.control and not arm.twin]
+        """The arms with the protection in all settings, those in error included."""
+        self.protections = {arm.protection: arm.label for arm in self.arms}
+        """Name -> label of what is protected with, whatever the distance."""
+        self.twins = {arm.name for arm in core.arms if arm.twin}
+        self._arms = {arm.name: arm for arm in core.arms}
+        self._measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
+        self.metrics = {metric.name: metric for metric in core.metrics}
+        self._values = {(value.metric, value.arm): value for value in core.values}
+        self._effects = {(effect.metric, effect.arm): effect for effect in core.effects}
+
+    @property
+    def nearest(self) -> Setting:
+        """The setting without, or with the least, distance; an empty one where the run has no arms."""
+        return self.settings[0] if self.settings else Setting("", "", None, [], [])
+
+    @property
+    def many_settings(self) -> bool:
+        """Whether a table has to say where it was measured."""
+        return len(self.settings) > 1
+
+    def arm(self, name: str) -> Arm | None:
+        """The arm of that name."""
+        return self._arms.get(name)
+
+    def short(self, name: str) -> str:
+        """The arm's name without its context, for where the context is said already."""
+        arm = self._arms.get(name)
+        return arm.protection if arm else name
+
+    @property
+    def shown_arms(self) -> list[Arm]:
+        """Controls and protected arms that have figures; a twin is noise and never stands among them."""
+        return [arm for setting in self.settings for arm in setting.shown_arms]
+
+    @property
+    def answered(self) -> list[Arm]:
+        """The protected arms that the answer is about, from near to far."""
+        without = {name for lead in self.leads for name in lead.without}
+        arms = [arm for setting in self.settings for arm in setting.arms]
+        return [arm for arm in arms if arm.error is None and arm.name not in without]
+
+    def told(self, metric: str, arm: str) -> Effect | None:
+        """The arm's cost in the metric as the answer tells it: nothing where another cost says it already."""
+        follows = any((metric, arm) in lead.follow for lead in self.leads)
+        return None if follows else self.effect(metric, arm)
+
+    @property
+    def arms_in_error(self) -> list[Arm]:
+        """Arms that say why they have no figures, or not all."""
+        return [arm for arm in self.core.arms if arm.error]
+
+    def failure(self, arm: Arm) -> str:
+        """What an arm in error is said to be: an arm may fail in one view and still have figures in the other."""
+        extent = "was measured in part only" if arm.name in self._measured else "has no figures"
+        return f"{arm.label}{arm.at} {extent}: {arm.error}"
+
+    @property
+    def control_name(self) -> str:
+        """The control's name, without its context; 'control' where the run has none."""
+        return self._control.protection if self._control else "control"
+
+    @property
+    def control_label(self) -> str:
+        """The control's label for people; 'control' where the run has none."""
+        return self._control.label if self._control else "control"
+
+    @property
+    def _control(self) -> Arm | None:
+        return next((arm for arm in self.core.arms if arm.control and not arm.twin), None)
+
+    def label(self, arm: str) -> str:
+        """The arm's label for people; the name itself where the result holds no such arm."""
+        return self._arms[arm].label if arm in self._arms else arm
+
+    def label_at(self, arm: str) -> str:
+        """'TLS 1.3 at us-us': the label with its setting, within a sentence."""
+        found = self._arms[arm]
+        return found.label + found.at
+
+    def metric_label(self, name: str) -> str:
+        """The metric's label; its name where the result holds no such metric."""
+        metric = self.metrics.get(name)
+        return metric.label if metric else name
+
+    def metric_in_view(self, name: str) -> str:
+        """Such as "'reused query' on the wire": who measured it tells metrics of one label apart."""
+        return in_view(self.metric_label(name), self._view(name))
+
+    def metric_title(self, name: str) -> str:
+        """Such as 'reused query, on the wire', to stand by itself."""
+        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(self._view(name))]))
+
+    def _view(self, name: str) -> str:
+        return self.metrics[name].view if name in self.metrics else ""
+
+    def value(self, metric: str, arm: str) -> Value | None:
+        """What the arm measured in the metric, if it did."""
+        return self._values.get((metric, arm))
+
+    def effect(self, metric: str, arm: str) -> Effect | None:
+        """The arm's cost in the metric, if it could be compared."""
+        return self._effects.get((metric, arm))
+
+    def noise(self, metric: str, context: str) -> NoiseFloor | None:
+        """The twin's difference in the metric, in one setting."""
+        floors = self.core.noise_floor
+        return next((floor for floor in floors if (floor.metric, floor.context) == (metric, context)), None)
+
+    @property
+    def unit(self) -> str:
+        """What intervals are over: 'round', or 'start' of the servers."""
+        return "start" if self.core.starts else "round"
+
+    @property
+    def extent(self) -> str:
+        """'12 rounds', '5 starts of 4 rounds', '5 starts of 3 to 4 rounds'."""
+        starts = self.core.starts
+        if not starts:
+            return fmt.plural(self.core.rounds, "round")
+        least, most = min(starts), max(starts)
+        rounds = fmt.plural(most, "round")
+        return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
+
+    def noise_lines(self) -> list[str]:
+        """What identical copies, and starts of the same servers, differ by."""
+        return [words for words in (self.noise_words(), self._between_starts_words()) if words]
+
+    def _between_starts_words(self) -> str | None:
+        """How far starts differ beyond what their rounds explain, in the headline metric in which they do most."""
+        if not self.core.between_starts:
+            return None
+        most = max(self.core.between_starts, key=lambda each: each.share.value)
+        share = f"{fmt.percentage(most.share)} of the variance between them"
+        where = f"('{self.metric_label(most.metric)}', where it is most)"
+        if most.share.low > 0:
+            return (
+                f"Starts of the servers differ by more than their rounds explain: that is {share} {where}. Intervals "
+                "over rounds would be too narrow."
+            )
+        return f"Starts of the servers may differ by no more than their rounds explain: {share} is beyond that {where}."
+
+    def noise_words(self) -> str | None:
+        """The largest difference between control and twin, in the headline metrics where these have one."""
+        headline = {metric.name for metric in self.headline_metrics}
+        floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor
+        if not floors:
+            return None
+        worst = max(floors, key=lambda floor: floor.relative)
+        unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
+        amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
+        where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
+        return (
+            f"Two identical copies of {self.control_label} differ by up to {fmt.percent(worst.relative)} ({amount}, "
+            f"{where}): a difference below that is this run's own noise."
+        )
+
+    def sentences(self, *kinds: str) -> list[Sentence]:
+        """The statements of these kinds, in the order of the answer."""
+        return [sentence for sentence in self.answer if sentence.kind in kinds]
+
+    def at(self, context: str) -> str:
+        """' at us-us' of a context's name, within a sentence."""
+        return next((setting.at for setting in self.settings if setting.context == context), "")
+
+    @property
+    def headline_metrics(self) -> list[Metric]:
+        """The metrics that the question is answered by."""
+        return [metric for metric in self.core.metrics if metric.headline]
+
+    @property
+    def many_arms(self) -> bool:
+        """Whether a row has to say which arm it is."""
+        return len(self.protections) > 1
+
+    @property
+    def arm_heading(self) -> str:
+        """The heading of the column with the protected figures."""
+        return "arm" if self.many_arms else next(iter(self.protections), "arm")
+
+
+def in_view(label: str, view: str) -> str:
+    """Such as "'reused query' on the wire"."""
+    return f"'{label}' {VIEWS.get(view, '')}".rstrip()
+
+
+def verdict_words(effect: Effect, metric: Metric) -> str:
+    """The verdict as a person says it: with its margin, or the time that 'unresolved' still needs."""
+    if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
+        return effect.verdict.replace("the margin", fmt.share(metric.margin))
+    if hidden_by_noise(effect):
+        return "unresolved; within the noise"
+    if effect.needed_seconds:
+        return f"unresolved; about {fmt.roughly(effect.needed_seconds)} more"
+    return "unresolved; too noisy" if effect.too_noisy else effect.verdict.value
+
+
+def hidden_by_noise(effect: Effect) -> bool:
+    """Whether the effect's interval leaves out none, and two identical copies may differ by as much."""
+    within = effect.open is not None and effect.open.within_noise
+    return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

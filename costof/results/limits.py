@@ -1,0 +1,100 @@
+"""Whether what was measured is within the limits: its interval decides, and not its middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from costof.format import percent
+from costof.messages.answers import MOST_FAILED
+from costof.results.index import Index
+from costof.results.models import LONGEST_WAIT, Arm, Effect
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.study.limits import Limit
+
+#: Of an arm's operations, where more of them fail than of its control's: then no limit is kept.
+FAILED_MORE = 0.01
+
+
+class State(StrEnum):
+    """What can be said of a limit."""
+
+    WITHIN = "within"
+    EXCEEDED = "exceeded"
+    OPEN = "cannot be told yet"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a limit on an arm. `effect` is None where the arm has none: it failed, or was not measured.
+
+    `needed_seconds` is about how long a run would have to measure besides, where that is a bearable time. `reason` says
+    why nothing can be told, whatever was measured.
+    """
+
+    limit: Limit
+    arm: Arm
+    effect: Effect | None
+    state: State
+    needed_seconds: float | None = None
+    reason: str | None = None
+
+
+def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
+    """Of each limit on each protected arm."""
+    for limit in limits:
+        for arm in index.arms:
+            yield _outcome(index, limit, arm, index.effect(limit.metric, arm.name))
+
+
+def state_of(change: Estimate, limit: Limit) -> State:
+    """Of a change that has an interval: a share, or in the metric's unit, as the limit is."""
+    # As if lower were always better.
+    sign = 1 if limit.better == "lower" else -1
+    least, most = sorted((sign * change.low, sign * change.high))
+    if change.rounds < FEWEST_ROUNDS or least <= sign * limit.worst < most:
+        return State.OPEN
+    return State.WITHIN if most <= sign * limit.worst else State.EXCEEDED
+
+
+def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
+    change, reason = _change(effect, limit), unusable(index, limit.metric, arm)
+    if arm.error or change is None:
+        return Outcome(limit, arm, effect, State.OPEN, reason=reason)
+    state = state_of(change, limit)
+    if reason and state is State.WITHIN:
+        return Outcome(limit, arm, effect, State.OPEN, reason=reason)
+    more = _needed_seconds(index.core.measured_seconds, change, limit.worst) if state is State.OPEN else None
+    return Outcome(limit, arm, effect, state, more)
+
+
+def unusable(index: Index, metric: str, arm: Arm) -> str | None:
+    """Return why an arm's figure, or its control's, keeps no limit: it is missing, or too many operations failed."""
+    both = [name for name in (arm.name, arm.baseline) if name is not None]
+    lacking = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
+    if lacking is not None:
+        return lacking.reason
+    workload = index.metrics[metric].workload if metric in index.metrics else None
+    failing = [each for each in index.core.failures if each.workload == workload and each.arm in both]
+    too_many = (each for each in failing if each.share > (FAILED_MORE if each.fails_more else MOST_FAILED))
+    worst = max(too_many, key=lambda each: each.share, default=None)
+    if worst is None:
+        return None
+    return f"{percent(worst.share)} of the operations of {index.label_at(worst.arm)} failed"
+
+
+def _change(effect: Effect | None, limit: Limit) -> Estimate | None:
+    if effect is None:
+        return None
+    if not limit.relative:
+        return effect.difference
+    return effect.ratio and effect.ratio.through(lambda ratio: ratio - 1)
+
+
+def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
+    """Until the interval no longer reaches the limit, if its middle stays: it narrows as the root of time grows."""
+    half, gap = (change.high - change.low) / 2, abs(change.value - worst)
+    times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")
+    return (times - 1) * measured if 1 < times <= LONGEST_WAIT + 1 else None

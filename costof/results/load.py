@@ -1,0 +1,51 @@
+"""What each arm carried of a load, and whether that was all of it."""
+
+from __future__ import annotations
+
+from costof.lab.host import LINK_ROLE
+from costof.results.ledger import SliceRecord
+from costof.results.models import Carried
+from costof.results.run import Run
+from costof.study.arms import PlannedArm
+from costof.study.load import WORKLOAD, Arrivals, Pool
+
+#: The count of operations that were to begin, as an instrument counts its schedule.
+SCHEDULED = "pace.scheduled"
+CLIENT = "client"
+
+
+def carried_of(run: Run) -> list[Carried]:
+    """Return what each arm carried; empty for a run without a load."""
+    load = run.plan.load
+    if not isinstance(load, Arrivals | Pool):
+        return []
+    return [found for arm in run.plan.arms if (found := _carried(run, load, arm)) is not None]
+
+
+def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
+    pieces = run.of(WORKLOAD, arm.name)
+    if not pieces:
+        return None
+    seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(pieces)
+    # Random instants: the same for all arms, and no two slices have as many.
+    scheduled = [count for piece in pieces if (count := piece.answer.count(SCHEDULED)) is not None]
+    offered = sum(scheduled) / seconds if len(scheduled) == len(pieces) else load.per_second
+    operations = sum(piece.answer.operations for piece in pieces)
+    read = [piece for piece in pieces if _of_servers(piece) is not None]
+    used, served = sum(_of_servers(piece) or 0.0 for piece in read), sum(piece.answer.operations for piece in read)
+    needed = used / served * offered if served and offered else None
+    return Carried(arm=arm.name, offered=offered, served=operations / seconds, server_cores_needed=needed)
+
+
+def _of_servers(piece: SliceRecord) -> float | None:
+    """Return the CPU seconds of the servers; None of a slice without a reading."""
+    used = [used for role, used in piece.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)]
+    return sum(used) if used else None
+
+
+def drop_overloaded(run: Run) -> None:
+    """Leave out the times of arms that could not carry the load: they grow for as long as a run lasts."""
+    times = [name for name, each in run.plan.study.metrics.items() if each.workload == WORKLOAD and not each.of_slice]
+    for arm in [each.arm for each in carried_of(run) if not each.all_of_them]:
+        for name in times:
+            run.drop(name, arm)
