@@ -34,9 +34,9 @@ SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
 class Population:
-    """An instrument (`costof.messages.process.Instrument`) of several hosts: on each the engine, which is sent there, or the
-    runner of `commands`, which is of the costof that is installed there. A context manager; leaving it ends every
-    actor, and with it what it has started."""
+    """An instrument (`costof.messages.process.Instrument`) of several hosts: on each the engine, which is sent there,
+    or the runner of `commands`, which is of the costof that is installed there. A context manager; leaving it ends
+    every actor, and with it what it has started."""
 
     def __init__(self, asked: HostsAsked, commands: bool = False) -> None:
         self._asked = asked
