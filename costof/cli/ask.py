@@ -46,83 +46,83 @@ def ask(
     from costof.report.sections import check
 
     check(study)
+    folder = Ledger.new_folder(plan, out)
+    service = open_service(plan, access, "a-run" if dry_run else folder.name)
     if hosts is not None:
         check_asked(study, plan.load, access, hosts)
-        check_hosts(plan, open_service(plan, access, ""))
+        check_hosts(plan, service)
+    if not dry_run:
+        enter_namespace(service)
+    warnings = service.warnings()
+    for text in warnings:
+        click.echo(f"costof: {text}", err=True)
     if dry_run:
-        _warn(plan, access)
         nodes = _nodes(hosts) if hosts is not None else []
-        _print_plan(plan, access, len(nodes) or 1)
+        service.shared_by(len(nodes) or 1)
+        _print_plan(plan, service)
         _print_hosts(plan, nodes)
         return EXIT_ANSWERED
-    take_hosts(plan, access)
-    warnings = _warn(plan, access)
     # Made before anything is started, so that a folder that cannot be written costs nobody a run.
-    ledger = Ledger.create(plan, out)
+    ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(CautionRecord(text=text))
-    return answer(plan, ledger, None, access, as_json, hosts)
+    return answer(plan, service, ledger, None, access, as_json, hosts)
 
 
-def _warn(plan: Plan, access: Access | None) -> list[str]:
-    """Print the warnings that are known before anything is run, and return them."""
-    texts = open_service(plan, None, "").warnings() if access is None else []
-    for text in texts:
-        click.echo(f"costof: {text}", err=True)
-    return texts
-
-
-def take_hosts(plan: Plan, access: Access | None) -> None:
-    """Begin the command anew where its lab can have hosts, if that is elsewhere. Before anything is made.
-
-    Raises what a study asks of its commands that cannot be filled in.
-    """
-    if access is None and open_service(plan, None, "").makes_hosts:
+def enter_namespace(service: Service) -> None:
+    """Begin the command anew in a user namespace, where its lab needs one to have hosts. Nothing may be made before."""
+    if service.makes_hosts:
         enter()
 
 
 def answer(
     plan: Plan,
+    service: Service,
     ledger: Ledger,
     before: Before | None,
     access: Access | None,
     as_json: bool,
     hosts: HostsAsked | None = None,
 ) -> int:
-    """Measure, write the answer and print it; an exit status."""
-    _measure(plan, ledger, before, access, hosts)
+    """Measure, write the answer and print it. Return an exit status."""
+    _measure(plan, service, ledger, before, access, hosts)
     result = write_answer(ledger)
     print_answer(result, ledger, as_json)
     return _status(result, _judged(result, plan, as_json))
 
 
 def _measure(
-    plan: Plan, ledger: Ledger, before: Before | None, access: Access | None, hosts: HostsAsked | None
+    plan: Plan,
+    service: Service,
+    ledger: Ledger,
+    before: Before | None,
+    access: Access | None,
+    hosts: HostsAsked | None,
 ) -> None:
     from costof.instruments.hosts.population import Population
     from costof.run.starts import run_starts
 
     population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
 
-    def service() -> Service:
-        opened = open_service(plan, access, ledger.folder.name)
-        opened.known_identity = before.identity if before is not None else {}
-        return opened
+    unused = [service]
+
+    def service_of_a_start() -> Service:
+        found = unused.pop() if unused else open_service(plan, access, ledger.folder.name)
+        found.known_identity = before.identity if before is not None else {}
+        return found
 
     try:
         with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
-            run_starts(plan, service, ledger, bar, before, population)
+            run_starts(plan, service_of_a_start, ledger, bar, before, population)
     except CostofError:
         if before is None:
             ledger.discard()
         raise
 
 
-def _print_plan(plan: Plan, access: Access | None, hosts: int) -> None:
+def _print_plan(plan: Plan, service: Service) -> None:
     from costof.statistics.intervals import FEWEST_ROUNDS
 
-    service = open_service(plan, access, "a-run")
-    service.shared_by(hosts)
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
         role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from costof.cli.ask import answer, ask, take_hosts
+from costof.cli.ask import answer, ask, enter_namespace
 from costof.cli.gate import limit_option
 from costof.cli.hosts_options import check_asked, hosts_options
 from costof.cli.resume import reopen
 from costof.cli.server_options import GivenTarget, target_options
 from costof.errors import Caution
-from costof.services.open import of_target, shown_urls
+from costof.services.open import of_target, open_service, shown_urls
 from costof.services.open import target_options as shown_options
 from costof.studies import study_names
 from costof.study.library import load_study
@@ -101,8 +101,9 @@ def run(
         plan, access = resumed.plan, resumed.access
         if hosts is not None:
             check_asked(plan.study, plan.load, access, hosts)
-        take_hosts(plan, access)
-        sys.exit(answer(plan, resumed.ledger, resumed.before, access, as_json, hosts))
+        service = open_service(plan, access, resumed.ledger.folder.name)
+        enter_namespace(service)
+        sys.exit(answer(plan, service, resumed.ledger, resumed.before, access, as_json, hosts))
     access = target.access()
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")

@@ -170,13 +170,18 @@ class Ledger:
         self.folder = folder
         self._made: list[Path] = []
 
+    @staticmethod
+    def new_folder(plan: Plan, out: Path | None) -> Path:
+        """Return where a new run goes: `out`, or `runs/<time>-<study>`. Nothing is made."""
+        return out or _unused(Path("runs"), f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}")
+
     @classmethod
     def create(cls, plan: Plan, out: Path | None) -> Ledger:
-        """A new folder with the plan in it: `out`, or `runs/<time>-<study>`.
+        """Make the folder of a new run, with the plan in it.
 
         Raises `OUTPUT_NOT_WRITABLE`, or `OUTPUT_EXISTS` rather than write over something.
         """
-        folder = out or _unused(Path("runs"), f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}")
+        folder = cls.new_folder(plan, out)
         try:
             if folder.is_dir() and any(folder.iterdir()):
                 raise CostofError(Problem.OUTPUT_EXISTS, path=folder)
