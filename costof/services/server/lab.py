@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from typing import TypeVar
 
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.lab import Lab
@@ -14,20 +14,21 @@ from costof.lab.round_trips import LinkEvidence
 from costof.lab.star import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
-from costof.programs.pgbouncer.pool import ROLE as POOLER_ROLE
 from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LoadData, Observation, Service, Stage
-from costof.services.server import stunnels
+from costof.services.server.entrances import Entrances, Site
 from costof.services.server.poolers import Poolers, middle_cores
-from costof.services.server.stunnels import Stunnels, stunnel_of
+from costof.services.server.stunnels import Stunnels
 from costof.services.server.tickets import Tickets
-from costof.services.server.tunnels import TUNNEL_ROLES, Tunnels, cipher_of
+from costof.services.server.tunnels import Tunnels
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
+Value = TypeVar("Value")
+
 
 class ServerLab(Resource, Service):
-    """All arms use one server. A tunnel or a pooler that ends costs its arms alone; the server or a link, the run.
+    """All arms use one server. An entrance that ends fails only its arms; the server or a link, the run.
 
     `program`: another one than the study's. Raises `NO_SERVICE`.
     """
@@ -45,10 +46,8 @@ class ServerLab(Resource, Service):
             self._lab, round_trips, plan.seed, apart=self._program.clients_apart, middle=middle_cores(plan.arms)
         )
         self._tickets = Tickets()
-        asked = {arm.name: (cipher, self._distances[arm.name]) for arm in plan.arms if (cipher := cipher_of(arm))}
-        self._tunnels = Tunnels(self._lab, self._star, asked)
-        self._stunnels = Stunnels(self._lab, self._star, plan.arms, self._distances)
-        self._poolers = Poolers(self._lab, self._star, plan.arms, self._distances, self._keys[0])
+        site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
+        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site)]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -60,17 +59,15 @@ class ServerLab(Resource, Service):
         self.server.start()
         # Here and not when they are filled: what measures may look at the tables as soon as it connects.
         self.server.make_tables()
-        self._tunnels.start(self.server)
-        self._stunnels.start(self.server, self.authority)
-        stack.callback(self._poolers.close)
-        self._poolers.start(self.server, self.authority)
+        for each in self._entrances:
+            stack.callback(each.close)
+            each.start(self.server, self.authority)
         self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self.server.client_settings().asking(arm.asked.service)
-        if entrance := self._tunnels.entrance(arm) or self._stunnels.entrance(arm):
-            settings = settings.entered_at(entrance)
-        settings = settings.model_copy(update=self._poolers.redirects(arm))
+        if entrance := self._entrance(arm):
+            settings = entrance.redirect(settings, arm)
         return Endpoint(service=settings, transport=arm.asked.transport_trusting(self.authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -84,8 +81,10 @@ class ServerLab(Resource, Service):
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
-        self._poolers.arrange(arm)
-        self.server.expect_tls(arm.asked.speaks_tls and not stunnel_of(arm))
+        for each in self._entrances:
+            each.arrange(arm)
+        entrance = self._entrance(arm)
+        self.server.expect_tls(arm.asked.speaks_tls and not (entrance and entrance.end_tls))
         key = arm.asked.lab.get("key")
         if key is not None and self.server.show_key(key):
             self._tickets.void()
@@ -97,62 +96,61 @@ class ServerLab(Resource, Service):
         return self._star.links()
 
     def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        return self._tunnels.proofs(arm) | self._poolers.proofs(arm) if stage == "start" else {}
+        entrance = self._entrance(arm)
+        return entrance.proofs(arm) if entrance and stage == "start" else {}
 
     def counters(self, server: str) -> Counters:
-        """Of the end that a client speaks to: a pooler, or the server."""
-        if (counted := self._poolers.counters(server)) is not None:
-            return counted
-        counters = self.server.counters(server)
-        # What it is told in plain has come with TLS as far as stunnel, which counts that itself.
-        return replace(counters, tls_connections=None) if self._stunnels.is_entrance(server) else counters
+        """Return those of the end that a client speaks to: an entrance, or the server."""
+        counted = (each.counters(server) for each in self._entrances)
+        return next((counters for counters in counted if counters is not None), None) or self.server.counters(server)
 
     def observe(self, arm: PlannedArm) -> Observation:
-        return self._poolers.observe(arm) if self._poolers.has(arm) else self._stunnels.carried(arm)
+        entrance = self._entrance(arm)
+        return entrance.observe(arm) if entrance else None
 
     def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
-        if self._poolers.has(arm):
-            return self._poolers.judge(arm, before, after, answer)
-        if before is None or after is None:
-            return Judgement()
-        return Judgement(
-            mismatch=stunnels.mismatch(answer, after - before),
-            counts={"connections carried by stunnel": after - before},
-        )
+        entrance = self._entrance(arm)
+        return entrance.judge(arm, before, after, answer) if entrance else Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        return self._poolers.throttled_seconds()
+        return _merged(each.throttled_seconds() for each in self._entrances)
 
     def cautions(self) -> list[str]:
-        return self._poolers.cautions()
+        return [text for each in self._entrances for text in each.cautions()]
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._star.cpu_seconds()
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._tunnels.why_lost(arm) or self._stunnels.why_lost(arm) or self._poolers.why_lost(arm)
+            entrance = self._entrance(arm)
+            return entrance.why_lost(arm) if entrance else None
+        of_entrances = {role for each in self._entrances for role in each.roles}
         for process in self._lab.dead():
-            # Tunnels that stand do without the sshd that let them in.
-            if process.role not in TUNNEL_ROLES | stunnels.ROLES | {POOLER_ROLE}:
+            if process.role not in of_entrances:
                 return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
         return self._star.lost()
 
     def describe(self) -> Description:
         described = self.server.describe()
         return Description(
-            versions=described.versions
-            | self._tunnels.versions()
-            | self._stunnels.versions()
-            | self._poolers.versions(),
+            versions=described.versions | _merged(each.versions() for each in self._entrances),
             topology=f"{described.topology} {self._star.words()}",
-            facts=described.facts | self._tunnels.facts() | self._stunnels.facts() | self._poolers.facts(),
+            facts=described.facts | _merged(each.facts() for each in self._entrances),
         )
+
+    def _entrance(self, arm: PlannedArm) -> Entrances | None:
+        """Return what an arm's clients come in by; None where they speak to the server itself."""
+        return next((each for each in self._entrances if each.has(arm)), None)
 
     @property
     def process_ids(self) -> dict[str, int]:
         """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()}
+
+
+def _merged(found: Iterable[dict[str, Value]]) -> dict[str, Value]:
+    return {name: value for each in found for name, value in each.items()}
 
 
 def keys_to_show(asked: Sequence[str]) -> list[str]:

@@ -7,21 +7,21 @@ process serves all arms that ask for the same TLS to the server, the same key an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.host import throttled_seconds
-from costof.lab.lab import Lab
 from costof.lab.program import Counters
-from costof.lab.star import Star
 from costof.messages.answers import SliceAnswer
+from costof.messages.plan import ServiceSettings
 from costof.model import Model
 from costof.programs.pgbouncer.pool import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
 from costof.programs.server import LabServer
 from costof.services import Judgement
+from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 # PostgreSQL's client library takes a start long, and few labs have a pooler.
@@ -80,24 +80,20 @@ class Seen:
     sessions: int
 
 
-class Poolers:
-    """Those that `arms` ask for. `start` them when the server behind them answers.
+class Poolers(Entrances):
+    """A pool for each arm that asks for one, which shows the site's key where its arm names none."""
 
-    A process that does not come up, or dies, is its arms' misfortune alone. `distances` are those of the arms, by name;
-    `key` is the kind of key that the server shows before the first slice, and poolers where an arm names none.
-    """
+    roles = frozenset({ROLE})
 
-    def __init__(
-        self, lab: Lab, star: Star, arms: Sequence[PlannedArm], distances: Mapping[str, str], key: str
-    ) -> None:
-        self._lab = lab
-        self._star = star
-        self._distances = distances
-        self._key = key
+    def __init__(self, site: Site) -> None:
+        self._lab = site.lab
+        self._star = site.star
+        self._distances = site.distances
+        self._key = site.key
         self._asked: dict[str, tuple[Front, Pool]] = {}
-        for number, arm in enumerate(arms, 1):
+        for number, arm in enumerate(site.arms, 1):
             if pooled := Pooled.of(arm):
-                front = Front(pooled.server_tls, pooled.processes, arm.asked.lab.get("key", key))
+                front = Front(pooled.server_tls, pooled.processes, arm.asked.lab.get("key", site.key))
                 self._asked[arm.name] = front, Pool(f"pool-{number}", pooled.mode, pooled.size)
         fronts = dict.fromkeys(front for front, _ in self._asked.values())
         self._ports = {front: FIRST_PORT + number for number, front in enumerate(fronts)}
@@ -105,8 +101,10 @@ class Poolers:
         self._failed: dict[Front, str] = {}
         self._contradicted: dict[str, str] = {}
 
+    def has(self, arm: PlannedArm) -> bool:
+        return arm.name in self._asked
+
     def start(self, server: LabServer, authority: Authority) -> None:
-        """All of them. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         if not self._asked:
             return
         from costof.programs.postgres.server import PostgresServer
@@ -129,14 +127,9 @@ class Poolers:
         for pooler in self._standing.values():
             pooler.close()
 
-    def has(self, arm: PlannedArm) -> bool:
-        """Whether an arm asks for a pool."""
-        return arm.name in self._asked
-
-    def redirects(self, arm: PlannedArm) -> dict[str, Any]:
-        """What an arm's client is told instead of the server's own address and database; nothing without a pool."""
-        place = self._place(arm)
-        return {"addresses": [place.address], "database": place.pool.name} if place else {}
+    def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
+        place = self._place_of(arm.name)
+        return settings.model_copy(update={"addresses": [place.address], "database": place.pool.name})
 
     def arrange(self, arm: PlannedArm) -> None:
         """Give the poolers' host its CPU share."""
@@ -155,9 +148,8 @@ class Poolers:
         pool = f"{place.pool.mode} mode, {len(seen.servers)} standing connections"
         return {"pool": pool, "pool to server, as the server sees it": _words(tls)}
 
-    def counters(self, server: str) -> Counters | None:
-        """Of the pooler at 'address:port'; None where there is none."""
-        at = (place.front for place in map(self._place_of, self._asked) if place.address == server)
+    def counters(self, address: str) -> Counters | None:
+        at = (place.front for place in map(self._place_of, self._asked) if place.address == address)
         front = next(at, None)
         return self._standing[front].counters() if front else None
 
@@ -191,7 +183,6 @@ class Poolers:
         )
 
     def why_lost(self, arm: PlannedArm) -> str | None:
-        """Why nothing goes through an arm's pool as it asks; None while all does, and for an arm without one."""
         place = self._place(arm)
         if place is None or place.front not in self._standing:
             return None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from costof.lab.certificates import DEFAULT_KEY, Authority
-from costof.lab.lab import Lab
-from costof.lab.star import Star
+from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
+from costof.messages.plan import ServiceSettings
 from costof.programs.server import LabServer
 from costof.programs.stunnel import End, Stunnel, find_stunnel, stunnel_version
+from costof.services import Judgement
+from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 SERVER_ROLE = "stunnel"
 CLIENT_ROLE = "stunnel of the client"
-ROLES = frozenset({SERVER_ROLE, CLIENT_ROLE})
 FIRST_PORT = 7379
 #: Where an arm's connections go through stunnel: before the server alone, or at both ends.
 SERVER, BOTH = "server", "both"
@@ -25,25 +26,31 @@ def stunnel_of(arm: PlannedArm) -> str:
     return str(arm.asked.lab.get("stunnel", ""))
 
 
-class Stunnels:
+class Stunnels(Entrances):
     """One process before the server, and one before the clients of each distance that has such arms. Each kind of key
-    has a port, the same everywhere. `distances` are those of all arms, by name."""
+    has a port, the same everywhere."""
 
-    def __init__(self, lab: Lab, star: Star, arms: Sequence[PlannedArm], distances: Mapping[str, str]) -> None:
-        self._lab = lab
-        self._star = star
-        self._distances = distances
-        self._arms = {arm.name: arm for arm in arms if stunnel_of(arm)}
+    roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
+    end_tls = True
+
+    def __init__(self, site: Site) -> None:
+        self._lab = site.lab
+        self._star = site.star
+        self._distances = site.distances
+        self._arms = {arm.name: arm for arm in site.arms if stunnel_of(arm)}
         keys = dict.fromkeys(_key(arm) for arm in self._arms.values())
         self._ports = {key: FIRST_PORT + number for number, key in enumerate(keys)}
         self._server: Stunnel | None = None
         self._clients: dict[str, Stunnel] = {}
         self._address = ""
 
+    def has(self, arm: PlannedArm) -> bool:
+        return arm.name in self._arms
+
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         if not self._arms:
             return
+        self._behind = server
         onward = server.client_settings().addresses[0]
         self._address = onward.rpartition(":")[0]
         ends = [
@@ -56,22 +63,32 @@ class Stunnels:
             client = self._star.client(distance)
             self._clients[distance] = Stunnel(self._lab, f"stunnel-{distance}", CLIENT_ROLE, ends, client)
 
-    def entrance(self, arm: PlannedArm) -> str | None:
-        """Where an arm's client connects to, 'address:port'; None for an arm without one."""
-        if arm.name not in self._arms:
+    def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
+        return settings.entered_at(self._entrance(arm))
+
+    def counters(self, address: str) -> Counters | None:
+        """Return the server's own, but for TLS: it is spoken to in plain, and stunnel counts TLS itself."""
+        if all(address != self._entrance(arm) for arm in self._arms.values()):
             return None
-        return self._at(_key(arm), self._distances[arm.name] if stunnel_of(arm) == BOTH else None)
+        return replace(self._behind.counters(address), tls_connections=None)
 
-    def is_entrance(self, address: str) -> bool:
-        return any(address == self.entrance(arm) for arm in self._arms.values())
+    def observe(self, arm: PlannedArm) -> int | None:
+        """Return the connections with TLS that the one before the server has carried so far, with the arm's key."""
+        return self._server.carried(_key(arm)) if self._server and self.has(arm) else None
 
-    def carried(self, arm: PlannedArm) -> int | None:
-        """Connections with TLS that the one before the server has carried so far, with the arm's key."""
-        return self._server.carried(_key(arm)) if self._server and arm.name in self._arms else None
+    def judge(self, arm: PlannedArm, before: int | None, after: int | None, answer: SliceAnswer) -> Judgement:
+        if before is None or after is None:
+            return Judgement()
+        carried = after - before
+        used = answer.phases.get("connect")
+        missed = used is not None and carried < used.count
+        return Judgement(
+            mismatch=f"stunnel carried {carried} connections of {used.count}" if used and missed else None,
+            counts={"connections carried by stunnel": carried},
+        )
 
     def why_lost(self, arm: PlannedArm) -> str | None:
-        """Why nothing goes through an arm's any more; None while it stands, and for an arm without one."""
-        if self._server is None or arm.name not in self._arms:
+        if self._server is None or not self.has(arm):
             return None
         client = self._clients.get(self._distances[arm.name]) if stunnel_of(arm) == BOTH else None
         return self._server.why_dead() or (client.why_dead() if client else None)
@@ -83,17 +100,13 @@ class Stunnels:
         told = "TCP_NODELAY at both ends; the client's end speaks TLS 1.3 alone, and resumes no session"
         return {"stunnel": told} if self._server else {}
 
+    def _entrance(self, arm: PlannedArm) -> str:
+        """Return where an arm's client connects to, 'address:port'."""
+        return self._at(_key(arm), self._distances[arm.name] if stunnel_of(arm) == BOTH else None)
+
     def _at(self, key: str, distance: str | None = None) -> str:
         address = self._star.client_address(distance) if distance else self._address
         return f"{address}:{self._ports[key]}"
-
-
-def mismatch(answer: SliceAnswer, carried: int) -> str | None:
-    """Whether a slice's connections went through, in words; None when they did."""
-    used = answer.phases.get("connect")
-    if used is None or carried >= used.count:
-        return None
-    return f"stunnel carried {carried} connections of {used.count}"
 
 
 def _key(arm: PlannedArm) -> str:

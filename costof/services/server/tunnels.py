@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from costof.errors import CostofError
-from costof.lab.lab import Lab
-from costof.lab.star import Star
+from costof.lab.certificates import Authority
+from costof.messages.plan import ServiceSettings
 from costof.programs.openssh import CLIENT_ROLE, SERVER_ROLE, SshServer, Tunnel
 from costof.programs.server import LabServer
+from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
-#: Of the processes that carry tunnels.
-TUNNEL_ROLES = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
 #: A cipher, by OpenSSH's name, and a distance.
 Key = tuple[str, str]
@@ -26,23 +24,23 @@ def cipher_of(arm: PlannedArm) -> str:
     return str(arm.asked.lab.get("tunnel", ""))
 
 
-class Tunnels:
-    """Those that arms have `asked` for, by the arms' names. `start` them when the server behind them answers.
+class Tunnels(Entrances):
+    # Tunnels that stand do without the sshd that let them in.
+    roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
-    One that does not come up is its arms' misfortune alone.
-    """
-
-    def __init__(self, lab: Lab, star: Star, asked: Mapping[str, Key]) -> None:
-        self._lab = lab
-        self._star = star
-        self._asked = asked
-        self._ports = {key: FIRST_PORT + number for number, key in enumerate(dict.fromkeys(asked.values()))}
+    def __init__(self, site: Site) -> None:
+        self._lab = site.lab
+        self._star = site.star
+        self._asked = {arm.name: (cipher, site.distances[arm.name]) for arm in site.arms if (cipher := cipher_of(arm))}
+        self._ports = {key: FIRST_PORT + number for number, key in enumerate(dict.fromkeys(self._asked.values()))}
         self._standing: dict[Key, Tunnel] = {}
         self._failed: dict[Key, str] = {}
         self._sshd: SshServer | None = None
 
-    def start(self, server: LabServer) -> None:
-        """Stand all of them up to a server on the servers' host. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+    def has(self, arm: PlannedArm) -> bool:
+        return arm.name in self._asked
+
+    def start(self, server: LabServer, authority: Authority) -> None:
         if not self._asked:
             return
         address, _, port = server.client_settings().addresses[0].rpartition(":")
@@ -64,13 +62,12 @@ class Tunnels:
             else:
                 self._standing[key] = tunnel
 
-    def entrance(self, arm: PlannedArm) -> str | None:
-        """Where on the client's host an arm's tunnel begins, 'address:port'; None for an arm without one."""
-        key = self._asked.get(arm.name)
-        return "{}:{}".format(*self._listens(key)) if key else None
+    def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
+        """Where on the client's host the arm's tunnel begins."""
+        return settings.entered_at("{}:{}".format(*self._listens(self._asked[arm.name])))
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What the client's own log says was negotiated, both ways."""
+        """What the client's own log says was negotiated, in both directions."""
         tunnel = self._of(arm)
         if tunnel is None:
             return {}
@@ -81,13 +78,8 @@ class Tunnels:
         }
 
     def why_lost(self, arm: PlannedArm) -> str | None:
-        """Why nothing goes through an arm's tunnel; None while it stands, and for an arm without one."""
         tunnel = self._of(arm)
         return tunnel.why_dead() if tunnel else self._failed.get(self._asked.get(arm.name, NO_TUNNEL))
-
-    def process_ids(self) -> dict[str, int]:
-        """Pids of the clients that stand, by the tunnel's name."""
-        return {tunnel.name: tunnel.process.pid for tunnel in self._standing.values()}
 
     def versions(self) -> dict[str, str]:
         return {"ssh": self._sshd.version} if self._sshd else {}
