@@ -47,10 +47,6 @@ class RoundTrips:
     mean_ms: float
     error_ms: float
 
-    @property
-    def jitter_ms(self) -> float:
-        return self.p99_ms - self.median_ms
-
 
 @dataclass(frozen=True)
 class LinkRoundTrips:

@@ -39,9 +39,6 @@ class MarkedDatabase:
             return False
         return True
 
-    def unlock(self) -> None:
-        self._session.ask("SELECT RELEASE_LOCK(%s)", self._lock_name)
-
     def exists(self) -> bool:
         return bool(self._session.ask("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", self.name))
 

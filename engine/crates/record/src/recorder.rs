@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Longer than any operation may take; what is longer is recorded as this in the histogram, and exactly in the
-/// sum. `costof/histogram.py` has the same bounds.
+/// sum. `costof/statistics/histogram.py` has the same bounds.
 const LONGEST_NS: u64 = 600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
