@@ -127,11 +127,6 @@ def _at_first(index: Index, data: Tails) -> Iterator[Block]:
     yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"Half, 95 and 99 of 100 operations: {arm.label}{arm.at}")
 
 
-def _both(tail: Tail | None) -> str:
-    """The control's and the arm's: '0.68 → 2.40'."""
-    return f"{fmt.number(tail.control_value)} → {fmt.number(tail.value)}" if tail else fmt.NONE
-
-
 def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
     rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
     units = [run.samples.units.of(number) for number in rounds]
