@@ -105,7 +105,7 @@ def _one_each(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: s
     instruments.slice(0, arm, workload, size, reconnect=True)
 
 
-def _observe(service: Service, arm: PlannedArm) -> Observation:
+def _observe(service: Service, arm: PlannedArm) -> Observation | None:
     with _reading_fails_softly(service):
         return service.observe(arm)
     return None

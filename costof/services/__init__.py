@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
@@ -21,8 +21,10 @@ from costof.study.arms import PlannedArm
 
 LoadData = Callable[[PlannedArm], None]
 Stage = Literal["start", "end"]
-#: What a service knows of itself at one instant; only the service reads it.
-Observation = Any
+
+
+class Observation:
+    """What a service read of its servers at one instant. Each service has a kind of its own, which it alone reads."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,13 @@ class Service(ABC):
         """CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         """Look at the servers, right before and right after each slice of an arm. Outside measured time."""
         return None
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         """What two observations say of the slice between them."""
         return Judgement()
 

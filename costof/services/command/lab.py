@@ -61,7 +61,9 @@ class Commands(Resource, Service):
     def describe(self) -> Description:
         return Description(versions={}, topology="commands of the user's own")
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         proofs = self._arms[arm.name].proofs
         mismatch = answer.evidence.get(MISMATCH)
         said = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)

@@ -186,10 +186,12 @@ class ReplicationLab(Resource, Service):
     def throttled_seconds(self) -> dict[str, float]:
         return throttled_seconds((member.role, member.host) for member in self._shaped.members if member.host)
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         return self._sets[Setting.of(arm).nodes].shaped.read()
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement(mismatch=self._trouble or "the members could not be asked")
         setting = Setting.of(arm)

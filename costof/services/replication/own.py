@@ -61,7 +61,7 @@ class ReplicationTarget(OwnService[OwnMongodb]):
         each = f"insert records of about 1 kB into its {COLLECTION} for as long as the run lasts"
         return [create, marker, each, drop]
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         if self._tree_hidden is not None:
             return None
         try:
@@ -70,7 +70,9 @@ class ReplicationTarget(OwnService[OwnMongodb]):
             self._tree_hidden = first_words(error)
             return None
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
         # What the primary sent is counted by members that are not asked.

@@ -10,6 +10,7 @@ from typing import Any
 import pymongo
 from bson import Timestamp
 
+from costof.services import Observation
 from costof.services.replication.tree import Tree, hops_to_majority, told
 
 PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
@@ -64,7 +65,7 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 
 @dataclass(frozen=True)
-class SetReading:
+class SetReading(Observation):
     """All members by name at one instant, by the clock of the reader; `unread` says why one has no reading.
 
     `at`: the monotonic clock's seconds when their CPU time was read.

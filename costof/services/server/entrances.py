@@ -65,11 +65,13 @@ class Entrances(ABC):
         """Return the counters of what answers at 'address:port', or None where that is no entrance of this kind."""
         return None
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         """Look at the entrance of an arm, right before and right after each of its slices."""
         return None
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         """Return what two observations say of the slice between them."""
         return Judgement()
 

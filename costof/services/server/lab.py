@@ -104,11 +104,13 @@ class ServerLab(Resource, Service):
         counted = (each.counters(server) for each in self._entrances)
         return next((counters for counters in counted if counters is not None), None) or self.server.counters(server)
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         entrance = self._entrance(arm)
         return entrance.observe(arm) if entrance else None
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         entrance = self._entrance(arm)
         return entrance.judge(arm, before, after, answer) if entrance else Judgement()
 

@@ -20,7 +20,7 @@ from costof.messages.plan import ServiceSettings
 from costof.model import Model
 from costof.programs.pgbouncer.pool import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
 from costof.programs.server import LabServer
-from costof.services import Judgement
+from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
@@ -72,7 +72,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Observation):
     """A pool's own count, its connections to the server with their TLS, and the sessions that the server counted."""
 
     totals: Totals
@@ -165,11 +165,13 @@ class Poolers(Entrances):
             self._failed[place.front] = str(error)
             return None
 
-    def judge(self, arm: PlannedArm, before: Seen | None, after: Seen | None, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         place = self._place(arm)
         if place is None:
             return Judgement()
-        if before is None or after is None:
+        if not isinstance(before, Seen) or not isinstance(after, Seen):
             return Judgement(mismatch=self.why_lost(arm))
         transactions = after.totals.transactions - before.totals.transactions
         sessions = after.sessions - before.sessions

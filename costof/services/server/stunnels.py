@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.program import Counters
@@ -10,7 +10,7 @@ from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
 from costof.programs.server import LabServer
 from costof.programs.stunnel import End, Stunnel, find_stunnel, stunnel_version
-from costof.services import Judgement
+from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
@@ -24,6 +24,13 @@ SERVER, BOTH = "server", "both"
 def stunnel_of(arm: PlannedArm) -> str:
     """`SERVER`, `BOTH`, or '' for an arm that does without."""
     return str(arm.asked.lab.get("stunnel", ""))
+
+
+@dataclass(frozen=True)
+class Carried(Observation):
+    """Connections with TLS that the stunnel before the server has carried so far, with one key."""
+
+    connections: int
 
 
 class Stunnels(Entrances):
@@ -72,14 +79,16 @@ class Stunnels(Entrances):
             return None
         return replace(self._behind.counters(address), tls_connections=None)
 
-    def observe(self, arm: PlannedArm) -> int | None:
-        """Return the connections with TLS that the one before the server has carried so far, with the arm's key."""
-        return self._server.carried(_key(arm)) if self._server and self.has(arm) else None
+    def observe(self, arm: PlannedArm) -> Carried | None:
+        carried = self._server.carried(_key(arm)) if self._server and self.has(arm) else None
+        return None if carried is None else Carried(carried)
 
-    def judge(self, arm: PlannedArm, before: int | None, after: int | None, answer: SliceAnswer) -> Judgement:
-        if before is None or after is None:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        if not isinstance(before, Carried) or not isinstance(after, Carried):
             return Judgement()
-        carried = after - before
+        carried = after.connections - before.connections
         used = answer.phases.get("connect")
         missed = used is not None and carried < used.count
         return Judgement(
