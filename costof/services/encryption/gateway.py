@@ -30,7 +30,7 @@ from costof.programs.gateway import (
     GatewayProcess,
 )
 from costof.programs.mariadb.settings import Decryption, MysqlSettings
-from costof.services import Judgement
+from costof.services import Judgement, Observation
 from costof.services.encryption.rules import (
     COLUMNS,
     Account,
@@ -106,7 +106,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Observation):
     """A reading of the gateway's counters for an arm; none where the arm goes without one."""
 
     counters: GatewayListenerCounters | None

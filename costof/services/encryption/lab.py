@@ -36,7 +36,7 @@ TRAFFIC = "Bytes_%"
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Observation):
     """What the gateway and the server have counted so far; bytes are those that the server has sent and received."""
 
     gateway: Seen
@@ -116,10 +116,12 @@ class EncryptionLab(Resource, Service):
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         return Reading(self._front.observe(arm), self._server_bytes(), self._server.counters())
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
         judged = self._front.judge(arm, before.gateway, after.gateway, answer)

@@ -112,10 +112,12 @@ class EncryptionTarget(OwnService[OwnTpcc]):
         """The gateway's, and the server's where the user says how."""
         return super().cpu_seconds() | self._front.cpu_seconds()
 
-    def observe(self, arm: PlannedArm) -> Observation:
+    def observe(self, arm: PlannedArm) -> Observation | None:
         return self._front.observe(arm)
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
         if not isinstance(before, Seen) or not isinstance(after, Seen):
             return Judgement()
         return self._front.judge(arm, before, after, answer)
