@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -27,6 +31,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption(OPTION) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(ByFile(config))
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A TMPDIR of the test's own by which its servers are known. Short, since Unix sockets will lie in it."""
+    folder = Path(tempfile.mkdtemp(prefix="ct-"))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

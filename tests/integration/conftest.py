@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
+import functools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
-import pymongo
 import pytest
-from cryptography import x509
-from pymongo.errors import PyMongoError
 
-from costof.errors import CostofError
-from costof.lab.certificates import Authority, write_private
+from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.supervisor import parents
-from costof.programs.mongod.binary import find_mongod
 from costof.results.ledger import SLICES
 from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
-from tests.support.programs import HANGS_SECONDS, eventually
+from tests.support.mongodb import PASSWORD as PASSWORD
+from tests.support.mongodb import Standalone, start_standalone
+from tests.support.programs import eventually
 
 COSTOF = [sys.executable, "-m", "costof"]
-EXPIRES_SECONDS = 6
 SMALL = ["--profile", "quick", "--set", "records=500"]
 SHORT = [str(Path(__file__).with_name("short.toml")), "--profile", "quick"]
 SHORT_ROUND = 6  # slices: of two workloads over plain, its twin and TLS
-PASSWORD = "correct-horse-battery"  # a word that no log, ledger, report or process list may hold
-
-
-@pytest.fixture
-def temporary() -> Iterator[Path]:
-    """A TMPDIR of the test's own by which its servers are known. Short, since Unix sockets will lie in it."""
-    folder = Path(tempfile.mkdtemp(prefix="ct-"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
@@ -128,21 +111,6 @@ def alive(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if _words(pid) not in ([], [""])]
 
 
-@dataclass
-class Standalone:
-    """A single `mongod` with a user, at `address`."""
-
-    address: str
-    ca_file: Path
-
-    @property
-    def url(self) -> str:
-        return f"mongodb://tester:{PASSWORD}@{self.address}/?authSource=admin"
-
-    def client(self) -> pymongo.MongoClient[dict[str, object]]:
-        return pymongo.MongoClient(self.url, tls=True, tlsCAFile=str(self.ca_file), tlsAllowInvalidHostnames=True)
-
-
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab() as standing:
@@ -168,56 +136,5 @@ def authority(lab: Lab) -> Authority:
 
 @pytest.fixture(scope="module")
 def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
-    """Start a `mongod` that does TLS as asked; `names` None gives its certificate the right ones."""
-
-    def start(
-        number: int,
-        tls: str = "preferTLS",
-        names: list[str] | None = None,
-        expired: bool = False,
-        seconds: int = EXPIRES_SECONDS,
-    ) -> Standalone:
-        host, name = lab.address(number), f"mongod-{number}"
-        folder = lab.folder / name
-        folder.mkdir(exist_ok=True)
-        argv = [str(find_mongod()), "--auth", "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
-        argv += ["--unixSocketPrefix", str(folder), "--tlsMode", tls, "--wiredTigerCacheSizeGB", "0.25"]
-        if tls != "disabled":
-            valid = datetime.timedelta(seconds=seconds) if expired else datetime.timedelta(days=1)
-            issued = authority.issue(name, "ecdsa-p256", names or [host], valid)
-            (certificate,) = x509.load_pem_x509_certificates(issued.read_bytes().split(b"-----END PRIVATE KEY-----")[1])
-            private = lab.folder / f"{name}.pem"
-            write_private(private, issued.read_bytes())
-            argv += ["--tlsCertificateKeyFile", str(private), "--tlsCAFile", str(authority.ca_file)]
-            argv += ["--tlsAllowConnectionsWithoutCertificates"]
-        process = lab.spawn(name, "server", argv)
-        socket = quote(str(folder / "mongodb-27017.sock"), safe="")
-        secure = {"tls": True, "tlsAllowInvalidCertificates": True} if tls == "requireTLS" else {}
-        bootstrap: pymongo.MongoClient[dict[str, object]]
-        with pymongo.MongoClient(
-            f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **secure
-        ) as bootstrap:
-
-            def answers() -> bool:
-                try:
-                    bootstrap.admin.command("ping")
-                except PyMongoError:
-                    return False
-                return True
-
-            try:
-                lab.wait_until(name, answers, HANGS_SECONDS, process)
-            except CostofError:
-                # mongod does not start with an expired certificate: a slow machine needs one that is valid for longer.
-                if not expired or datetime.datetime.now(datetime.UTC) < certificate.not_valid_after_utc:
-                    raise
-                lab.stop(name)
-                return start(number, tls, names, expired, 2 * seconds)
-            bootstrap.admin.command("createUser", "tester", pwd=PASSWORD, roles=["root"])
-        if expired:
-            # It goes on when its certificate expires.
-            end = certificate.not_valid_after_utc
-            eventually("the expiry", lambda: datetime.datetime.now(datetime.UTC) > end)
-        return Standalone(f"{host}:27017", authority.ca_file)
-
-    return start
+    """Start a `mongod` by its number and the arguments of `start_standalone`."""
+    return functools.partial(start_standalone, lab, authority)

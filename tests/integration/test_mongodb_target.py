@@ -1,22 +1,33 @@
-"""A user's own servers: somebody's data, and servers that refuse."""
+"""A user's own MongoDB: what is so of no other server; `tests/contract/test_targets.py` has the rest."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pymongo
 import pytest
 
+from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
+from costof.programs.access import Access
+from costof.programs.heartbeat import DEAD_AFTER_SECONDS
+from costof.programs.maker import Maker
+from costof.programs.mongod.binary import find_mongod
 from costof.report.result import Result
+from costof.services.open import open_service
 from tests.support.command import Outcome, costof
+from tests.support.programs import HANGS_SECONDS
+from tests.support.small_plans import plan_of
 
 from .conftest import PASSWORD, SMALL, Standalone
 
 pytestmark = pytest.mark.servers
 Start = Callable[..., Standalone]
+USER = "bench-user"
 
 
 @pytest.fixture(scope="module")
@@ -51,18 +62,6 @@ def test_a_target_is_answered_for_and_left_as_it_was(healthy: Standalone, tmp_pa
     assert plan["target"] == f"mongodb://tester:<redacted>@{healthy.address}/?authSource=admin"
 
 
-def test_a_dry_run_prints_every_write_and_does_none(healthy: Standalone, tmp_path: Path) -> None:
-    with healthy.client() as client:
-        before = client.list_database_names()
-        done = ask(tmp_path, healthy.url, healthy.ca_file, "--dry-run")
-        assert client.list_database_names() == before
-    assert done.status == 0
-    assert "create database costof_" in done.out
-    assert "drop database costof_" in done.out
-    assert "500 records" in done.out
-    assert PASSWORD not in done.out
-
-
 def failed(done: Outcome, folder: Path, *told: str) -> None:
     """One clear line, exit 1, nothing left."""
     assert done.status == 1, done.err
@@ -73,23 +72,6 @@ def failed(done: Outcome, folder: Path, *told: str) -> None:
     assert not (folder / "runs").exists()
 
 
-def test_a_wrong_password(healthy: Standalone, tmp_path: Path) -> None:
-    url = healthy.url.replace(PASSWORD, "wrong-horse")
-    done = ask(tmp_path, url, healthy.ca_file)
-    failed(done, tmp_path, "refuses the user or the password")
-    assert "wrong-horse" not in done.err
-
-
-def test_nobody_there(lab: Lab, tmp_path: Path) -> None:
-    failed(ask(tmp_path, f"mongodb://{lab.address(99)}:27017", None), tmp_path, "cannot reach", "refused")
-
-
-def test_a_certificate_for_another_name(standalone: Start, tmp_path: Path) -> None:
-    server = standalone(20, names=["db.example.org"])
-    done = ask(tmp_path, server.url, server.ca_file)
-    failed(done, tmp_path, "certificate is not valid for", server.address.split(":")[0])
-
-
 def test_an_expired_certificate(standalone: Start, tmp_path: Path) -> None:
     server = standalone(21, expired=True)
     failed(ask(tmp_path, server.url, server.ca_file), tmp_path, "expired")
@@ -98,11 +80,6 @@ def test_an_expired_certificate(standalone: Start, tmp_path: Path) -> None:
 def test_a_ca_that_did_not_sign(healthy: Standalone, lab: Lab, tmp_path: Path) -> None:
     stranger = Authority(lab.folder / "stranger")
     failed(ask(tmp_path, healthy.url, stranger.ca_file), tmp_path, "certificate")
-
-
-def test_a_ca_file_that_is_none(healthy: Standalone, tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("not a certificate")
-    failed(ask(tmp_path, healthy.url, tmp_path / "ca.pem"), tmp_path, "no CA file", "holds no certificate")
 
 
 def test_a_server_without_tls_is_said_so_and_its_plain_arm_reported(standalone: Start, tmp_path: Path) -> None:
@@ -135,7 +112,62 @@ def test_a_server_that_refuses_plain_is_said_so_and_its_tls_arm_reported(standal
     assert any("control cannot run" in warning for warning in result.warnings)
 
 
-def test_a_url_that_is_none(tmp_path: Path) -> None:
-    done = ask(tmp_path, "mongodb://u:p:q@@", None)
-    assert done.status == 2
-    assert "no target" in done.told[0]
+@contextmanager
+def mongodb_user(server: Standalone, *roles: dict[str, str]) -> Iterator[str]:
+    with server.client() as client:
+        client.admin.command("createUser", USER, pwd=PASSWORD, roles=list(roles))
+        yield f"mongodb://{USER}:{PASSWORD}@{server.address}/"
+        client.admin.command("dropUser", USER)
+
+
+def test_a_mongodb_action_granted_on_other_collections_is_not_ours(healthy: Standalone) -> None:
+    actions = ["find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection"]
+    with healthy.client() as client:
+        for collection, enough in (("others", False), ("", True)):
+            privilege = {"resource": {"db": "shop_bench", "collection": collection}, "actions": actions}
+            listing = {"resource": {"db": "shop_bench", "collection": ""}, "actions": ["listCollections"]}
+            client.admin.command("createRole", "bench", privileges=[privilege, listing], roles=[])
+            with mongodb_user(healthy, {"role": "bench", "db": "admin"}) as url:
+                plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="shown")
+                service = open_service(plan, Access(url, database="shop_bench"), "a-run")
+                if enough:
+                    with service:
+                        pass
+                else:
+                    with pytest.raises(CostofError, match="may not find") as refused, service:
+                        pass
+                    assert refused.value.problem is Problem.PRIVILEGES_MISSING
+            client.admin.command("dropRole", "bench")
+
+
+def test_a_server_that_asks_nobody_who_he_is_lets_everybody(lab: Lab) -> None:
+    host, folder = lab.address(61), lab.folder / "open-mongod"
+    folder.mkdir()
+    argv = [str(find_mongod()), "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
+    lab.spawn("open-mongod", "server", [*argv, "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25"])
+    client: pymongo.MongoClient[dict[str, object]]
+    patience_ms = HANGS_SECONDS * 1000
+    with pymongo.MongoClient(host, directConnection=True, serverSelectionTimeoutMS=patience_ms) as client:
+        client.admin.command("ping")
+        plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="shown")
+        with open_service(plan, Access(f"mongodb://{host}/"), "a-run") as service:
+            service.prepare(plan.arms[0], lambda arm: None)
+            assert service.needs() == []
+            assert any(name.startswith("costof_") for name in client.list_database_names())
+        assert not any(name.startswith("costof_") for name in client.list_database_names())
+
+
+def test_a_run_that_has_long_shown_no_life_is_dead(
+    healthy: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
+    monkeypatch.setattr(Maker, "this_process", lambda: maker)
+    plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="shown")
+    with open_service(plan, Access(healthy.url, healthy.ca_file, allow_plain=True), "a-run") as service:
+        service.prepare(plan.arms[0], lambda arm: None)
+        service.server._heartbeat.stop()
+        kept = service.server.session.client[service.server.database]["costof"]
+        older = [{"$set": {"at": {"$subtract": ["$at", int(DEAD_AFTER_SECONDS * 1000)]}}}]
+        kept.update_one({"_id": "alive"}, older)
+        done = costof("clean", "--target", healthy.url, "--yes", cwd=tmp_path)
+        assert f"removed {service.server.database}" in done.out

@@ -1,7 +1,8 @@
-"""A user's own MySQL server: somebody's data, and servers that refuse."""
+"""A user's own MySQL server: what is so of no other; `tests/contract/test_targets.py` has the rest."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
+from costof.programs.leftovers import reached
+from costof.programs.mariadb.marked_database import MarkedDatabase
 from costof.programs.mariadb.own import OwnSysbench
 from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.session import MysqlSession
 from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.own_database import MARKER_NAME
+from costof.services.encryption.own import OwnTpcc
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
@@ -25,7 +29,6 @@ from tests.support.programs import databases, somebodys_mariadb, url_of, user_of
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
-RECORDS = 200
 
 
 @pytest.fixture(scope="module")
@@ -34,68 +37,15 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
         yield server
 
 
-def small(*settings: str) -> Plan:
-    chosen = [f"records={RECORDS}", *(settings or ("transport=plain,tls",))]
-    return plan_of("mysql-transport", "quick", *chosen, target="mysql://shown")
+def small() -> Plan:
+    return plan_of("mysql-transport", "quick", "records=200", "transport=plain,tls", target="mysql://shown")
 
 
-def target(server: MariadbServer, url: str | None = None, ca_file: Path | None = None) -> OwnService[OwnSysbench]:
-    access = Access(url or url_of(server), ca_file or server.ca_file, allow_plain=True)
+def target(server: MariadbServer, url: str | None = None) -> OwnService[OwnSysbench]:
+    access = Access(url or url_of(server), server.ca_file, allow_plain=True)
     service = open_service(small(), access, "a-run")
     assert isinstance(service, OwnService)
     return service
-
-
-def test_a_target_is_measured_and_left_as_it_was(server: MariadbServer) -> None:
-    before = databases(server)
-    plan = small()
-    with target(server) as service:
-        assert databases(server) - before == {service.server.database}
-        with Engines(plan, service) as engines:
-            service.prepare(plan.arms[0], engines.load)
-            counted = server._query(f"SELECT COUNT(*) FROM {service.server.database}.sbtest1")  # noqa: S608  # our own name
-            assert counted == ((RECORDS,),)
-            assert all(engines.slice(arm, "query", 10).operations == 10 for arm in plan.arms)
-        assert not service.cautions()
-    assert databases(server) == before
-    assert server._query("SELECT * FROM theirs.data") == ((1,),)
-
-
-def test_every_write_is_told_and_none_is_done_before(server: MariadbServer, tmp_path: Path) -> None:
-    before = databases(server)
-    done = costof(
-        *("run", "mysql-transport", "--profile", "quick", "--set", "transport=plain,tls", "--dry-run"),
-        *("--set", f"records={RECORDS}", "--target", url_of(server)),
-        cwd=tmp_path,
-    )
-    assert done.status == 0, done.err
-    assert [line.split()[1] for line in done.out.splitlines() if line.startswith("write")] == [
-        "create",
-        "insert",
-        "insert",
-        "drop",
-    ]
-    assert f"{RECORDS} records" in done.out
-    assert server.password.get_secret_value() not in done.out + done.err
-    assert databases(server) == before
-
-
-def test_a_database_that_is_there_is_not_touched(server: MariadbServer) -> None:
-    service = target(server)
-    server._query(f"CREATE DATABASE {service.server.database}")
-    with pytest.raises(CostofError) as refused, service:
-        pass
-    assert refused.value.problem is Problem.TARGET_OCCUPIED
-    assert service.server.database in databases(server)
-    server._query(f"DROP DATABASE {service.server.database}")
-
-
-@pytest.mark.parametrize("spoiled", ["UPDATE {} SET run = 'another'", "DELETE FROM {}", "DROP TABLE {}"])
-def test_without_its_marker_it_is_not_dropped(server: MariadbServer, spoiled: str) -> None:
-    with target(server) as service:
-        server._query(spoiled.format(f"{service.server.database}.{MARKER_NAME}"))
-    assert service.server.database in databases(server)
-    server._query(f"DROP DATABASE {service.server.database}")
 
 
 def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
@@ -112,69 +62,67 @@ def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
     other.stop()
 
 
-def test_a_connection_that_the_server_ended_is_opened_again(server: MariadbServer) -> None:
+def test_a_connection_that_the_server_ended_is_opened_again_with_its_lock(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
-        ((own,),) = service.server.session.ask("SELECT CONNECTION_ID()")
-        server._query(f"KILL {own}")
+        session = service.server.session
+        ((own,),) = session.ask("SELECT CONNECTION_ID()")
+        session.try_to("SELECT RELEASE_ALL_LOCKS()")
+        server.ask(f"KILL {own}")
         assert service.counters("any").connections is not None
+        assert session.ask("SELECT CONNECTION_ID()") != ((own,),)
+        other = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
+        other.open()
+        assert not MarkedDatabase(other, service.server.database).lock()
+        other.close()
     assert databases(server) == before
 
 
-def refused(server: MariadbServer, url: str, ca_file: Path | None = None) -> CostofError:
+def test_an_empty_database_whose_run_holds_its_lock_stays(server: MariadbServer) -> None:
+    """A run has made it and not marked it yet."""
+    name = "costof_another_run_ffffff"
+    session = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
+    session.open()
+    session.ask(f"CREATE DATABASE {name}")
+    assert MarkedDatabase(session, name).lock()
+    with reached(Access(url_of(server))) as there:
+        (found,) = there.find()
+        assert (found.database, found.in_use) == (name, "its run holds its lock")
+    session.ask(f"DROP DATABASE {name}")
+    session.close()
+
+
+@pytest.mark.parametrize("lacking", OwnTpcc.PRIVILEGES)
+def test_the_study_of_column_encryption_names_its_missing_privilege(server: MariadbServer, lacking: str) -> None:
     before = databases(server)
-    with pytest.raises(CostofError) as error, target(server, url, ca_file):
-        pass
+    server.ask(f"CREATE USER limited IDENTIFIED BY '{server.password.get_secret_value()}'")
+    rest = ", ".join(name for name in OwnTpcc.PRIVILEGES if name != lacking)
+    server.ask(f"GRANT {rest} ON `costof\\_%`.* TO limited")
+    plan = plan_of("mysql-column-encryption", "quick", "encrypted=direct,0", target="shown")
+    try:
+        with pytest.raises(CostofError, match=f"may not {lacking} in costof_") as refused:
+            open_service(plan, Access(url_of(server, "limited")), "a-run").__enter__()
+        assert refused.value.problem is Problem.PRIVILEGES_MISSING
+        assert databases(server) == before
+        (grant,) = re.findall(r"GRANT .*;", str(refused.value))
+        server.ask(grant)
+        with open_service(plan, Access(url_of(server, "limited")), "a-run"):
+            assert databases(server) != before
+    finally:
+        server.ask("DROP USER limited")
     assert databases(server) == before
-    return error.value
 
 
-def test_a_wrong_password(server: MariadbServer) -> None:
-    error = refused(server, url_of(server, password="wrong-horse"))
-    assert error.problem is Problem.TARGET_REFUSES_LOGIN
-    assert "wrong-horse" not in str(error)
-
-
-def test_a_user_who_may_make_no_database(server: MariadbServer) -> None:
-    server._query("CREATE USER reader IDENTIFIED BY %s", server.password.get_secret_value())
-    error = refused(server, url_of(server, user="reader"))
-    assert error.problem is Problem.PRIVILEGES_MISSING
-    assert r"GRANT CREATE, DROP, SELECT, INSERT, INDEX ON `costof\_%`.* TO 'reader'@'%';" in str(error)
-
-
-def test_nobody_there(server: MariadbServer, lab: Lab) -> None:
-    error = refused(server, f"mysql://u:secret-word@{lab.address(99)}/")
-    assert error.problem is Problem.TARGET_UNREACHABLE
-    assert "refused" in str(error)
-    assert "secret-word" not in str(error)
-
-
-def test_a_ca_file_that_is_none(server: MariadbServer, tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("not a certificate")
-    assert refused(server, url_of(server), tmp_path / "ca.pem").problem is Problem.TLS_CA_INVALID
-
-
-@pytest.mark.parametrize(
-    ("url", "told"),
-    [
-        ("postgres://u:p@h/", "mysql://user:password@host"),
-        ("mysql://u:p@h/theirs", "a database of its own"),
-        ("mysql://u:p@h/?wait=1", "ssl-mode"),
-        ("mysql://:p@h/", "no user"),
-        ("mysql://u:p@/", "no host"),
-        ("mysql://u:p@h:port/", "ort"),
-    ],
-)
-def test_a_url_that_is_none(url: str, told: str) -> None:
-    with pytest.raises(CostofError, match=told) as error:
-        parse_mysql_url(Access(url), "mysql-transport")
-    assert error.value.problem is Problem.BAD_TARGET
-    assert ":p@" not in str(error.value)
-
-
-def test_a_url_may_quote_and_leave_out_the_port() -> None:
-    place = parse_mysql_url(Access("mysql://a%40b:p%3A%2Fw@[::1]"), "mysql-transport")
-    assert (place.username, place.password.get_secret_value(), place.address) == ("a@b", "p:/w", "[::1]:3306")
+def test_privileges_may_come_by_a_role(server: MariadbServer) -> None:
+    server.ask("CREATE ROLE bench")
+    server.ask(f"GRANT {', '.join(OwnSysbench.PRIVILEGES)} ON `costof\\_%`.* TO bench")
+    server.ask(f"CREATE USER by_role IDENTIFIED BY '{server.password.get_secret_value()}'")
+    server.ask("GRANT bench TO by_role")
+    server.ask("SET DEFAULT ROLE bench FOR by_role")
+    with target(server, url_of(server, "by_role")):
+        pass
+    server.ask("DROP USER by_role")
+    server.ask("DROP ROLE bench")
 
 
 def test_tunnels_are_refused_with_what_to_say_instead(server: MariadbServer, tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.postgres import Standing, another_postgres, somebodys_postgres
-from tests.support.programs import databases, running_balancer, somebodys_mariadb, url_of
-from tests.support.redis import a_redis
+from tests.support.programs import running_balancer
 from tests.support.services import user_of_a_set
 from tests.support.small_plans import plan_of, study_ended_by_operations
 
@@ -194,30 +193,11 @@ def refused_as_another(plan: Plan, access: Access) -> dict[str, str]:
     return found
 
 
-def test_a_mariadb_is_known_by_its_version_and_certificate() -> None:
-    with Lab() as lab, somebodys_mariadb(lab) as server:
-        before = databases(server)
-        plan = plan_of("mysql-transport", "quick", "transport=plain,tls", target="mysql://shown")
-        found = refused_as_another(plan, Access(url_of(server), server.ca_file, allow_plain=True))
-        ((version,),) = server.ask("SELECT @@version")
-        assert found[VERSION] == version
-        assert databases(server) == before
-
-
 def test_a_balancer_is_known_by_its_certificate() -> None:
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         plan = plan_of("http-tls-termination", "quick", "termination=none,balancer", target=balancer.url("tls"))
         access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
         assert {*refused_as_another(plan, access)} == {CERTIFICATE}
-
-
-def test_a_redis_is_known_by_its_version_and_certificate() -> None:
-    with Lab() as lab, a_redis(lab) as server:
-        plan = plan_of("redis-tls", "quick", "transport=plain,tls", target=server.url())
-        assert {*refused_as_another(plan, Access(server.url(), server.ca_file, allow_plain=True))} == {
-            VERSION,
-            CERTIFICATE,
-        }
 
 
 def test_a_replica_set_is_known_by_its_members_and_its_id() -> None:

@@ -1,0 +1,244 @@
+"""What a run keeps on every server of a user's own: it measures, writes what it announced, and leaves all as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.lab.lab import Lab
+from costof.programs.access import Access
+from costof.programs.identity import CERTIFICATE, VERSION
+from costof.programs.maker import Maker
+from costof.services import Service
+from tests.integration.conftest import costof_running, wait_for_slices
+from tests.support.command import Outcome, costof
+from tests.support.engines import Engines
+from tests.support.programs import eventually
+from tests.support.users_servers import CHOSEN, THEIRS, USERS_SERVERS, UsersServer
+
+pytestmark = pytest.mark.servers
+#: Servers that keep a database without anything in it.
+KEEP_EMPTY = pytest.mark.parametrize("server", ["mariadb", "postgres-database"], indirect=True)
+
+
+@pytest.fixture(scope="module", params=USERS_SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
+    with Lab() as lab, contextlib.ExitStack() as stack:
+        yield USERS_SERVERS[request.param](stack, lab)
+
+
+@contextlib.contextmanager
+def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
+    """A run whose place is made and filled: its service, the place and its engines."""
+    plan = server.plan()
+    with server.open(access) as service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[0], engines.load)
+        yield service, server.place_of(service), engines
+
+
+def measure(server: UsersServer, access: Access | None = None) -> str:
+    """Do all that a run does, in little, and return its place."""
+    before = server.places()
+    with loaded(server, access) as (_, place, engines):
+        assert server.places() - before <= {place}
+        assert place in server.places()
+        for workload in ("connect", "query"):
+            assert all(engines.slice(arm, workload, 10).operations == 10 for arm in server.plan().arms)
+    return place
+
+
+def refused(server: UsersServer, access: Access) -> CostofError:
+    before = server.state()
+    with pytest.raises(CostofError) as error, server.open(access) as service:
+        service.prepare(server.plan().arms[0], lambda arm: None)
+    assert server.state() == before
+    assert server.password not in str(error.value)
+    return error.value
+
+
+def options(server: UsersServer) -> list[str]:
+    settings = [f"records={server.records}", "transport=plain,tls"]
+    chosen = ["--profile", "quick", "--seed", "1", *(word for each in settings for word in ("--set", each))]
+    return [server.study, *chosen, "--target", server.url(), "--tls-ca", str(server.ca_file), "--allow-plain"]
+
+
+def clean(server: UsersServer, folder: Path, *more: str, url: str | None = None) -> Outcome:
+    done = costof("clean", "--target", url or server.url(), "--tls-ca", str(server.ca_file), *more, cwd=folder)
+    assert done.status == 0, done.err
+    return done
+
+
+def test_it_is_measured_and_left_as_it_was(server: UsersServer) -> None:
+    before = server.state()
+    measure(server)
+    assert server.state() == before
+
+
+def test_a_dry_run_announces_every_write_and_does_none(server: UsersServer, tmp_path: Path) -> None:
+    before = server.state()
+    done = costof("run", *options(server), "--dry-run", "--database", CHOSEN, cwd=tmp_path)
+    assert done.status == 0, done.err
+    assert [line.split()[1] for line in done.out.splitlines() if line.startswith("write")] == server.writes
+    assert re.search(rf"\b{server.records:,} (records|strings) of", done.out)
+    assert CHOSEN in done.out
+    assert server.needs in done.out
+    unnamed = [costof("run", *options(server), "--dry-run", cwd=tmp_path).out for _ in range(2)]
+    assert unnamed[0] == unnamed[1]
+    assert "<run>_<random>" in unnamed[0]
+    assert server.password not in done.out + done.err + unnamed[0]
+    assert server.state() == before
+
+
+def test_a_missing_privilege_is_named_with_a_grant_that_is_enough(server: UsersServer, tmp_path: Path) -> None:
+    before = server.state()
+    for lacking in server.privileges:
+        with server.limited(lacking) as url:
+            error = refused(server, server.access(url, CHOSEN))
+            assert error.problem is Problem.PRIVILEGES_MISSING
+            assert f"may not {lacking}" in str(error)
+            unnamed = str(refused(server, server.access(url)))
+            assert ("which --database names" in unnamed) == server.grants_one_place
+            server.grant(str(error))
+            measure(server, server.access(url, CHOSEN))
+            with loaded(server, server.access(url, CHOSEN)):
+                assert "its run goes on" in clean(server, tmp_path, url=url).out
+        assert server.state() == before
+
+
+def test_a_wrong_password_is_reported_and_not_shown(server: UsersServer) -> None:
+    error = refused(server, server.access(server.url(password="wrong-horse")))
+    assert error.problem is Problem.TARGET_REFUSES_LOGIN
+    assert "wrong-horse" not in str(error)
+
+
+def test_an_address_where_nothing_listens_is_reported(server: UsersServer) -> None:
+    error = refused(server, Access(f"{server.scheme}://u:secret-word@127.0.0.1:1/", server.ca_file))
+    assert error.problem is Problem.TARGET_UNREACHABLE
+    assert "refused" in str(error)
+    assert "secret-word" not in str(error)
+
+
+def test_a_file_without_a_certificate_is_not_a_ca(server: UsersServer, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("not a certificate")
+    assert refused(server, Access(server.url(), tmp_path / "ca.pem")).problem is Problem.TLS_CA_INVALID
+
+
+@pytest.mark.parametrize("name", ["", "mysql", "Admin", "a b", "a`b", "1st", "a" * 64, "costof-run", "näme"])
+def test_a_place_cannot_have_such_a_name(server: UsersServer, name: str) -> None:
+    with pytest.raises(CostofError) as error:
+        server.open(server.access(database=name))
+    assert error.value.problem is Problem.BAD_DATABASE
+
+
+def test_a_place_that_holds_something_is_not_touched(server: UsersServer) -> None:
+    server.occupy(CHOSEN)
+    assert refused(server, server.access(database=CHOSEN)).problem is Problem.TARGET_OCCUPIED
+    server.drop(CHOSEN)
+
+
+def test_of_two_runs_with_one_place_the_second_is_refused(server: UsersServer) -> None:
+    before = server.state()
+    with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
+        assert refused(server, server.access(database=CHOSEN)).problem is Problem.TARGET_OCCUPIED
+        assert engines.slice(server.plan().arms[0], "query", 10).operations == 10
+    assert server.state() == before
+
+
+@KEEP_EMPTY
+def test_an_empty_place_that_was_there_stays(server: UsersServer) -> None:
+    server.make_empty(CHOSEN)
+    before = server.state()
+    measure(server, server.access(database=CHOSEN))
+    assert server.state() == before
+    server.drop(CHOSEN)
+
+
+@pytest.mark.parametrize("how", ["changed", "removed", "lost"])
+def test_a_place_without_the_runs_marker_is_not_removed(server: UsersServer, how: str) -> None:
+    with loaded(server) as (_, place, _):
+        server.spoil(place, how)
+    assert place in server.places()
+    server.drop(place)
+
+
+def test_what_others_have_put_into_a_runs_place_stays(server: UsersServer) -> None:
+    with loaded(server) as (_, place, _):
+        server.put(place)
+    assert server.contents(place) == {THEIRS}
+    server.drop(place)
+
+
+def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
+    server: UsersServer, tmp_path: Path, temporary: Path
+) -> None:
+    before, places = server.state(), server.places()
+    # As runs are named by themselves.
+    run = tmp_path / "20261123-101112-study"
+    with costof_running(run, temporary, *options(server), "--rounds", "100000") as process:
+        wait_for_slices(process, run, 1)
+        (made,) = server.places() - places
+        assert f"its run goes on (process {process.pid} on" in clean(server, tmp_path, "--yes").out
+        assert made in server.places()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert made in server.places()
+        # A server notices the end of a connection in its own time.
+        eventually("the end of its run", lambda: "left by run" in clean(server, tmp_path).out)
+    assert "nothing was removed; say --yes" in clean(server, tmp_path).out
+    assert "nothing to remove" in clean(server, tmp_path, "--yes", "--database", "costof_another").out
+    assert made in server.places()
+    assert re.search(rf"^removed (\w+\.)?{made}$", clean(server, tmp_path, "--yes").out, re.MULTILINE)
+    assert server.state() == before
+    assert "nothing to remove" in clean(server, tmp_path, "--yes").out
+
+
+def test_a_run_on_another_machine_is_known_by_its_lock_or_its_signs_of_life(
+    server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
+    monkeypatch.setattr(Maker, "this_process", lambda: maker)
+    with loaded(server) as (_, place, _):
+        told = clean(server, tmp_path, "--yes").out
+        assert "process 1 on elsewhere" in told
+        assert "its run holds its lock" in told or "its run showed life" in told
+        assert place in server.places()
+
+
+def test_a_place_without_an_intact_marker_is_not_listed(server: UsersServer, tmp_path: Path) -> None:
+    server.forge("costof_like_ours")
+    assert "costof_like_ours" not in clean(server, tmp_path, "--yes").out
+    assert "costof_like_ours" in server.places()
+    server.drop("costof_like_ours")
+
+
+@KEEP_EMPTY
+def test_an_empty_place_is_removed_if_a_run_has_named_it(server: UsersServer, tmp_path: Path) -> None:
+    ours, theirs = "costof_20261123_101112_study_0a1b2c", "costof_notes"
+    for name in (ours, theirs):
+        server.make_empty(name)
+    told = clean(server, tmp_path, "--yes").out
+    assert f"{ours}  empty, left by some run\n" in told
+    assert f"removed {ours}" in told
+    assert theirs not in told
+    assert theirs in server.places()
+    assert ours not in server.places()
+    server.drop(theirs)
+
+
+def test_it_is_known_by_its_version_and_certificate(server: UsersServer) -> None:
+    before = server.state()
+    with server.open() as service:
+        found = service.identity()
+    assert {VERSION, CERTIFICATE} <= {*found}
+    again = server.open()
+    again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
+    with pytest.raises(CostofError) as error, again:
+        pass
+    assert error.value.problem is Problem.OTHER_SERVER
+    assert server.state() == before

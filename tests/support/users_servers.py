@@ -1,0 +1,325 @@
+"""Servers that play a user's own, behind one interface: what they hold, and what others do to a run's place there."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+
+from costof.lab.certificates import Authority
+from costof.lab.lab import Lab
+from costof.programs.access import Access
+from costof.programs.mariadb.own import OwnSysbench
+from costof.programs.own_database import MARKER, MARKER_NAME
+from costof.programs.postgres.server import DATABASE
+from costof.programs.redis.marked_strings import RUNS
+from costof.programs.redis.own import OwnStrings
+from costof.programs.redis.server import PORT, TLS_PORT, USER
+from costof.services import Service
+from costof.services.open import open_service
+from costof.study.plan import Plan
+from tests.support.mongodb import PASSWORD, start_standalone
+from tests.support.postgres import somebodys_postgres
+from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
+from tests.support.redis import a_redis
+from tests.support.small_plans import plan_of
+
+#: The name of a run's place, as `--database` chooses it.
+CHOSEN = "costof_mine"
+#: An account without a privilege, and what somebody else has put into a place.
+LIMITED, THEIRS = "limited", "theirs"
+#: Statements that change the marker of a run's place to another run's, remove it, or remove all that holds it.
+SPOILED = {"changed": "UPDATE {} SET run = 'another'", "removed": "DELETE FROM {}", "lost": "DROP TABLE {}"}
+
+
+class UsersServer:
+    """A server with somebody's data, and with an account that may do all that a run needs.
+
+    A place is what a run makes for itself there: a database, a schema, or keys that begin alike. Each server has:
+
+    - `url(user, password)`, of that account unless they are others';
+    - `places()`, and `contents(place)`;
+    - `put(place)`, which makes the place if it must and puts `THEIRS` into it; `forge(place)`, which makes one with a
+      marker that is not intact; `spoil(place, how)` by the keys of `SPOILED`; `drop(place)`;
+    - `limited(lacking)`, the URL of an account that lacks one of `privileges` for the place `CHOSEN`, and
+      `grant(message)`, which does what a message says is to be granted.
+    """
+
+    study: ClassVar[str]
+    scheme: ClassVar[str]
+    records: ClassVar[int] = 200
+    #: The verbs of a dry run's lines, write by write, and what it says that an account needs for the place `CHOSEN`.
+    writes: ClassVar[list[str]] = ["create", "insert", "insert", "drop"]
+    needs: ClassVar[str]
+    privileges: ClassVar[tuple[str, ...]]
+    #: Whether an account that may use one place alone is told of --database.
+    grants_one_place: ClassVar[bool] = False
+    #: Databases of the server's own.
+    SYSTEM: ClassVar[set[str]] = set()
+    server: Any
+    ca_file: Path
+    password: str
+
+    def state(self) -> set[str]:
+        """All that is there."""
+        places = self.places() - self.SYSTEM
+        return places | {f"{place}.{thing}" for place in places for thing in self.contents(place)}
+
+    def occupy(self, place: str) -> None:
+        """Put something there that a run must not touch."""
+        self.put(place)
+
+    def access(self, url: str | None = None, database: str | None = None) -> Access:
+        return Access(url or self.url(), self.ca_file, allow_plain=True, database=database)
+
+    def plan(self) -> Plan:
+        settings = [f"records={self.records}", "transport=plain,tls"]
+        return plan_of(self.study, "quick", *settings, target=f"{self.scheme}://shown")
+
+    def open(self, access: Access | None = None) -> Service:
+        return open_service(self.plan(), access or self.access(), "20261123-101112-study")
+
+    def place_of(self, service: Service) -> str:
+        return str(service.server.database)
+
+
+class SqlServer(UsersServer):
+    """Each has `ask_in(place, statement)`."""
+
+    def contents(self, place: str) -> set[str]:
+        tables = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{place}'"  # noqa: S608
+        return {name for (name,) in self.ask_in(place, tables)}
+
+    def make_empty(self, place: str) -> None:
+        self.ask_in(place, f"CREATE SCHEMA {place}")
+
+    def put(self, place: str) -> None:
+        if place not in self.places():
+            self.make_empty(place)
+        self.ask_in(place, f"CREATE SCHEMA IF NOT EXISTS {place}")
+        self.ask_in(place, f"CREATE TABLE {place}.{THEIRS} (id INT)")
+
+    def forge(self, place: str) -> None:
+        self.put(place)
+        marker = f"'{MARKER}' AS id, 'theirs' AS run, '{{}}' AS about"
+        self.ask_in(place, f"CREATE TABLE {place}.{MARKER_NAME} AS SELECT {marker}")
+
+    def spoil(self, place: str, how: str) -> None:
+        self.ask_in(place, SPOILED[how].format(f"{place}.{MARKER_NAME}"))
+
+
+class Mariadb(SqlServer):
+    study, scheme = "mysql-transport", "mysql"
+    privileges = OwnSysbench.PRIVILEGES
+    needs = f"GRANT {', '.join(privileges)} ON `costof\\_mine`.* TO '{ADMIN}'@'%';"
+    grants_one_place = True
+    SYSTEM: ClassVar[set[str]] = {"mysql", "sys", "information_schema", "performance_schema"}
+
+    def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
+        self.server = stack.enter_context(somebodys_mariadb(lab))
+        self.ca_file, self.password = self.server.ca_file, self.server.password.get_secret_value()
+
+    def url(self, user: str = ADMIN, password: str | None = None) -> str:
+        return url_of(self.server, user, password)
+
+    def places(self) -> set[str]:
+        return databases(self.server)
+
+    def ask_in(self, place: str, statement: str) -> Any:
+        return self.server.ask(statement)
+
+    def drop(self, place: str) -> None:
+        self.server.ask(f"DROP DATABASE {place}")
+
+    @contextlib.contextmanager
+    def limited(self, lacking: str) -> Iterator[str]:
+        rest = ", ".join(name for name in self.privileges if name != lacking)
+        self.server.ask(f"CREATE USER {LIMITED} IDENTIFIED BY '{self.password}'")
+        self.server.ask(f"GRANT {rest} ON `costof\\_mine`.* TO {LIMITED}")
+        yield self.url(LIMITED)
+        self.server.ask(f"DROP USER {LIMITED}")
+
+    def grant(self, message: str) -> None:
+        (grant,) = re.findall(r"GRANT .*;", message)
+        self.server.ask(grant)
+
+
+class Postgres(SqlServer):
+    """An account that may make databases has one for its run."""
+
+    study, scheme, user = "postgres-tls", "postgresql", "maker"
+    privileges = ("make a database, nor a schema",)
+    needs = f'CREATEDB; or GRANT CREATE ON DATABASE "{DATABASE}" TO "'
+    granting = r'ALTER ROLE "reader" CREATEDB;'
+    SYSTEM: ClassVar[set[str]] = {"template0", "template1", "postgres", "public", "information_schema"}
+
+    def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
+        self.server = stack.enter_context(somebodys_postgres(lab))
+        self.ca_file, self.password = self.server.ca_file, self.server.password.get_secret_value()
+
+    def url(self, user: str = "", password: str | None = None) -> str:
+        return self.server.url(user or self.user, password)
+
+    def places(self) -> set[str]:
+        return self.server.places()
+
+    def place_of(self, service: Service) -> str:
+        return str(service.server.name)
+
+    def ask_in(self, place: str, statement: str) -> Any:
+        """As the owner of the place."""
+        is_database = self.server.ask(f"SELECT 1 FROM pg_database WHERE datname = '{place}'")  # noqa: S608
+        url = self.server.url(self.user, database=place if is_database else DATABASE)
+        with psycopg.connect(url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def make_empty(self, place: str) -> None:
+        self.server.ask(f"CREATE DATABASE {place} OWNER {self.user} TEMPLATE template0")
+
+    def drop(self, place: str) -> None:
+        self.server.ask(f"DROP DATABASE {place} WITH (FORCE)")
+
+    @contextlib.contextmanager
+    def limited(self, lacking: str) -> Iterator[str]:
+        yield self.url("reader")
+        self.server.ask("ALTER ROLE reader NOCREATEDB")
+        self.server.ask(f"REVOKE CREATE ON DATABASE {DATABASE} FROM reader")
+
+    def grant(self, message: str) -> None:
+        (grant,) = re.findall(self.granting, message)
+        self.server.ask(grant)
+
+
+class PostgresSchema(Postgres):
+    """An account that may make no database has a schema in the one that its URL names."""
+
+    user = "guest"
+    granting = rf'GRANT CREATE ON DATABASE "{DATABASE}" TO "reader";'
+    make_empty = SqlServer.make_empty
+
+    def drop(self, place: str) -> None:
+        self.server.ask(f"DROP SCHEMA {place} CASCADE")
+
+
+class Mongodb(UsersServer):
+    study, scheme, password = "mongodb-tls", "mongodb", PASSWORD
+    privileges = ("insert, update, remove, createCollection, dropCollection",)
+    needs = '.grantRolesToUser("tester", [{"role": "readWrite", "db": "costof_mine"}])'
+    grants_one_place = True
+    SYSTEM: ClassVar[set[str]] = {"admin", "config", "local"}
+
+    def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
+        self.server = start_standalone(lab, Authority(lab.folder / "certificates"), 1)
+        self.ca_file = self.server.ca_file
+        self.client = stack.enter_context(self.server.client())
+        self.put("somebodys")
+
+    def url(self, user: str = "tester", password: str = PASSWORD) -> str:
+        return f"mongodb://{user}:{password}@{self.server.address}/?authSource=admin"
+
+    def places(self) -> set[str]:
+        return set(self.client.list_database_names())
+
+    def contents(self, place: str) -> set[str]:
+        return set(self.client[place].list_collection_names())
+
+    def put(self, place: str) -> None:
+        self.client[place][THEIRS].insert_one({})
+
+    def forge(self, place: str) -> None:
+        self.client[place][MARKER_NAME].insert_one({"_id": MARKER, "run": "theirs"})
+
+    def spoil(self, place: str, how: str) -> None:
+        markers, marker = self.client[place][MARKER_NAME], {"_id": MARKER}
+        if how == "lost":
+            markers.drop()
+        elif how == "removed":
+            markers.delete_one(marker)
+        else:
+            markers.update_one(marker, {"$set": {"run": "another"}})
+
+    def drop(self, place: str) -> None:
+        self.client.drop_database(place)
+
+    @contextlib.contextmanager
+    def limited(self, lacking: str) -> Iterator[str]:
+        self.client.admin.command("createUser", LIMITED, pwd=PASSWORD, roles=[{"role": "read", "db": CHOSEN}])
+        yield self.url(LIMITED)
+        self.client.admin.command("dropUser", LIMITED)
+
+    def grant(self, message: str) -> None:
+        ((user, role, database),) = re.findall(r'User\("([^"]*)", \[\{"role": "(\w+)", "db": "(\w+)"', message)
+        self.client.admin.command("grantRolesToUser", user, roles=[{"role": role, "db": database}])
+
+
+class Redis(UsersServer):
+    study, scheme = "redis-tls", "rediss"
+    #: More than are removed by one command.
+    records = 1200
+    writes: ClassVar[list[str]] = ["write", "write", "remove"]
+    privileges = ("GET", "SET", "UNLINK", "HDEL")
+    needs = f"ACL SETUSER {USER} ~costof:* +ping +get"
+
+    def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
+        self.server = stack.enter_context(a_redis(lab))
+        self.ca_file, self.password = self.server.ca_file, self.server.password.get_secret_value()
+        self.server.ask("SET", THEIRS, "1")
+
+    def url(self, user: str = USER, password: str | None = None) -> str:
+        login = f"{user}:{password or self.password}"
+        return f"rediss://{login}@{self.server.address}:{TLS_PORT}/?plain_port={PORT}"
+
+    def state(self) -> set[str]:
+        return super().state() | self.server.all_keys()
+
+    def places(self) -> set[str]:
+        return self.server.places()
+
+    def contents(self, place: str) -> set[str]:
+        prefix = f"costof:{place}:"
+        return {key.removeprefix(prefix) for key in self.server.all_keys() if key.startswith(prefix)}
+
+    def put(self, place: str) -> None:
+        self.server.ask("SET", f"costof:{place}:{THEIRS}", "1")
+
+    def occupy(self, place: str) -> None:
+        """By the last of the run's keys."""
+        self.server.ask("SET", f"costof:{place}:key:{self.records - 1:012}", "1")
+
+    def forge(self, place: str) -> None:
+        self.server.ask("HSET", RUNS, place, "theirs")
+
+    def spoil(self, place: str, how: str) -> None:
+        spoiled = {"changed": ("HSET", RUNS, place, "another"), "removed": ("HDEL", RUNS, place), "lost": ("DEL", RUNS)}
+        self.server.ask(*spoiled[how])
+
+    def drop(self, place: str) -> None:
+        self.server.ask("DEL", "costof:nothing", *(f"costof:{place}:{name}" for name in self.contents(place)))
+        self.server.ask("HDEL", RUNS, place, f"{place}:alive")
+
+    @contextlib.contextmanager
+    def limited(self, lacking: str) -> Iterator[str]:
+        url = self.url(LIMITED)
+        (needed,) = OwnStrings(Access(url), self.study, "run", 1).needs()
+        rules = [rule for rule in needed.split()[3:] if rule != f"+{lacking.lower()}"]
+        self.server.ask("ACL SETUSER", LIMITED, "on", f">{self.password}", *rules)
+        yield url
+        self.server.ask("ACL DELUSER", LIMITED)
+
+    def grant(self, message: str) -> None:
+        ((user, rules),) = re.findall(r"ACL SETUSER (\S+)((?: [~+][\w:*|]+)+)", message)
+        self.server.ask("ACL SETUSER", user, *rules.split())
+
+
+USERS_SERVERS: dict[str, type[Any]] = {
+    "mariadb": Mariadb,
+    "postgres-database": Postgres,
+    "postgres-schema": PostgresSchema,
+    "mongodb": Mongodb,
+    "redis": Redis,
+}
