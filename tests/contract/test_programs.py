@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kill_9 import left_by_kill_9
-from tests.support.processes import alive, listening_addresses
+from tests.support.processes import listening_addresses
 from tests.support.programs import PROGRAMS, Standing
 
 pytestmark = pytest.mark.servers
@@ -61,20 +60,3 @@ def test_its_cpu_time_is_counted_under_its_roles(standing: Standing) -> None:
     after = standing.lab.cpu_seconds()
     assert sum(after.values()) > sum(before.values())
     assert all(after[role] >= before[role] for role in before)
-
-
-def test_nothing_is_left_of_it_when_costof_is_killed(program: str) -> None:
-    left_by_kill_9("-m", "tests.support.programs", program)
-
-
-def test_a_second_lab_does_not_collide_with_the_first_and_leaves_nothing(program: str, standing: Standing) -> None:
-    with PROGRAMS[program]() as other:
-        pids, folders = other.pids, other.folders
-        assert standing.answers()
-        assert other.answers()
-        assert not set(standing.folders) & set(folders)
-        assert not listening_addresses(standing.pids) & listening_addresses(pids)
-        assert all(alive(pid) for pid in other.started)
-    assert not [pid for pid in pids if alive(pid)]
-    assert not [folder for folder in folders if folder.exists()]
-    assert standing.answers()

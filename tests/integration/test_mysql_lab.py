@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from costof.lab.lab import is_root
-from costof.lab.namespace import FOLDER
 from costof.services.server.lab import ServerLab, keys_to_show
 from costof.services.server.tunnels import cipher_of
 from costof.study.arms import PlannedArm
@@ -19,9 +15,7 @@ from costof.study.asked import Asked
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import Engines
-from tests.support.kill_9 import left_by_kill_9
-from tests.support.ordinary_user import ordinary_user
-from tests.support.programs import SHORTER_MS, eventually
+from tests.support.programs import SHORTER_MS
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -56,11 +50,15 @@ def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
 
 def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
-    seen = set()
+    seen, tunnels = set(), set()
     for arm in plan.arms:
         lab.arrange(arm)
         evidence = engines.slice(arm, "connect", 5).evidence
         assert evidence["connections"] == 5
+        if cipher := cipher_of(arm):
+            assert cipher.startswith(arm.levels["transport"].removeprefix("ssh-"))
+            assert lab.prove(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
+            tunnels.add(cipher)
         if arm.levels["transport"] != "tls":
             assert evidence["protocol"] is None
             continue
@@ -71,29 +69,7 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, E
         seen.add((suite, arm.levels["key"]))
     # Four keys for the modern suites; RSA's three for the old ones.
     assert len(seen) == 4 + 2 * 3
-
-
-def test_a_larger_key_costs_more(every_level: tuple[Plan, ServerLab, Engines]) -> None:
-    plan, lab, engines = every_level
-
-    def quickest_ns(key: str) -> int:
-        arm = next(a for a in plan.arms if (a.levels.get("suite"), a.levels.get("key")) == ("modern", key))
-        lab.arrange(arm)
-        return engines.slice(arm, "connect", 50).phases["tls"].min_ns
-
-    large = quickest_ns("rsa-4096")
-    eventually("a handshake of the smaller key that nothing held up", lambda: large > 1.5 * quickest_ns("rsa-2048"))
-
-
-def test_every_tunnel_has_the_cipher_of_its_arm(every_level: tuple[Plan, ServerLab, Engines]) -> None:
-    plan, lab, _ = every_level
-    tunnels = {arm.levels["transport"]: arm for arm in plan.arms if cipher_of(arm)}
     assert len(tunnels) == 4
-    for level, arm in tunnels.items():
-        cipher = cipher_of(arm)
-        assert cipher.startswith(level.removeprefix("ssh-"))
-        assert lab.prove(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
-        assert lab.lost(arm) is None
 
 
 def test_a_tunnels_connections_are_the_servers_and_its_cpu_time_its_own(
@@ -181,29 +157,6 @@ def test_arms_of_several_distances_take_turns_on_one_server() -> None:
         assert lab.cpu_seconds()["link"] > 0
 
 
-def test_a_tunnel_that_dies_is_lost_alone() -> None:
-    plan = plan_for("distance=lan", "transport=plain,ssh-aes256-ctr,ssh-aes256-gcm")
-    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
-        lab.prepare(plan.arms[0], engines.load)
-        dying, living = arm_of(plan, "ssh-aes256-ctr"), arm_of(plan, "ssh-aes256-gcm")
-        lab._lab.kill("ssh-aes256-ctr-lan")
-        eventually("notice of it", lambda: lab.lost(dying) is not None)
-        assert "tunnel ssh-aes256-ctr-lan ended" in (lab.lost(dying) or "")
-        answer = engines.slice(dying, "connect", 3)
-        assert answer.operations == 0
-        assert answer.errors[0].error_class in ("refused", "reset", "closed")
-        # sshd itself is no longer needed by tunnels that stand.
-        lab._lab.kill("sshd")
-        eventually("the end of sshd", lambda: bool(lab._lab.processes["sshd"].exit_status))
-        for arm in (plan.arms[0], living):
-            assert lab.lost(arm) is None
-            assert engines.slice(arm, "connect", 3).operations == 3
-        assert lab.lost() is None
-        lab._lab.kill("mariadb")
-        eventually("notice of it", lambda: lab.lost() is not None)
-        assert "mariadb ended" in (lab.lost() or "")
-
-
 def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
     plan = plan_for("distance=lan", "transport=plain,ssh-aes256-cbc,ssh-aes256-ctr")
     other = {"asked": Asked(lab={"tunnel": "no-such-cipher"})}
@@ -218,65 +171,3 @@ def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
         assert error.error_class == "refused"
         assert lab.lost() is None
         assert engines.ready["ssh-aes256-ctr"].error is None
-
-
-def test_two_labs_at_once_do_not_meet() -> None:
-    plan = plan_for("transport=plain,tls,ssh-aes256-ctr", "distance=lan")
-    with ServerLab(plan) as one, ServerLab(plan) as other:
-        for lab in (one, other):
-            with Engines(plan, lab) as engines:
-                lab.prepare(plan.arms[0], engines.load)
-                assert all(engines.slice(arm, "query", 5).operations == 5 for arm in plan.arms)
-
-
-RUN = """
-import json, sys
-from costof.services.server.lab import ServerLab
-from costof.lab.lab import descendants_of
-from costof.study.plan import Options, resolve
-from costof.study.library import load_study
-plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=sys.argv[1:]))
-with ServerLab(plan) as lab:
-    started = list(lab.process_ids.values())
-    pids = started + [pid for parent in started for pid in descendants_of(parent)] + lab._star.process_ids()
-    hosts = {link.a for link in lab._star._links.values()} | {lab._star.server}
-    paths = [str(host.namespace) for host in hosts if host.namespace] + [str(lab._lab.folder)]
-    print(json.dumps({"pids": pids, "paths": paths, "prefix": lab.prefix(plan.arms[0])}), flush=True)
-    sys.stdin.read()
-"""
-
-
-@needs_hosts
-def test_nothing_is_left_after_kill_9() -> None:
-    told = left_by_kill_9("-c", RUN)
-    # A server, sshd and its sessions, two tunnels, and what carries the far link.
-    assert len(told["pids"]) >= 7
-    assert sum(path.startswith(str(FOLDER)) for path in told["paths"]) == 3
-
-
-def without_namespaces(*settings: str) -> subprocess.CompletedProcess[str]:
-    """The lab of the quick profile, started and left, by an ordinary user who may make no user namespace."""
-    return subprocess.run(
-        [*ordinary_user(forbidden=True), sys.executable, "-c", RUN, *settings],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_without_namespaces_near_clients_are_on_loopback_tunnels_too() -> None:
-    done = without_namespaces("distance=lan", EVERY_TRANSPORT)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["prefix"] == []
-    assert not any(path.startswith(str(FOLDER)) for path in told["paths"])
-
-
-def test_without_namespaces_a_far_client_is_refused_with_the_reason() -> None:
-    done = without_namespaces("distance=lan,us-us")
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert "the link 'us-us' needs root" in last
-    assert "sudo sysctl user.max_user_namespaces" in last

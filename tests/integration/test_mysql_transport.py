@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from benches.distances import FAR_MS, delayed_plan, far_plan
-from costof.lab.namespace import FOLDER
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.ledger import Ledger
@@ -25,7 +21,7 @@ from tests.support.programs import SHORTER_MS
 from tests.support.small_plans import ended_by_operations
 from tests.support.unwatched import Silent
 
-from .conftest import alive, costof_running, descendants, eventually, wait_for_slices
+from .conftest import eventually
 
 pytestmark = [
     pytest.mark.servers,
@@ -154,37 +150,3 @@ def test_a_threads_sequence_among_five_is_as_quick_as_one_alone(tmp_path: Path) 
     carry_out_again(1)
     # Sooner or later a busy machine holds up none of five.
     eventually("a sequence among five as quick as one alone", is_as_quick)
-
-
-def namespaces_of(pids: Iterable[int]) -> set[Path]:
-    """Named ones that these processes are in: the machine may have others, of tests beside this one."""
-    inside = set()
-    for pid in pids:
-        # It may have ended in between.
-        with contextlib.suppress(OSError):
-            inside.add(Path(f"/proc/{pid}/ns/net").stat().st_ino)
-    return {entry for entry in FOLDER.iterdir() if entry.stat().st_ino in inside}
-
-
-def devices() -> str:
-    """Of the namespace that all others are made from."""
-    return subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
-
-
-def test_a_kill_9_leaves_no_namespace_device_or_process(tmp_path: Path, temporary: Path) -> None:
-    run = tmp_path / "run"
-    with costof_running(run, temporary, STUDY, *SMALL, "--set", "distance=lan,20") as process:
-        wait_for_slices(process, run, 2)
-        started = descendants(process.pid)
-        hosts = namespaces_of(alive(started))
-        # Two clients and the servers.
-        assert len(hosts) == 3
-        # sshd tells in its process title what it does: 'sshd: root@notty'.
-        names = {Path(words[0].split(":")[0]).name for words in started.values()}
-        assert {"mariadbd", "sshd", "ssh", "costof-engine"} <= names
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        eventually("the teardown", lambda: not alive(started))
-        eventually("the removal", lambda: not any(host.exists() for host in hosts))
-        # Another test's link may pass through here on its way to its hosts.
-        eventually("no device", lambda: "link" not in devices().replace("LINK", ""))

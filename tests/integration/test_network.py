@@ -23,7 +23,6 @@ from costof.lab.link_process import DirectionCounters
 from costof.lab.network import Network
 from costof.lab.round_trips import SO_TIMESTAMPNS, measure_link
 from costof.messages.process import engine_path
-from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
 
 pytestmark = [
@@ -238,24 +237,3 @@ def test_a_link_process_says_in_one_line_what_is_wrong(line: str, said: str) -> 
 def test_a_link_process_ends_with_its_input() -> None:
     done = subprocess.run([engine_path(), "link"], input="", capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-RUN = """
-import json, sys
-from costof.lab.lab import Lab
-from costof.lab.network import Network
-with Lab() as lab, Network(lab, netem=False) as network:
-    client, server = network.host("client"), network.host("server", cpu_share=0.5)
-    network.link(client, server, "lan")
-    network.link(client, server, "far", round_trip_ms=5)
-    network.start()
-    program = lab.spawn("server", "server", ["sleep", "600"], host=server)
-    folders = [str(folder) for folder in server.cpu_share.folders] + [str(lab.folder)]
-    folders += [str(host.namespace) for host in (client, server)]
-    print(json.dumps({"pids": [program.pid, *network.process_ids()], "paths": folders}), flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_nothing_is_left_after_kill_9() -> None:
-    assert len(left_by_kill_9("-c", RUN)["pids"]) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,8 @@ from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Plan
 from tests.support.engines import WORKLOADS, Engines, patient_plan
-from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import HANGS_SECONDS, eventually
-from tests.support.small_plans import plan_of, two_rounds
-from tests.support.unwatched import lost_by_a_kill
+from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 
@@ -180,44 +177,3 @@ def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None
         # Five fill each pool; the rest came by the port.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40
-
-
-def test_a_pooler_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
-    plan = plan_for("path=plain,tls,transaction-client,transaction-both")
-    plan = two_rounds(plan, **dict.fromkeys(plan.study.workloads, 8))
-    name = "pgbouncer-rsa-2048-1"
-    lost = lost_by_a_kill(plan, ServerLab(plan), name, tmp_path / "run")
-    assert lost == {"transaction-client": f"the pooler {name} ended (killed by signal 9)"}
-
-
-@pytest.mark.usefixtures("no_hosts")
-def test_without_hosts_pools_stand_on_loopback_without_a_share() -> None:
-    plan = plan_for("path=plain,tls,transaction-both", "pooler_cpu=0.5,1")
-    with ServerLab(plan) as lab:
-        for arm in plan.arms:
-            lab.arrange(arm)
-            assert lab.prefix(arm) == []
-            assert bool(lab.prove(arm, "start")) == (Pooled.of(arm) is not None)
-            assert lab.lost(arm) is None
-        assert lab.throttled_seconds() == {}
-        (caution,) = lab.cautions()
-        assert "the pooler had no CPU share" in caution
-        assert "loopback" in lab.describe().topology
-
-
-RUN = """
-import json, sys
-from costof.services.server.lab import ServerLab
-from tests.support.small_plans import plan_of
-with ServerLab(plan_of("postgres-pooling", "quick", "path=plain,transaction-both")) as lab:
-    hosts = [lab._star.server, lab._star.middle, lab._star.client("lan")]
-    paths = [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
-    paths += [str(host.namespace) for host in hosts if host.namespace]
-    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
-    print(json.dumps(told), flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_nothing_is_left_after_kill_9() -> None:
-    left_by_kill_9("-c", RUN)

@@ -77,16 +77,6 @@ def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
     assert all(now[role] > before[role] for role in now)
 
 
-def test_a_stunnel_that_dies_costs_its_arms_alone(lab: Lab) -> None:
-    lab.service._lab.kill("stunnel-lan")
-    eventually("its end", lambda: lab.service.lost(lab.arm("stunnel-both")) is not None)
-    assert lab.service.lost() is None
-    assert not any(lab.service.lost(lab.arm(each)) for each in ("plain", "tls", "stunnel-server"))
-    lab.service._lab.kill("stunnel")
-    eventually("the other's", lambda: lab.service.lost(lab.arm("stunnel-server")) is not None)
-    assert lab.service.lost() is None
-
-
 def test_the_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     """So that the server's count of connections is one of connections with TLS."""
     lab.service.arrange(lab.arm("tls"))

@@ -23,7 +23,6 @@ from costof.services import Judgement, Observation
 from costof.services.replication.lab import ReplicationLab, Setting
 from costof.services.replication.shape import NotArrangedError
 from costof.study.arms import PlannedArm
-from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.small_plans import arms_by_shape, replication_plan
 
@@ -259,26 +258,6 @@ def _state(client: pymongo.MongoClient[dict[str, Any]]) -> str | None:
     except PyMongoError:
         return None
     return next(str(member["stateStr"]) for member in status["members"] if member.get("self"))
-
-
-RUN = """
-import json, sys
-from costof.services.replication.lab import ReplicationLab, Setting
-from costof.services.replication.lab import ReplicationLab
-from tests.support.small_plans import replication_plan
-plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1")
-with ReplicationLab(plan) as lab:
-    hosts = [lab._nodes.client, *lab._nodes.hosts.values()]
-    paths = [str(host.namespace) for host in hosts] + [str(lab._lab.folder)]
-    paths += [str(folder) for host in hosts if host.cpu_share for folder in host.cpu_share.folders]
-    pids = [*lab.process_ids.values(), *lab._nodes.process_ids()]
-    print(json.dumps({"pids": pids, "paths": paths}), flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_nothing_is_left_after_kill_9() -> None:
-    assert len(left_by_kill_9("-c", RUN)["pids"]) == 4
 
 
 def test_a_set_of_fifteen_forms() -> None:

@@ -1,34 +1,100 @@
-"""A lab in a process of its own that is ended by kill -9: whatever it had must be gone."""
+"""Labs in processes of their own: what each has on the machine, and that nothing of it is left, however it ends."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from costof.lab.lab import descendants_of
+from costof.lab.namespace import FOLDER
 from tests.support.processes import alive
 from tests.support.programs import eventually
 
 ROOT = Path(__file__).parents[2]
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass
+class LabProcess:
+    """A process with a lab. `message` is what it has printed of it, as JSON."""
+
+    process: subprocess.Popen[bytes]
+    message: dict[str, Any]
+    pids: set[int]
+    paths: set[Path]
+
+    def stands(self) -> bool:
+        return all(map(alive, self.message.get("started", self.pids))) and all(path.exists() for path in self.paths)
+
+    def assert_gone(self) -> None:
+        # What carries links is the run's own child and ends with its input; devices end with their namespaces.
+        eventually("the end of its processes", lambda: not any(map(alive, self.pids)))
+        eventually("the end of its hosts and folders", lambda: not any(path.exists() for path in self.paths))
+
+
+@contextlib.contextmanager
+def lab_process(*arguments: str) -> Iterator[LabProcess]:
+    """Run `python` with these arguments, which prints a line when its lab stands and ends when its input does."""
+    # Short, since Unix sockets will lie in it.
+    with (
+        tempfile.TemporaryDirectory(prefix="ct-", ignore_cleanup_errors=True) as folder,
+        subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": folder},
+        ) as process,
+    ):
+        assert process.stdout is not None
+        message = json.loads(process.stdout.readline())
+        pids = {*descendants_of(process.pid), *message.get("pids", [])}
+        paths = {*Path(folder).iterdir(), *map(Path, message.get("paths", [])), *_namespaces(pids), *_cgroups(pids)}
+        yield LabProcess(process, message, pids, paths)
+        process.kill()
 
 
 def left_by_kill_9(*arguments: str) -> dict[str, Any]:
-    """What `python` with these arguments has said of its lab, `pids` and `paths` among it, before it was killed.
+    """Return what `python` with these arguments has printed of its lab before it was killed.
 
-    Fails unless all of them were there, or of the pids those that it says are `started`, and none is in the end.
+    Fails unless all that it had was there, and nothing is in the end.
     """
-    with subprocess.Popen(
-        [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-    ) as process:
-        assert process.stdout is not None
-        told: dict[str, Any] = json.loads(process.stdout.readline())
-        paths = [Path(path) for path in told["paths"]]
-        assert all(map(alive, told.get("started", told["pids"])))
-        assert all(path.exists() for path in paths)
-        process.kill()
-    # What carries links is the run's own child and ends with its input; devices end with their namespaces.
-    eventually("the end of its processes", lambda: not any(map(alive, told["pids"])))
-    eventually("the end of its hosts and folders", lambda: not any(path.exists() for path in paths))
-    return told
+    with lab_process(*arguments) as lab:
+        assert lab.pids
+        assert lab.paths
+        assert lab.stands()
+        lab.process.kill()
+        lab.assert_gone()
+        return lab.message
+
+
+def _namespaces(pids: set[int]) -> set[Path]:
+    """Files of the network namespaces in which the processes are and this one is not."""
+    inodes = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            inodes.add(Path(f"/proc/{pid}/ns/net").stat().st_ino)
+    inodes -= {Path("/proc/self/ns/net").stat().st_ino}
+    return {path for path in FOLDER.glob("*") if path.stat().st_ino in inodes}
+
+
+def _cgroups(pids: set[int]) -> set[Path]:
+    """Folders of the groups in which the processes are and this one is not."""
+    groups = {group for pid in pids for group in _groups(pid)} - _groups(os.getpid())
+    places = [CGROUPS, *CGROUPS.glob("*/")]
+    return {place / group for place in places for group in groups if (place / group / "cgroup.procs").exists()}
+
+
+def _groups(pid: int) -> set[str]:
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        return {line.split(":", 2)[2].lstrip("/") for line in lines}
+    return set()

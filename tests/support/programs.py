@@ -1,19 +1,13 @@
-"""The lab's server programs for tests: how each is stood up, and what may be seen of it from outside.
-
-`python -m tests.support.programs <name>` stands one up in a process of its own, says its pids and folders, and waits to
-be killed.
-"""
+"""The lab's server programs for tests: how each is stood up, and what may be seen of it from outside."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import itertools
-import json
 import socket
 import ssl
 import struct
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -282,16 +276,3 @@ def eventually(what: str, condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"
         time.sleep(0.02)
-
-
-def main() -> None:
-    with PROGRAMS[sys.argv[1]]() as standing:
-        paths = [str(folder) for folder in standing.folders]
-        told = {"started": standing.started, "pids": standing.pids, "paths": paths}
-        sys.stdout.write(json.dumps(told) + "\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main()

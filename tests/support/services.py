@@ -1,9 +1,14 @@
-"""Services for tests, labs and targets: how each is opened, and what a test has to know of it."""
+"""Services for tests, labs and targets: how each is opened, and what a test has to know of it.
+
+`python -m tests.support.services <lab>` opens a lab in a process of its own, prints what it has, and waits to be ended.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import json
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +27,7 @@ from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, sent
 from tests.support.postgres import somebodys_postgres
 from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
 from tests.support.redis import a_redis
-from tests.support.small_plans import replication_plan
+from tests.support.small_plans import plan_of, replication_plan
 
 RECORDS = 300
 # The lab's origin takes its time for every answer.
@@ -204,3 +209,30 @@ SERVICES = {
     "http-lab": lambda: in_lab(HTTP),
     "http-target": http_target,
 }
+
+
+#: Labs with hosts and whatever may stand before a server.
+LABS: dict[str, Callable[[], Plan]] = {
+    "mongodb": lambda: plan_of("mongodb-tls", "quick", "transport=plain,tls", "distance=lan,5"),
+    "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
+    "postgres": lambda: plan_of("postgres-tls", "quick", "transport=plain,tls", "distance=lan,5"),
+    "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),
+    "pooling": lambda: plan_of("postgres-pooling", "quick", "path=plain,transaction-both"),
+    "http": lambda: plan_of("http-tls-termination", "quick", "termination=none,balancer", "balancer=haproxy,nginx"),
+    "replication": lambda: replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1"),
+    "encryption": lambda: plan_of("mysql-column-encryption", "quick", "encrypted=direct,20"),
+}
+
+
+def main() -> None:
+    plan = LABS[sys.argv[1]]()
+    with open_service(plan, None, "run") as lab:
+        hosts = {word.removeprefix("--net=") for arm in plan.arms for word in lab.prefix(arm) if "--net=" in word}
+        message = {"started": list(lab.process_ids.values()), "paths": list(hosts)}
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
