@@ -49,9 +49,3 @@ def no_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "can_make_hosts", lambda: False)
     for module in (network, topology):
         monkeypatch.setattr(module, "can_share_cpu", lambda: False)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The one file that builds an engine of its own comes first: begun last, it would go on alone on one core."""
-    items.sort(key=lambda item: item.path.parent.name != "toy")

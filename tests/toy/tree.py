@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -60,6 +61,9 @@ class Tree:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def costof(self, *arguments: str, cwd: Path | None = None) -> str:
+        return self.run("python", "-m", "costof", *arguments, cwd=cwd)
+
     def build_engine(self) -> None:
         """The copy's own, over the crates of others that the repository's tests are built over.
 
@@ -90,3 +94,16 @@ def _copy(file: Path, to: Path) -> None:
     """With its times: Cargo goes by them."""
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(file, to)
+
+
+def assert_answered(run: Path) -> None:
+    """With a figure of each metric, and the word of both ends that plain was plain and TLS was TLS."""
+    result = json.loads((run / "result.json").read_text())
+    assert result["partial"] is None
+    assert {effect["metric"] for effect in result["effects"]} == {metric["name"] for metric in result["metrics"]}
+    facts = {arm["name"]: evidence["facts"] for arm in result["arms"] for evidence in arm["evidence"]}
+    assert "protocol" not in facts["plain"]
+    assert facts["plain"]["TLS connections counted by the server"] == "none"
+    assert facts["tls"]["protocol"] == "TLSv1.3"
+    assert facts["tls"]["handshakes"] == facts["tls"]["connections"] != "0"
+    assert facts["tls"]["TLS connections counted by the server"].endswith(f" {facts['tls']['connections']}")
