@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages tls-libraries demo test test-python test-engine fuzz fuzz-self-test lint bench truth man docs docs-reports \
-	wheels release-check check-wheels clean
+.PHONY: setup packages tls-libraries demo test test-python test-engine test-all test-all-python test-all-engine fuzz \
+	fuzz-self-test lint bench truth man docs docs-reports wheels release-check check-wheels clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -35,16 +35,26 @@ test: setup
 	@scripts/system-packages tests
 	@$(MAKE) --no-print-directory --jobs 2 test-python test-engine
 
-# The toys come first, then those on servers, which wait half of their time. Images of containers often set
-# PYTHONDONTWRITEBYTECODE: each of a thousand processes would compile all sources anew. Matrices of a few rows are slower on several threads.
-test-python: export PYTHONDONTWRITEBYTECODE =
-test-python: export OPENBLAS_NUM_THREADS = 1
-test-python:
-	@$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
+# All tests: those of `make test`, and the slow ones, for a release and when their area has changed.
+test-all: setup
+	@scripts/system-packages tests
+	@$(MAKE) --no-print-directory --jobs 2 test-all-python test-all-engine
 
-# The engine's tests twice: by io_uring where this machine allows it, and by epoll.
+# Tests on servers wait half of their time. Images of containers often set PYTHONDONTWRITEBYTECODE: each of a thousand
+# processes would compile all sources anew. Matrices of a few rows are slower on several threads.
+PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
+test-python test-all-python: export PYTHONDONTWRITEBYTECODE =
+test-python test-all-python: export OPENBLAS_NUM_THREADS = 1
+test-python:
+	@$(PYTEST) -m 'not slow'
+test-all-python:
+	@$(PYTEST)
+
+# By io_uring where this machine allows it; all tests are by epoll too.
 test-engine:
-	+@cd engine && cargo test --quiet --workspace && COSTOF_RUNTIME=epoll cargo test --quiet --test engine
+	+@cd engine && cargo test --quiet --workspace
+test-all-engine: test-engine
+	+@cd engine && COSTOF_RUNTIME=epoll cargo test --quiet --test engine
 
 # Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
 fuzz: setup

@@ -219,8 +219,15 @@ def test_good_outputs_keep_every_limit(tmp_path: Path) -> None:
     assert all(result.warnings.count(words) == 1 for words in silent)
 
 
-@pytest.mark.parametrize("share", [0.5, 1.0], ids=["half", "all"])
-@pytest.mark.parametrize("fails", ["control", "arm"])
+@pytest.mark.parametrize(
+    ("fails", "share"),
+    [
+        ("control", 1.0),
+        ("arm", 0.5),
+        pytest.param("control", 0.5, marks=pytest.mark.slow),
+        pytest.param("arm", 1.0, marks=pytest.mark.slow),
+    ],
+)
 def test_failed_operations_leave_no_figure(tmp_path: Path, share: float, fails: str) -> None:
     def failing(name: str, text: str) -> str:
         return FAILING[name](text, share)
@@ -236,7 +243,7 @@ def test_failed_operations_leave_no_figure(tmp_path: Path, share: float, fails: 
     assert shares.keys() == {name.replace("-", "_") for name in GOOD}
 
 
-@pytest.mark.parametrize("lacks", ["control", "arm"])
+@pytest.mark.parametrize("lacks", ["control", pytest.param("arm", marks=pytest.mark.slow)])
 def test_a_figure_that_one_side_lacks_is_missing_and_not_0(tmp_path: Path, lacks: str) -> None:
     ended, result = _run(tmp_path, *((_without, as_it_is) if lacks == "control" else (as_it_is, _without)))
     _judged(ended, result)

@@ -48,6 +48,7 @@ def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
     assert ready.arms[0].error is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MANY + 100, reason="so many descriptors are not allowed here"
 )

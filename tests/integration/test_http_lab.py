@@ -218,6 +218,7 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
         assert [each.requests for each in origin.counters().listeners.values()] == [1, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
 def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for name in ("haproxy", "nginx"):
@@ -266,6 +267,7 @@ def throttled_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
     return lab.throttled_seconds()["balancer"] - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
 def test_ten_thousand_connections_stand_at_a_balancer(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

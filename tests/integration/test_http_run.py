@@ -1,4 +1,4 @@
-"""Whole runs of the HTTP study: a balancer that dies in the middle, and a balancer of somebody's own."""
+"""Whole runs of the HTTP study on a balancer of somebody's own."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from costof.report import analyse
 from costof.results.ledger import Ledger
 from costof.results.run import Run, read_run
 from costof.run.experiment import run
-from costof.services.http.lab import HttpLab
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.command import costof
 from tests.support.programs import RunningBalancer, running_balancer
 from tests.support.small_plans import two_rounds
-from tests.support.unwatched import Silent, lost_by_a_kill
+from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
 
@@ -35,13 +34,6 @@ def small(*settings: str, target: str | None = None, plain_target: str | None = 
     options = Options("quick", ["keep_alive=1", *settings], target=target, plain_target=plain_target)
     plan = resolve(load_study(STUDY), options)
     return two_rounds(plan, **dict.fromkeys(plan.study.workloads, 20))
-
-
-def test_a_balancer_killed_in_a_run_is_its_arms_error(tmp_path: Path) -> None:
-    plan = small("termination=none,balancer,direct")
-    lost = lost_by_a_kill(plan, HttpLab(plan), "haproxy", tmp_path / "run")
-    killed = "the balancer haproxy ended (killed by signal 9)"
-    assert lost == dict.fromkeys(["none", "none-twin", "balancer"], killed)
 
 
 @pytest.fixture(scope="module")

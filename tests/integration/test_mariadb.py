@@ -171,16 +171,6 @@ def test_a_probe_tells_a_server_from_nothing(server: MariadbServer) -> None:
     assert not greets(server.address, server.port + 1)
 
 
-def test_a_server_that_dies_is_noticed() -> None:
-    with Lab() as lab, running_mariadb(lab) as server:
-        lab.kill("mariadb")
-        with pytest.raises(CostofError, match="mariadb ended"):
-            lab.wait_until("the impossible", lambda: False)
-        assert [process.name for process in lab.dead()] == ["mariadb"]
-        with pytest.raises(CostofError, match="mariadb"):
-            server.counters()
-
-
 def test_a_server_that_cannot_start_says_why(lab: Lab, server: MariadbServer) -> None:
     second = MariadbServer(lab, server._authority, [server.address], name="second")
     with (

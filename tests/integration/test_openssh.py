@@ -122,17 +122,6 @@ def connections_of(pid: int) -> list[Connection]:
     return found
 
 
-def test_a_tunnel_that_dies_is_noticed_by_name_and_the_others_go_on() -> None:
-    with standing() as lab:
-        first, second = lab.open("ssh-first", CIPHERS[0], 4000), lab.open("ssh-second", CIPHERS[1], 4001)
-        lab.lab.kill("ssh-first")
-        eventually("the end of the tunnel", lambda: first.why_dead() is not None)
-        assert [process.name for process in lab.lab.dead()] == ["ssh-first"]
-        assert "ssh-first" in (first.why_dead() or "")
-        assert second.why_dead() is None
-        assert query(lab.server, "SELECT 1", second.address, second.port) == "1"
-
-
 def test_a_tunnel_ends_when_the_server_behind_it_does() -> None:
     with standing() as lab:
         tunnel = lab.open("ssh-orphan", CIPHERS[1], 4000)

@@ -260,6 +260,7 @@ def _state(client: pymongo.MongoClient[dict[str, Any]]) -> str | None:
     return next(str(member["stateStr"]) for member in status["members"] if member.get("self"))
 
 
+@pytest.mark.slow
 def test_a_set_of_fifteen_forms() -> None:
     plan = replication_plan("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
     with ReplicationLab(plan) as lab:

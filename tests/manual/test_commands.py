@@ -18,7 +18,7 @@ from tests.truths import TRUTHS
 
 #: By a word of it, what a line needs that is not here, and where such lines are run.
 NEEDS = {
-    "--target": "servers of the user's own: tests/integration/test_*_target.py",
+    "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
     "--pdf": "a browser: tests/report/test_printed.py",
     "--read": "a web server: tests/integration/test_commands.py",
