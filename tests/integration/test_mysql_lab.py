@@ -133,30 +133,6 @@ def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
         assert link.median_ms >= link.asked_ms - SHORTER_MS
 
 
-def quickest_ms(engines: Engines, arm: PlannedArm) -> float:
-    return engines.slice(arm, "connect", 5).phases["connect"].min_ns / 1e6
-
-
-@needs_hosts
-def test_arms_of_several_distances_take_turns_on_one_server() -> None:
-    plan = plan_for("distance=lan,20,40", "transport=plain,tls,ssh-aes256-gcm")
-    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
-        lab.prepare(plan.arms[0], engines.load)
-        services = [lab.endpoint(arm).service for arm in plan.arms if arm.levels["transport"] != "ssh-aes256-gcm"]
-        assert all(service == services[0] for service in services)
-        for distance, milliseconds in (("lan", 0.0), ("20", 20.0), ("40", 40.0)):
-            trips = {"plain": 3, "tls": 4, "ssh-aes256-gcm": 2}
-            for transport, expected in trips.items():
-                arm = arm_of(plan, transport, distance)
-                # A tunnel's first round trip ends on its own host. None takes less, and sooner or later one takes no
-                # trip more, however busy the machine is.
-                quickest = quickest_ms(engines, arm)
-                while distance != "lan" and quickest >= (expected + 1) * milliseconds:
-                    quickest = quickest_ms(engines, arm)
-                assert quickest >= expected * (milliseconds - SHORTER_MS)
-        assert lab.cpu_seconds()["link"] > 0
-
-
 def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
     plan = plan_for("distance=lan", "transport=plain,ssh-aes256-cbc,ssh-aes256-ctr")
     other = {"asked": Asked(lab={"tunnel": "no-such-cipher"})}
