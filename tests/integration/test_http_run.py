@@ -18,7 +18,6 @@ from costof.run.experiment import run
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from tests.support.command import costof
 from tests.support.programs import RunningBalancer, running_balancer
 from tests.support.small_plans import two_rounds
 from tests.support.unwatched import Silent
@@ -26,7 +25,6 @@ from tests.support.unwatched import Silent
 pytestmark = pytest.mark.servers
 
 STUDY = "http-tls-termination"
-TERMINATIONS = ["--set", "termination=none,balancer"]
 
 
 def small(*settings: str, target: str | None = None, plain_target: str | None = None) -> Plan:
@@ -68,18 +66,3 @@ def test_a_certificate_that_nobody_trusts_is_no_run(somebodys: RunningBalancer, 
     with pytest.raises(CostofError, match="certificate") as refused:
         ask(somebodys, tmp_path / "run", None, "termination=none,balancer")
     assert refused.value.problem is Problem.ARMS_CANNOT_RUN
-
-
-@pytest.mark.parametrize(
-    ("urls", "status", "told"),
-    [
-        (["https://shop.invalid/", "http://127.0.0.1/"], 1, "does not resolve"),
-        (["https://a:b@127.0.0.1/", "http://127.0.0.1/"], 2, "leave the user and password out"),
-    ],
-)
-def test_urls_that_lead_nowhere_end_in_one_line(urls: list[str], status: int, told: str, tmp_path: Path) -> None:
-    outcome = costof("run", STUDY, "--target", urls[0], "--plain-target", urls[1], *TERMINATIONS, cwd=tmp_path)
-    assert outcome.status == status
-    (line,) = outcome.told
-    assert told in line
-    assert not list(tmp_path.rglob("plan.json"))

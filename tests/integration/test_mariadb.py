@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab
-from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER, MariadbServer, greets
+from costof.programs.mariadb.server import ED25519_USER, USER, MariadbServer, greets
 from tests.support.programs import ask, eventually, log_in, query, running_mariadb, start_tls
 
 pytestmark = pytest.mark.servers
@@ -76,23 +76,6 @@ def test_it_is_the_expected_series_with_its_own_data(server: MariadbServer, lab:
         assert query(server, f"SELECT @@{name}") == value
 
 
-def test_plain_and_tls_log_in_to_one_process(server: MariadbServer) -> None:
-    assert query(server, "SHOW SESSION STATUS LIKE 'Ssl_version'") == ""
-    ca_file = str(server._authority.ca_file)
-    with pymysql.connect(
-        host=server.address,
-        user=USER,
-        password=server.password.get_secret_value(),
-        database=DATABASE,
-        ssl_ca=ca_file,
-        ssl_verify_cert=True,
-        ssl_verify_identity=True,
-    ) as connection:
-        assert ask(connection, "SHOW SESSION STATUS LIKE 'Ssl_version'") == "TLSv1.3"
-        assert ask(connection, "SHOW SESSION STATUS LIKE 'Ssl_cipher'") == "TLS_AES_256_GCM_SHA384"
-        assert ask(connection, "SELECT @@pid_file") == query(server, "SELECT @@pid_file")
-
-
 def test_the_user_of_the_load_may_do_no_more_than_it_needs(server: MariadbServer) -> None:
     with log_in(server) as connection, pytest.raises(pymysql.err.OperationalError, match="denied"):
         ask(connection, "SELECT * FROM mysql.global_priv")
@@ -141,29 +124,6 @@ def test_the_published_suites_can_be_had(server: MariadbServer, suite: str, vers
         assert cipher is not None
         assert cipher[0] == suite
         assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
-
-
-def test_a_modern_client_gets_tls_1_3(server: MariadbServer) -> None:
-    server.show_key("rsa-2048")
-    with start_tls(server, ssl.create_default_context(cafile=server._authority.ca_file)) as connection:
-        assert connection.version() == "TLSv1.3"
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_sessions_resume_until_the_key_changes(server: MariadbServer, version: ssl.TLSVersion) -> None:
-    context = client(server, version=version)
-    server.show_key("rsa-2048")
-    with start_tls(server, context) as connection:
-        # TLS 1.3 gives its tickets after the handshake: they come with the first answer, here to a bad log-in.
-        connection.sendall(b"\x01\x00\x00\x02\x00")
-        connection.recv(4096)
-        session = connection.session
-    assert session is not None
-    with start_tls(server, context, session) as connection:
-        assert connection.session_reused
-    server.show_key("ecdsa-p256")
-    with start_tls(server, context, session) as connection:
-        assert not connection.session_reused
 
 
 def test_a_probe_tells_a_server_from_nothing(server: MariadbServer) -> None:

@@ -167,12 +167,6 @@ def test_arm_in_error_stands_with_its_reason() -> None:
     assert text.count(reason) == 2, "in the answer and in evidence"
 
 
-def test_the_twin_is_no_row_of_costs() -> None:
-    costs = page().split('<section id="costs"')[1].split("</section>")[0]
-    assert "twin" not in costs
-    assert "Noise floor." in costs
-
-
 def test_headers_of_tables_have_a_scope() -> None:
     headers = [attributes for tag, attributes in Page(page()).tags if tag == "th"]
     assert len(headers) > 40
