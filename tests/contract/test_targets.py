@@ -6,6 +6,7 @@ import contextlib
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_wrong_password_is_reported_and_not_shown(server: UsersServer) -> None
 
 
 def test_an_address_where_nothing_listens_is_reported(server: UsersServer) -> None:
-    error = refused(server, Access(f"{server.scheme}://u:secret-word@127.0.0.1:1/", server.ca_file))
+    error = refused(server, server.access(f"{server.scheme}://u:secret-word@127.0.0.1:1/"))
     assert error.problem is Problem.TARGET_UNREACHABLE
     assert "refused" in str(error)
     assert "secret-word" not in str(error)
@@ -126,7 +127,7 @@ def test_an_address_where_nothing_listens_is_reported(server: UsersServer) -> No
 
 def test_a_file_without_a_certificate_is_not_a_ca(server: UsersServer, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("not a certificate")
-    assert refused(server, Access(server.url(), tmp_path / "ca.pem")).problem is Problem.TLS_CA_INVALID
+    assert refused(server, replace(server.access(), ca_file=tmp_path / "ca.pem")).problem is Problem.TLS_CA_INVALID
 
 
 @pytest.mark.parametrize("name", ["", "mysql", "Admin", "a b", "a`b", "1st", "a" * 64, "costof-run", "näme"])

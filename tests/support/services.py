@@ -228,6 +228,7 @@ def main() -> None:
     plan = LABS[sys.argv[1]]()
     with open_service(plan, None, "run") as lab:
         hosts = {word.removeprefix("--net=") for arm in plan.arms for word in lab.prefix(arm) if "--net=" in word}
+        assert hosts
         message = {"started": list(lab.process_ids.values()), "paths": list(hosts)}
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
