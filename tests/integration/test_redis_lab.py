@@ -10,7 +10,7 @@ import pytest
 from costof.programs.redis.server import PORT
 from costof.run.evidence import mismatch
 from costof.services.server.lab import ServerLab
-from costof.services.server.stunnels import stunnel_of
+from costof.services.server.stunnels import Carried, stunnel_of
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines, slices_until_met
@@ -64,8 +64,8 @@ def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> Non
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
-    assert lab.service.judge(arm, 0, 20, answer).mismatch is None
-    assert lab.service.judge(arm, 0, 19, answer).mismatch == "stunnel carried 19 connections of 20"
+    assert lab.service.judge(arm, Carried(0), Carried(20), answer).mismatch is None
+    assert lab.service.judge(arm, Carried(0), Carried(19), answer).mismatch == "stunnel carried 19 connections of 20"
 
 
 def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
