@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from costof.programs.access import Access
 from costof.programs.leftovers import reached
 from costof.programs.own_database import MARKER_NAME
 from costof.programs.postgres.own import OwnPgbench
-from costof.programs.postgres.server import DATABASE
+from costof.programs.postgres.server import ACCESS, DATABASE
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
@@ -73,6 +74,32 @@ def test_every_write_is_told_and_none_is_done_before(server: Standing, tmp_path:
     assert f"{RECORDS} records" in done.out
     assert server.password.get_secret_value() not in done.out + done.err
     assert server.places() == before
+
+
+@pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
+def test_a_server_that_takes_only_tls_gets_the_figures_of_tls_alone(
+    server: Standing, tmp_path: Path, load: tuple[str, ...]
+) -> None:
+    arguments = ["run", "postgres-tls", "--profile", "quick", "--set", "transport=plain,tls", "--rounds", "3"]
+    reached = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
+    with server.admitting(ACCESS.replace("host all", "hostssl all")):
+        done = costof(*arguments, "--set", f"records={RECORDS}", *reached, *load, "--out", "run", cwd=tmp_path)
+    assert done.status == 3, done.err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    (alone,) = result["sections"]["one_side"]["connections"]
+    assert alone["arm"] == "tls"
+    # Whether a server offers TLS is a round trip of its own.
+    trips = {each["phase"]: each["round_trips"] for each in alone["phases"]}
+    assert trips["tls_request"] == 1
+    assert trips["tls"] >= 1
+    assert all(
+        each["bytes_sent"] > 0 and each["bytes_received"] > 0 for each in alone["phases"] if each["phase"] != "tcp"
+    )
+    assert 0 < alone["tls_share"] < 1
+    assert alone["client_cpu_ms"] > 0
+    assert "cannot be told" in done.out
+    assert "by itself: a new connection takes" in " ".join(done.out.split())
+    assert f"in {trips['tls_request'] + trips['tls']:.0f} round trips" in " ".join(done.out.split())
 
 
 def refused(server: Standing, user: str, database: str | None = None, **url: str) -> CostofError:

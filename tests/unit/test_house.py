@@ -19,7 +19,7 @@ RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary", "engine/
 WORDS_OF_PYTHON = {
     # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
     "plain": ("document/", "ipc/plan.py", "sections/costs/", "services/http/"),
-    "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/phases.py", "services/"),
+    "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/", "services/"),
     "full": ("cli/", "clients/", "drivers/", "ipc/plan.py", "services/http/"),
     "ca-only": ("analysis/cautions.py", "cli/ycsb/", "clients/", "drivers/", "ipc/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("ipc/plan.py",)),
@@ -34,7 +34,7 @@ WORDS_OF_PYTHON = {
     # Server programs by their own names, and a role.
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/nginx.py"),
-    "balancer": ("programs/balancer.py", "services/http/"),
+    "balancer": ("programs/balancer.py", "services/http/", "study/at_load.py"),
     # Shapes of a replica set, which that service makes.
     "star": ("services/replication/tree.py",),
     "chain": ("services/replication/tree.py",),
