@@ -313,8 +313,8 @@ class Caution(Enum):
     """What a reader must know beside the figures."""
 
     TWIN_DIFFERS = (
-        "the twin differs from the control in {metrics} by more than chance: this run's noise is not random, "
-        "so trust no effect of that size"
+        "the identical copy of the control differs from it in {metrics} by more than chance: this run's noise is not "
+        "random, so trust no effect of that size"
     )
     COMMAND_NOTE = "{arm}: {note}"
     LEFT_RUNNING = (

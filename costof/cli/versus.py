@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +93,7 @@ def _content(
         raise CostofError(Problem.NAMES_OF_COMMANDS, names=len(set(names)), commands=len(commands))
     # Each a name that an arm can have, and its command as the label.
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
-    labels = list(names) or [_shortened(command) for command in commands]
+    labels = list(names) or _labels(commands)
     once = any("{seconds}" in command for command in commands)
     asked: dict[str, Any] = {
         "run": "{command}",
@@ -117,7 +119,20 @@ def _content(
     }
 
 
-def _shortened(command: str) -> str:
-    """In quotation marks, which no sentence begins in a capital letter."""
-    words = " ".join(command.split())
+def _labels(commands: Sequence[str]) -> list[str]:
+    """Return a label for each command, short enough for a table; those of different commands differ."""
+    texts = [" ".join(command.split()) for command in commands]
+    labels = [_shortened(text) for text in texts]
+    if len(set(labels)) < len(set(texts)):
+        # They differ behind what they share.
+        words = [text.split() for text in texts]
+        shared = len([*takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False))])
+        labels = [_shortened(" ".join(["…", *each[shared:]])) for each in words]
+    if len(set(labels)) < len(set(texts)):
+        labels = [f"{number} {label}" for number, label in enumerate(labels, 1)]
+    return labels
+
+
+def _shortened(words: str) -> str:
+    """Return at most `LONGEST_LABEL` characters in quotation marks, which no sentence begins in a capital letter."""
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

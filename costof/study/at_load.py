@@ -13,7 +13,9 @@ from costof.study.schema import Factor, Profile, SliceSize, Study, Workload
 #: A slice holds as many connections or operations as a mean wants, in bearable time.
 OF_A_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
-ROLES = ("client", "server")
+CLIENT_ROLE = "client"
+#: The role that serves clients, by kind of service; "server" for all others.
+SERVING_ROLES = {"http": "balancer"}
 
 
 def at_load(study: Study, load: Load) -> Study:
@@ -134,7 +136,7 @@ def _cpu(study: Study, each: str) -> dict[str, Metric]:
     told = [metric.phase.removeprefix(OF_CPU) for metric in study.metrics.values() if metric.phase.startswith(OF_CPU)]
     return {
         f"{WORKLOAD}.cpu.{role}": _metric(f"CPU time of the {role}", f"For each {each}.", f"{OF_CPU}{role}")
-        for role in dict.fromkeys([*ROLES, *told])
+        for role in dict.fromkeys([CLIENT_ROLE, SERVING_ROLES.get(study.service.kind, "server"), *told])
     }
 
 

@@ -270,14 +270,19 @@ def as_served(study: Study) -> Study:
     """The study as a target can be asked it: where its main factor is the lab's alone, another one is varied.
 
     The first factor that is not the lab's makes the arms then, against `target_control`; what the servers are is a
-    setting that all arms share. A factor that a target is taken with as it is has that as its first level.
+    setting that all arms share. A factor that a target is taken with as it is has that as its first level. Workloads
+    that measure what one operation takes by itself have the clients that do not queue there.
     """
     taken = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})
         for name, factor in study.factors.items()
         if factor.as_served
     }
-    study = study.model_copy(update={"factors": study.factors | taken})
+    workloads = {
+        name: each.model_copy(update={"workers": each.target_workers or each.workers})
+        for name, each in study.workloads.items()
+    }
+    study = study.model_copy(update={"factors": study.factors | taken, "workloads": workloads})
     if not study.target_control:
         return study
     main = next(name for name, factor in study.factors.items() if not factor.lab_only)

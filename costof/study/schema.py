@@ -129,6 +129,9 @@ class Workload(Model):
     driver: str | None = Field(default=None, pattern=MODULE_NAME, description="View app; absent: the protocol's.")
     kind: str
     workers: int = 1
+    target_workers: int | None = Field(
+        default=None, gt=0, description="On a user's own servers, which may answer so fast that clients would queue."
+    )
     first_operation: bool = Field(default=True, description="Kind connect: whether a trial holds an operation.")
     further_operations: int = Field(default=0, description="Kind connect: so many more after the first one.")
     keep_connections: bool = Field(default=False, description="Kind request: over connections that stand, on any arm.")

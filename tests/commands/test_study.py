@@ -271,3 +271,22 @@ def test_a_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:
     assert "command   a: run touch ran 2\n" in ended.out
     assert "command   b: run touch ran '{seconds}'\n" in ended.out
     assert not list(tmp_path.iterdir())
+
+
+def test_long_commands_that_differ_at_their_end_have_different_labels(tmp_path: Path) -> None:
+    line = "psql --host db.example.org --port 5432 --username shop --dbname shop --command"
+    done = costof(
+        "versus",
+        "--rounds",
+        "2",
+        "--seconds",
+        "0.01",
+        "--out",
+        "run",
+        f"echo {line} one",
+        f"echo {line} two",
+        cwd=tmp_path,
+    )
+    assert done.status in (0, 3), done.err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert [arm["label"] for arm in result["arms"] if not arm["twin"]] == ["“… one”", "“… two”"]

@@ -44,8 +44,8 @@ def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) ->
 
 @pytest.fixture(scope="module")
 def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Of runs with costs that come and go, with more noise than rounds, at a load, with limits, of hosts, and of a
-    target that is asked for a distance."""
+    """Of runs with costs that come and go, with more noise than rounds, at a load, with limits, of hosts, of a target
+    that is asked for a distance, and of a server that refuses the control."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -54,7 +54,9 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
     remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})
     distant = fake_run(folder / "distant", plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth())
-    runs = (intermittent, noisy, limited, of_hosts, distant)
+    refused = dict.fromkeys(("plain", "plain-twin"), "the server takes TLS alone")
+    one_sided = fake_run(folder / "one-sided", plan_of("postgres-tls"), Truth(), refused=refused)
+    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided)
     return [*map(analyse, runs), at_load(), remembering]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -11,10 +13,11 @@ from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.postgres.own import OwnPgbench
-from costof.programs.postgres.server import DATABASE
+from costof.programs.postgres.server import ACCESS, DATABASE
 from costof.services.open import open_service
 from costof.services.own import OwnService
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.postgres import Standing, somebodys_postgres
 from tests.support.small_plans import plan_of
 
@@ -36,6 +39,32 @@ def target(server: Standing, database: str | None = None) -> OwnService[OwnPgben
     service = open_service(small(), access, "a-run")
     assert isinstance(service, OwnService)
     return service
+
+
+@pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
+def test_a_server_that_takes_only_tls_gets_the_figures_of_tls_alone(
+    server: Standing, tmp_path: Path, load: tuple[str, ...]
+) -> None:
+    arguments = ["run", "postgres-tls", "--profile", "quick", "--set", "transport=plain,tls", "--rounds", "3"]
+    reached = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
+    with server.admitting(ACCESS.replace("host all", "hostssl all")):
+        done = costof(*arguments, "--set", "records=200", *reached, *load, "--out", "run", cwd=tmp_path)
+    assert done.status == 3, done.err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    (alone,) = result["sections"]["one_side"]["connections"]
+    assert alone["arm"] == "tls"
+    # Whether a server offers TLS is a round trip of its own.
+    trips = {each["phase"]: each["round_trips"] for each in alone["phases"]}
+    assert trips["tls_request"] == 1
+    assert trips["tls"] >= 1
+    assert all(
+        each["bytes_sent"] > 0 and each["bytes_received"] > 0 for each in alone["phases"] if each["phase"] != "tcp"
+    )
+    assert 0 < alone["tls_share"] < 1
+    assert alone["client_cpu_ms"] > 0
+    assert "cannot be told" in done.out
+    assert "by itself: a new connection takes" in " ".join(done.out.split())
+    assert f"in {trips['tls_request'] + trips['tls']:.0f} round trips" in " ".join(done.out.split())
 
 
 def refused(server: Standing, database: str | None = None) -> CostofError:

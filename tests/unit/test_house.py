@@ -40,7 +40,7 @@ WORDS_OF_PYTHON = {
     # Server programs by their own names, and a role.
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/nginx.py"),
-    "balancer": ("programs/balancer.py", "services/http/"),
+    "balancer": ("programs/balancer.py", "services/http/", "study/at_load.py"),
     # Shapes of a replica set, which that service makes.
     "star": ("services/replication/tree.py",),
     "chain": ("services/replication/tree.py",),

@@ -169,6 +169,12 @@ def test_every_study_whose_clients_connect_can_be_asked_at_a_load(study: str) ->
         assert headline == {CONNECTION, QUERY}
 
 
+def test_cpu_time_is_of_the_role_that_serves() -> None:
+    roles = {study: [name for name in plan(study).study.metrics if ".cpu." in name] for study in ASKED[:2]}
+    assert roles["http-tls-termination"] == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.balancer"]
+    assert roles["mongodb-tls"] == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.server"]
+
+
 def test_what_the_load_says_is_no_factor_any_more() -> None:
     """Requests a connection are said by --queries-per-connection; whoever waits long holds many connections."""
     asked = plan("http-tls-termination", profile="default")

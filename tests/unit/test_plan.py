@@ -242,6 +242,17 @@ def test_a_target_takes_no_change_of_what_is_its_own(termination: Study) -> None
     assert {arm.levels["keep_alive"] for arm in plan.arms} == {"1", "10", "100"}
 
 
+WITHOUT_QUEUE = ("connection", "kept_request")
+
+
+def test_clients_of_a_target_do_not_queue_for_what_one_operation_takes(termination: Study) -> None:
+    workers = {
+        target: [resolve(termination, Options(target=target)).study.workloads[name].workers for name in WITHOUT_QUEUE]
+        for target in (None, "https://h/")
+    }
+    assert workers == {None: [4, 20], "https://h/": [1, 1]}
+
+
 def test_a_target_is_taken_as_served_unless_a_suite_is_asked_for(termination: Study) -> None:
     def suites(*settings: str, profile: str = "quick", target: str | None = "https://h/") -> set[str | None]:
         plan = resolve(termination, Options(profile=profile, settings=list(settings), target=target))

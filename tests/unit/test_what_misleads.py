@@ -39,6 +39,15 @@ def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer(tmp_path
     assert "Failures" in render_markdown(result)
 
 
+def test_errors_before_and_within_the_figures_are_counted_apart(tmp_path: Path) -> None:
+    result = result_of(tmp_path, Failing({"tls"}, 0.5))
+    (check,) = (each for each in result.sections.checks if each.label == "nothing failed")
+    within = sum(each.failed for each in result.failures)
+    before = sum(each.count for each in result.errors) - within
+    assert before > 0
+    assert check.but == f"{within:,} errors and {before:,} errors in warm-up or discarded slices"
+
+
 def test_what_all_arms_fail_alike_is_said_without_a_difference(tmp_path: Path) -> None:
     text = cautions(result_of(tmp_path, Failing({"plain", "plain-twin", "tls"}, 0.05)))
     assert text.count("of the operations of 'wire_query' failed with") == 2

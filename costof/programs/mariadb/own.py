@@ -95,7 +95,9 @@ class OwnMysqlDatabase(OwnServer):
         return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def needs(self) -> list[str]:
-        return [grant_line(self.PRIVILEGES, self.chosen, self.url.username)]
+        # Nothing has been asked of the server yet, so the account's host is not known.
+        host = "-- in place of '%' the host that SELECT CURRENT_USER() shows"
+        return [f"{grant_line(self.PRIVILEGES, self.chosen, self.url.username)} {host}"]
 
     def client_settings(self) -> MysqlSettings:
         return MysqlSettings(

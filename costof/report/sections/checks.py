@@ -21,7 +21,7 @@ class ChecksSection(Section[None, list[Check]]):
     data = list[Check]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Check] | None:
-        return [_proved(run, core), _quiet(run), _client(run, core), _answered(core)] if core.values else None
+        return [_proved(run, core), _quiet(run), _client(run, core), _answered(run, core)] if core.values else None
 
     def blocks(self, index: Index, data: list[Check]) -> Iterator[Block]:
         yield Checks(data)
@@ -64,12 +64,14 @@ def _client(run: Run, core: Core) -> Check:
     return Check(passed=not labels, label="load generator not the limit", but=but)
 
 
-def _answered(core: Core) -> Check:
+def _answered(run: Run, core: Core) -> Check:
     """Whether every operation was answered, and every headline figure was there."""
-    failed = sum(each.count for each in core.errors)
+    failed = sum(piece.answer.failed for piece in run.counted)
+    elsewhere = sum(each.count for each in core.errors) - failed
     headline = {metric.name: metric.label for metric in core.metrics if metric.headline}
     lacking = dict.fromkeys(f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline)
     but = [fmt.plural(failed, "error")] if failed else []
+    but += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
     but += [f"{fmt.listed([*lacking])} missing"] if lacking else []
     return Check(passed=not but, label="nothing failed", but=" and ".join(but))
 

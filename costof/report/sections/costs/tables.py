@@ -11,6 +11,7 @@ from costof.report.blocks import TERMINAL, Cell, Column, Media, Row, Table
 from costof.results.index import Index, Setting, verdict_words
 from costof.results.models import Arm, Effect, Metric
 from costof.statistics.estimate import Verdict
+from costof.study.commands import COMMAND
 from costof.study.published import PublishedFigure
 
 TITLES = {
@@ -90,7 +91,8 @@ def _row(metric: Metric, effect: Effect, arm: Arm, name: Cell) -> Row:
     control = fmt.number(effect.control_value, _two_digits(effect.control_value, decimals))
     cells = [
         name,
-        Cell(control if effect.control_value else fmt.NONE),
+        # A control without a phase has 0 of it; a command that reports 0 has measured it.
+        Cell(control if effect.control_value or metric.view == COMMAND else fmt.NONE),
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),
         Cell.of(fmt.relative(effect.ratio)) if effect.ratio else Cell(fmt.NONE),

@@ -1,0 +1,217 @@
+"""Without a control: the figures of arms whose control could not be measured, such as TLS where a server refuses plain.
+
+What such a protection adds cannot be told from them. What of a connection is its TLS can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.model import Finite, Model
+from costof.report.blocks import Block, Paragraph, Table
+from costof.report.section import Section, sentences
+from costof.results.index import Index
+from costof.results.ledger import SliceRecord
+from costof.results.models import Arm, Core, Sentence
+from costof.results.run import Run, cpu_seconds_each
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, estimate
+from costof.statistics.tails import operations_needed
+
+#: Phases of a new connection in the order they happen.
+PHASES = {
+    "resolve": "name resolution",
+    "tcp": "TCP handshake",
+    "greeting": "the server's greeting",
+    "tls_request": "asking for TLS",
+    "tls": "TLS handshake",
+    "hello": "hello",
+    "auth": "log-in",
+    "first_operation": "first query",
+}
+TLS = ("tls_request", "tls")
+NOTE = (
+    "There are no figures of {control}, so this run cannot tell what {arms} would add to it. Round trips and bytes are "
+    "counted on the wire."
+)
+
+
+class PhaseAlone(Model):
+    phase: str
+    mean_ms: Estimate
+    round_trips: Finite | None = Field(description="Counted, per connection.")
+    bytes_sent: Finite | None
+    bytes_received: Finite | None
+
+
+class ConnectionAlone(Model):
+    """A new connection of an arm, on the wire."""
+
+    arm: str
+    workload: str
+    connections: int
+    whole_ms: Estimate = Field(description="All phases, the first query included where there is one.")
+    tls_ms: Estimate = Field(description="The phases of TLS: asking for it, where a protocol does, and its handshake.")
+    tls_share: Finite = Field(description="Of the whole, 0 to 1.")
+    phases: list[PhaseAlone]
+    client_cpu_ms: Finite | None = Field(description="CPU time of the client, the engine, for each connection.")
+
+
+class OneSide(Model):
+    arms: list[str] = Field(description="Arms with figures whose control has none.")
+    connections: list[ConnectionAlone]
+
+
+class OneSideSection(Section[None, OneSide]):
+    name, title, order = "one_side", "Without a control", 19
+    data = OneSide
+
+    def compute(self, run: Run, core: Core, spec: None) -> OneSide | None:
+        failed = {arm.name for arm in core.arms if arm.control and arm.error}
+        measured = {value.arm for value in core.values}
+        arms = [arm.name for arm in core.arms if arm.baseline in failed and not arm.twin and arm.name in measured]
+        if not arms:
+            return None
+        workloads = [name for name, each in run.plan.study.workloads.items() if each.view == "wire"]
+        found = [_connection(run, workload, arm) for arm in arms for workload in workloads]
+        return OneSide(arms=arms, connections=[each for each in found if each is not None])
+
+    def answer(self, index: Index, data: OneSide) -> list[Sentence]:
+        told = [_sentence(index, each) for each in data.connections]
+        return sentences("answer", [_nothing_to_compare(index, data), *told])
+
+    def blocks(self, index: Index, data: OneSide) -> Iterator[Block]:
+        for name in data.arms:
+            arm = index.arm(name)
+            assert arm is not None
+            if rows := [*_metrics(index, arm)]:
+                yield Table.of(["", "mean", "p50", "p99"], rows, title=f"{arm.label}{arm.at} by itself")
+            for each in data.connections:
+                if each.arm == name:
+                    head = ["phase", "ms", "of the whole", "round trips", "bytes out / in"]
+                    yield Table.of(head, _phases(each), title=f"A new connection by {arm.label}{arm.at}")
+        yield Paragraph(NOTE.format(control=index.control_label, arms=_labels(index, data)), "note")
+
+
+def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
+    """Return what a new connection takes; None where the workload opens none by TLS, or in too few rounds."""
+    pieces = run.of(workload, arm)
+    names = [name for name in PHASES if any(name in piece.answer.phases for piece in pieces)]
+    if not set(TLS) & set(names):
+        return None
+    by_phase = {name: _by_round(pieces, name) for name in names}
+    rounds = [number for number in by_phase["tls"] if all(number in each for each in by_phase.values())]
+    if len(rounds) < ROUNDS_OF_AN_INTERVAL:
+        return None
+
+    def mean(phases: Sequence[str]) -> Estimate:
+        return estimate(
+            run.samples.units.means({each: sum(by_phase[name][each] for name in phases) for each in rounds})
+        )
+
+    whole, tls = mean(names), mean([name for name in names if name in TLS])
+    cpu = cpu_seconds_each(pieces).get("client")
+    return ConnectionAlone(
+        arm=arm,
+        workload=workload,
+        connections=sum(phase.count for piece in pieces if (phase := piece.answer.phases.get("tls"))),
+        whole_ms=whole,
+        tls_ms=tls,
+        tls_share=tls.value / whole.value,
+        phases=[_phase(pieces, name, mean([name])) for name in names],
+        client_cpu_ms=None if cpu is None else cpu * 1000,
+    )
+
+
+def _by_round(pieces: Sequence[SliceRecord], name: str) -> dict[int, float]:
+    """Return the mean of a phase by round, in milliseconds."""
+    found = {}
+    for piece in pieces:
+        phase = piece.answer.phases.get(name)
+        if phase is not None and phase.count:
+            found[piece.round] = phase.sum_ns / phase.count / 1e6
+    return found
+
+
+def _phase(pieces: Sequence[SliceRecord], name: str, mean: Estimate) -> PhaseAlone:
+    found = [phase for piece in pieces if (phase := piece.answer.phases.get(name))]
+    count = sum(phase.count for phase in found)
+
+    def each(attribute: str) -> float | None:
+        counted = [getattr(phase, attribute) for phase in found]
+        return None if None in counted else sum(counted) / count
+
+    return PhaseAlone(
+        phase=name,
+        mean_ms=mean,
+        round_trips=each("round_trips"),
+        bytes_sent=each("bytes_sent"),
+        bytes_received=each("bytes_received"),
+    )
+
+
+def _labels(index: Index, data: OneSide) -> str:
+    return fmt.listed([index.label_at(name) for name in data.arms])
+
+
+def _nothing_to_compare(index: Index, data: OneSide) -> str:
+    what = f"what {_labels(index, data)} {'adds' if len(data.arms) == 1 else 'add'} cannot be told"
+    return f"{fmt.capital(what)}: {index.control_label} could not be measured, so there is nothing to compare with."
+
+
+def _sentence(index: Index, each: ConnectionAlone) -> str:
+    """Return 'TLS by itself: a new connection takes 3.1 ms (…), of which TLS takes 1.2 ms (…): 39 %, in …'."""
+    tls = [phase for phase in each.phases if phase.phase in TLS]
+    text = (
+        f"{index.label_at(each.arm)} by itself: a new connection takes {_amount(each.whole_ms)}, of which TLS takes "
+        f"{_amount(each.tls_ms)}: {fmt.share(round(each.tls_share, 2))}"
+    )
+    if trips := _total(tls, "round_trips"):
+        text += f", in {fmt.round_trips(trips)}"
+    sent, received = _total(tls, "bytes_sent"), _total(tls, "bytes_received")
+    if sent and received:
+        text += f", with {fmt.count(sent)} bytes sent and {fmt.count(received)} received"
+    if each.client_cpu_ms is not None:
+        text += f". The client's CPU time of a connection is {fmt.number(each.client_cpu_ms)} ms"
+    return f"{text}."
+
+
+def _total(phases: Sequence[PhaseAlone], attribute: str) -> float | None:
+    counted = [getattr(phase, attribute) for phase in phases]
+    return None if None in counted else sum(counted)
+
+
+def _amount(mean: Estimate) -> str:
+    decimals = fmt.decimals_of(mean)
+    low, high = (fmt.number(each, decimals) for each in (mean.low, mean.high))
+    return f"{fmt.absolute(mean, 'ms').value} (95 % interval {low} to {high})"
+
+
+def _metrics(index: Index, arm: Arm) -> Iterator[list[str | Text]]:
+    """A row for each metric of the arm; percentiles where there are operations enough."""
+    for metric in index.core.metrics:
+        value = index.value(metric.name, arm.name)
+        if value is None:
+            continue
+        tails = [
+            fmt.number(value.percentiles[name]) if value.operations >= operations_needed(float(name[1:])) else fmt.NONE
+            for name in ("p50", "p99")
+        ]
+        yield [fmt.titled(metric.label, metric.unit), fmt.absolute(value.mean), *tails]
+
+
+def _phases(each: ConnectionAlone) -> Iterator[list[str | Text]]:
+    for phase in each.phases:
+        trips = fmt.NONE if phase.round_trips is None else fmt.count(phase.round_trips)
+        moved = fmt.NONE
+        if phase.bytes_sent is not None and phase.bytes_received is not None:
+            moved = f"{fmt.count(phase.bytes_sent)} / {fmt.count(phase.bytes_received)}"
+        share = fmt.share(round(phase.mean_ms.value / each.whole_ms.value, 2))
+        yield [PHASES[phase.phase], fmt.absolute(phase.mean_ms), share, trips, moved]
+
+
+SECTION = OneSideSection()
