@@ -1,23 +1,25 @@
 //! `costof-engine gateway`: stands before a MySQL server and encrypts columns of its answers.
 //!
 //! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`conversation`]
-//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`sql`] which
-//! statements pass, and as what. Threads share the rules: a session looks at a number with each command to see whether they are still the
-//! same.
+//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`statements`] which
+//! statements pass and what the server gets in their place. Threads share the rules: a session looks at a number with each
+//! command to see whether they are still the same.
 
 mod admission;
 mod check;
 mod conversation;
 mod counters;
 mod inbox;
+mod learn;
 pub mod limits;
 mod messages;
 mod plan;
 pub mod rules;
 mod server_errors;
 pub mod session;
+mod session_statements;
 mod site;
-pub mod sql;
+pub mod statements;
 #[cfg(test)]
 mod testing;
 

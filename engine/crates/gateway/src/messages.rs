@@ -1,6 +1,6 @@
 //! What the gateway itself says to clients, and what it takes out of a server's short answers.
 
-use crate::sql::{Refusal, RefusalKind};
+use crate::statements::Refusal;
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, ServerError};
@@ -29,19 +29,13 @@ impl ErrPacket {
 
     /// A statement that does not pass.
     pub fn refused(why: &Refusal) -> Self {
-        let (code, state) = match why.kind {
-            RefusalKind::Denied => (1227, b"42000"),
-            RefusalKind::UnknownTable => (1146, b"42S02"),
-            RefusalKind::UnknownColumn => (1054, b"42S22"),
-            RefusalKind::NoDatabase => (1046, b"3D000"),
-        };
-        Self::new(code, state, why.to_string())
+        Self::new(1227, b"42000", why.to_string())
     }
 
-    /// Of a statement that was prepared under other rules, or whose tables have changed since.
+    /// A statement was prepared under other rules, by which it was approved otherwise.
     pub fn prepare_again() -> Self {
         // ER_NEED_REPREPARE
-        Self::new(1615, b"HY000", "the gateway's rules or the tables have changed: prepare the statement again".into())
+        Self::new(1615, b"HY000", "the gateway's rules have changed: prepare the statement again".into())
     }
 
     /// What the rules forbid.

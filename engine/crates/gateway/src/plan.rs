@@ -34,9 +34,21 @@ pub struct ListenerPlan {
     /// To the server.
     #[serde(default = "plain")]
     pub server_transport: Transport,
+    /// Statements of some accounts are learned.
+    #[serde(default)]
+    pub learn: Option<LearnPlan>,
     /// Those that are not named have their defaults.
     #[serde(default)]
     pub limits: Limits,
+}
+
+/// Whose statements are learned, and where they are written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LearnPlan {
+    pub file: PathBuf,
+    /// They are not guarded.
+    pub accounts: Vec<String>,
 }
 
 /// A later line.
@@ -75,6 +87,9 @@ impl Plan {
             return Err(wrong("there is no listener in it"));
         }
         for listener in &plan.listeners {
+            if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
+                return Err(wrong("learn names no account"));
+            }
             // The proofs of MySQL's accounts differ: a password that is safe under TLS would go on in plain.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: both sides under TLS, or neither";

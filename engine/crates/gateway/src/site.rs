@@ -4,6 +4,7 @@ use super::admission::Admission;
 use super::check::check;
 use super::conversation::{Conversations, Site};
 use super::counters::{Counters, ListenerCounters};
+use super::learn::Learner;
 use super::plan::{ListenerPlan, Plan};
 use super::rules::Rules;
 use super::session::Shared;
@@ -57,7 +58,7 @@ impl Gateway {
     pub fn warnings(&self) -> Vec<String> {
         let of_place = |place: &Place| {
             let (rules, _) = place.site.shared.rules();
-            rules.catalogue.warnings.iter().map(|warning| format!("{}: {warning}", place.address)).collect::<Vec<_>>()
+            rules.warnings().iter().map(|warning| format!("{}: {warning}", place.address)).collect::<Vec<_>>()
         };
         self.places.iter().flat_map(of_place).collect()
     }
@@ -74,7 +75,7 @@ impl Gateway {
     }
 }
 
-/// Ask each server again and again, so that a table that is new is known and one that is protected by now is.
+/// Ask each server again and again, so that a new column is known.
 ///
 /// # Errors
 /// `internal`.
@@ -101,7 +102,7 @@ impl Place {
         let Site { server, transport, shared, .. } = &*self.site;
         let (rules, _) = shared.rules();
         let mut fresh = (*rules).clone();
-        if check(&mut fresh, server, transport).is_ok() && fresh.catalogue.fingerprint != rules.catalogue.fingerprint {
+        if check(&mut fresh, server, transport).is_ok() && fresh.catalogue != rules.catalogue {
             shared.replace(fresh);
         }
     }
@@ -116,7 +117,9 @@ impl Place {
 fn site(asked: &ListenerPlan) -> Result<Site> {
     let server = Address::parse(&asked.server, DEFAULT_PORT)?;
     let transport = Transport::for_many(&asked.server_transport)?;
-    let shared = Arc::new(Shared::new(read(asked, &server, &transport)?, asked.limits));
+    let rules = read(asked, &server, &transport)?;
+    let learner = asked.learn.as_ref().map(|plan| Learner::open(plan, &rules)).transpose()?;
+    let shared = Arc::new(Shared::new(rules, asked.limits, learner));
     let admission = Arc::new(Admission::new(asked.limits));
     let tls = asked.tls.as_ref().map(TlsFiles::open).transpose()?;
     Ok(Site { tls, server, transport, shared, admission })

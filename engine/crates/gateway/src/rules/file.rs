@@ -1,9 +1,11 @@
 //! The rules as they stand in their file, before they are understood.
 
+use crate::statements::Approval;
 use base::Secret;
 use encryption::Algorithm;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use toml::Spanned;
 
 #[derive(Deserialize)]
@@ -11,10 +13,6 @@ use toml::Spanned;
 pub struct File {
     #[serde(default = "gcm")]
     pub algorithm: Algorithm,
-    #[serde(default)]
-    pub expressions: Expressions,
-    #[serde(default)]
-    pub predicates: Predicates,
     #[serde(default)]
     pub unknown_clients: UnknownClients,
     #[serde(default)]
@@ -26,30 +24,18 @@ pub struct File {
     #[serde(default)]
     pub columns: Vec<Spanned<Column>>,
     pub check: Option<Check>,
+    #[serde(default)]
+    pub statements: Vec<Spanned<Approval>>,
+    /// A path from the rules file's folder.
+    pub statements_file: Option<PathBuf>,
 }
 
-/// What is done with an output that an expression makes of protected columns, where their rules let one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Expressions {
-    /// The statement is an error.
-    #[default]
-    Refuse,
-    /// It is encrypted, by the file's algorithm.
-    Encrypt,
-}
-
-/// Where a protected column may stand in a statement, beside its outputs, IS NULL and being stored; the strictest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Predicates {
-    /// Nowhere.
-    Refuse,
-    /// Compared for equality with what the client gives, or with another protected column of its type.
-    #[default]
-    Equality,
-    /// Anywhere.
-    Allow,
+/// A file of statements beside the rules.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementsFile {
+    #[serde(default)]
+    pub statements: Vec<Spanned<Approval>>,
 }
 
 /// What becomes of clients that do not say that they decrypt.
@@ -95,7 +81,6 @@ pub struct Column {
     pub table: String,
     pub column: String,
     pub algorithm: Option<Algorithm>,
-    pub predicates: Option<Predicates>,
 }
 
 /// An account that may read what tables and columns there are.

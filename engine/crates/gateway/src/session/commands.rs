@@ -4,13 +4,13 @@ use super::answer::Expected;
 use super::flow::{CONTINUED, Flow, Head};
 use super::{Phase, Session};
 use crate::messages::{ErrPacket, append_short};
-use crate::sql::{self, Plan, Surroundings};
+use crate::statements::Statement;
 use base::error::{Failure, Result};
 use mysql::RowFormat;
 use mysql::bytes::Reader;
 use mysql::command::*;
 use mysql::packet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The only option that there is: several statements in one command. On is 0.
 const MULTI_STATEMENTS_OFF: u16 = 1;
@@ -109,9 +109,9 @@ enum Verdict {
     /// As it is.
     Goes,
     /// As it is, for the statement that was prepared so.
-    Executed(Rc<Plan>),
-    /// As it was printed.
-    Printed(Rc<Plan>),
+    Executed(Arc<Statement>),
+    /// As it was approved, with the values that were read.
+    Approved(Arc<Statement>),
     Refused(ErrPacket),
     /// The gateway answers it.
     Answered(Reply),
@@ -147,21 +147,23 @@ impl Session {
             }
             Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
             Verdict::Goes => self.begin_statement(None, format),
-            Verdict::Executed(plan) => {
-                self.next_database = used_by(&plan);
-                self.begin_statement(Some(plan), format);
+            Verdict::Executed(statement) => {
+                self.next_database = used_by(&statement);
+                self.begin_statement(Some(statement), format);
             }
-            Verdict::Printed(plan) => {
-                if command == STMT_PREPARE
-                    && let Some(guard) = &mut self.guard
-                {
-                    guard.begin_preparing(plan.clone(), &head.payload[1..], text_of(&self.database));
-                } else {
-                    self.next_database = used_by(&plan);
-                    self.begin_statement(Some(plan.clone()), format);
-                }
+            Verdict::Approved(statement) => {
                 self.begin(command, expected);
-                append_printed(command, &plan.text, flow.replace(head.size()))?;
+                let Some(guard) = &mut self.guard else { return Err(Failure::protocol("a statement without a guard")) };
+                packet::append(0, flow.replace(head.size()), |out| {
+                    out.push(command);
+                    statement.append(&guard.reading, out);
+                })?;
+                if command == STMT_PREPARE {
+                    guard.begin_preparing(statement);
+                } else {
+                    self.next_database = used_by(&statement);
+                    guard.begin(Some(statement), format);
+                }
                 return Ok(true);
             }
         }
@@ -169,9 +171,9 @@ impl Session {
         Ok(self.send_on(head.size(), flow, to_client))
     }
 
-    fn begin_statement(&mut self, plan: Option<Rc<Plan>>, format: RowFormat) {
+    fn begin_statement(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         if let Some(guard) = &mut self.guard {
-            guard.begin(plan, format);
+            guard.begin(statement, format);
         }
     }
 
@@ -224,7 +226,7 @@ impl Session {
     /// Without a wildcard for what goes on.
     fn verdict(&mut self, command: u8, head: &Head<'_>) -> Result<Verdict> {
         if self.guard.is_none() {
-            return Ok(Verdict::Goes);
+            return Ok(self.learn_from_command(command, head));
         }
         let is_short = head.payload.len() == 1 && head.is_whole();
         let mut reader = Reader::new(head.payload);
@@ -247,6 +249,21 @@ impl Session {
             }
             _ => Verdict::Refused(ErrPacket::not_passed("command of this kind")),
         })
+    }
+
+    /// Without a guard everything goes on; some accounts' statements are learned.
+    fn learn_from_command(&mut self, command: u8, head: &Head<'_>) -> Verdict {
+        let (Some(lesson), Some(learner)) = (&mut self.lesson, &self.shared.learner) else { return Verdict::Goes };
+        let is_of_interest = matches!(command, INIT_DB | QUERY | STMT_PREPARE | STMT_EXECUTE);
+        if !is_of_interest || head.length > 1 + self.shared.limits.statement_bytes {
+            return Verdict::Goes;
+        }
+        if !head.is_whole() {
+            return Verdict::Wait;
+        }
+        let used = lesson.command(head.payload, self.database.as_deref(), &self.rules, learner);
+        self.next_database = if command == INIT_DB { Some(head.payload[1..].to_vec()) } else { used };
+        Verdict::Goes
     }
 
     /// A database becomes the present one.
@@ -274,9 +291,9 @@ impl Session {
                 return Verdict::Refused(ErrPacket::too_many_statements(limits.prepared_statements));
             }
         }
-        let (database, is_prepared) = (text_of(&self.database), command == STMT_PREPARE);
-        match sql::read_known(&head.payload[1..], &Surroundings { rules: &self.rules, database, is_prepared }) {
-            Ok(plan) => Verdict::Printed(plan),
+        let (database, is_prepared) = (self.database.as_deref(), command == STMT_PREPARE);
+        match self.rules.statements.find(&head.payload[1..], is_prepared, database, &mut guard.reading) {
+            Ok(statement) => Verdict::Approved(statement),
             Err(refusal) => Verdict::Refused(ErrPacket::refused(&refusal)),
         }
     }
@@ -331,8 +348,8 @@ impl Session {
         reader.bytes(1 + 4)?;
         let cursor = reader.u8()?;
         let _iterations = reader.u32()?;
-        let plan = match guard.prepared(number, &self.rules) {
-            Ok(plan) => plan,
+        let statement = match guard.prepared(number, &self.rules) {
+            Ok(statement) => statement,
             Err(error) => return Ok(Verdict::Refused(error)),
         };
         let objection = match () {
@@ -353,11 +370,11 @@ impl Session {
             None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
             None => Verdict::Wait,
             Some(false) => Verdict::Refused(ErrPacket::not_passed(
-                "comparison of a protected column with a parameter of another type",
+                "parameter of another kind than was approved",
             )),
             Some(true) => {
                 guard.forget_long_data(number);
-                Verdict::Executed(plan)
+                Verdict::Executed(statement)
             }
         })
     }
@@ -381,18 +398,6 @@ fn is_plain_name(name: &[u8]) -> bool {
 }
 
 /// The database that a statement makes the present one.
-fn used_by(plan: &Plan) -> Option<Vec<u8>> {
-    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
-}
-
-/// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
-fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
-    name.as_deref().and_then(|name| str::from_utf8(name).ok())
-}
-
-fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    packet::append(0, out, |out| {
-        out.push(command);
-        out.extend_from_slice(text.as_bytes());
-    })
+fn used_by(statement: &Statement) -> Option<Vec<u8>> {
+    statement.uses.as_ref().map(|name| name.to_vec())
 }

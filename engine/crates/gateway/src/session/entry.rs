@@ -72,14 +72,14 @@ impl Session {
             self.fail(&ErrPacket::no_entry(why), to_client);
             return Ok(());
         }
-        response.append(head.payload, head.sequence, self.guard.is_some(), flow.replace(head.size()))?;
+        response.append(head.payload, head.sequence, self.is_pinned(), flow.replace(head.size()))?;
         self.phase = Phase::Authentication { steps: 0, asked: false };
         Ok(())
     }
 
     /// Where nothing is guarded, who it is does not matter.
     fn objection(&self, response: &Response<'_>, greeting: &Greeting) -> Option<&'static str> {
-        if self.guard.is_some() && !response.has_plain_charset(greeting) {
+        if self.is_pinned() && !response.has_plain_charset(greeting) {
             return Some(OTHER_CHARSET);
         }
         (self.rules.guard() && !response.has_certain_name(greeting)).then_some(UNCERTAIN_NAME)
@@ -137,7 +137,7 @@ impl Session {
             self.fail(&ErrPacket::no_entry(DOES_NOT_DECRYPT), out);
             return Ok(());
         }
-        if self.guard.is_some() {
+        if self.is_pinned() {
             return self.pin(head, flow);
         }
         flow.pass(head.size());
@@ -150,8 +150,17 @@ impl Session {
         self.guard.is_some() && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse
     }
 
-    /// What the rules have it be.
+    /// Whether the session has the settings of guarded sessions.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.guard.is_some() || self.lesson.is_some()
+    }
+
+    /// Take the role that the rules give the account.
     pub(super) fn take_role(&mut self) -> Result<()> {
+        if self.shared.learner.as_ref().is_some_and(|learner| learner.learns_from(&self.account)) {
+            self.lesson.get_or_insert_default();
+            return Ok(());
+        }
         self.guard = match self.rules.role(&self.account) {
             Role::Plaintext => None,
             role => Some(Box::new(Guard::new(role, self.salt)?)),

@@ -21,9 +21,10 @@ pub use flow::Progress;
 pub use shared::{Shared, Tally};
 pub use waiting::Waiting;
 
+use super::learn::Lesson;
 use super::messages::ErrPacket;
 use super::rules::Rules;
-use answer::{Answer, Kind};
+use answer::{Answer, Kind, Of};
 use base::error::{Failure, Result};
 use commands::Commands;
 use encryption::SessionSalt;
@@ -52,11 +53,13 @@ pub struct Session {
     commands: Commands,
     /// None for those who get plaintext.
     guard: Option<Box<Guard>>,
+    /// Where the account's statements are learned.
+    lesson: Option<Box<Lesson>>,
     /// The gateway's own commands are under way.
     pinning: Option<Pinning>,
     /// Own commands that are still to be sent.
     to_server: Vec<u8>,
-    /// The present one, as the server has it; for guarded sessions alone.
+    /// The present one, as the server has it; for pinned sessions alone.
     database: Option<Vec<u8>>,
     /// What it will be if the present command succeeds.
     next_database: Option<Vec<u8>>,
@@ -107,6 +110,7 @@ impl Session {
             answer: Answer::none(),
             commands: Commands::default(),
             guard: None,
+            lesson: None,
             pinning: None,
             to_server: Vec::new(),
             database: None,
@@ -301,7 +305,7 @@ impl Session {
             return Ok(false);
         }
         let kind = self.answer.take(&head)?;
-        if kind == Kind::Ok && self.guard.is_some() && self.commands.resets() {
+        if kind == Kind::Ok && self.is_pinned() && self.commands.resets() {
             self.pin(&head, flow)?;
             return Ok(true);
         }
@@ -309,6 +313,7 @@ impl Session {
         if kind != Kind::Row && self.guard.is_some() && !head.is_whole() {
             return Err(Failure::protocol("the end of the server's answer is too long"));
         }
+        self.learn_from_answer(kind, &head);
         let was_unasked = kind == Kind::Error && self.commands.is_idle();
         self.continued = head.length == CONTINUED;
         match &mut self.guard {
@@ -323,11 +328,23 @@ impl Session {
         if self.answer.is_over() && self.rest == 0 && !self.continued {
             self.commands.answered();
             self.settle_database(kind == Kind::Ok);
+            if let (Some(lesson), Some(learner)) = (&mut self.lesson, &self.shared.learner) {
+                lesson.answered(kind != Kind::Error, &self.rules, learner);
+            }
         }
         if was_unasked {
             self.phase = Phase::Over;
         }
         Ok(self.rest == 0)
+    }
+
+    fn learn_from_answer(&mut self, kind: Kind, head: &Head<'_>) {
+        let Some(lesson) = &mut self.lesson else { return };
+        match kind {
+            Kind::Prepared(number) => lesson.prepared(number),
+            Kind::Definition(Of::Rows | Of::Columns) if head.is_whole() => lesson.column(head.payload),
+            _ => {}
+        }
     }
 
     /// The command that would change it has succeeded, or not.

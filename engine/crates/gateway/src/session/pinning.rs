@@ -7,7 +7,7 @@
 
 use super::answer::Kind;
 use crate::messages::append_short;
-use crate::sql::{MODES, kept_mode};
+use crate::session_statements::MODES;
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
 use mysql::command::QUERY;
@@ -30,7 +30,7 @@ const READ_BACK: [(&str, &[u8]); 6] = [
 /// What the server is sent: plain ASCII without double quotes, so that it is read alike under every SQL mode and
 /// character set that a server takes from clients. The modes that stay are chosen by the server, which saves asking.
 static COMMANDS: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let kept = MODES.map(kept_mode).join(", ");
+    let kept = MODES.map(|mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)")).join(", ");
     let set = format!(
         "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, @@session.sql_mode = CONCAT_WS(',', {kept}), \
          @@session.sql_auto_is_null = 0, @@session.lc_messages = 'en_US'"

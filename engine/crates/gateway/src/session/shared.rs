@@ -1,5 +1,6 @@
 //! What sessions have in common with those who start and watch them.
 
+use crate::learn::Learner;
 use crate::limits::Limits;
 use crate::rules::Rules;
 use serde::Serialize;
@@ -16,12 +17,14 @@ pub struct Shared {
     generation: AtomicU64,
     /// Of each session.
     pub limits: Limits,
+    /// Where statements of some accounts are written.
+    pub learner: Option<Learner>,
 }
 
 impl Shared {
     /// With these rules.
-    pub fn new(rules: Rules, limits: Limits) -> Self {
-        Shared { rules: Mutex::new(numbered(rules)), generation: AtomicU64::new(0), limits }
+    pub fn new(rules: Rules, limits: Limits, learner: Option<Learner>) -> Self {
+        Shared { rules: Mutex::new(numbered(rules)), generation: AtomicU64::new(0), limits, learner }
     }
 
     /// From each session's next command on.
