@@ -252,9 +252,8 @@ def loading_arm(plan: Plan, able: PlannedArm) -> PlannedArm:
 
     The statements that load the data are not approved for guarded accounts.
     """
-    rules = {arm: Rules.of(arm) for arm in (*plan.arms, able)}
-    direct = (arm for arm, its in rules.items() if its.direct)
-    unguarded = (arm for arm, its in rules.items() if not its.encrypts)
+    direct = (arm for arm in plan.arms if Rules.of(arm).direct)
+    unguarded = (arm for arm in plan.arms if not Rules.of(arm).encrypts)
     return next(direct, next(unguarded, able))
 
 

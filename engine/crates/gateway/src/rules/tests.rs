@@ -1,0 +1,137 @@
+use super::*;
+use crate::testing;
+use base::error::Class;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const KEY: &str = "00112233445566778899aabbccddeeff";
+const CHECK: &str = "[check]\nusername = 'catalogue'\npassword = ''\n";
+
+fn file(text: &str, mode: u32) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("costof-rules-{}-{count}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+fn read(text: &str) -> std::result::Result<Rules, String> {
+    let path = file(text, 0o600);
+    let rules = Rules::read(&path);
+    std::fs::remove_file(&path).unwrap();
+    rules.map_err(|failure| {
+        assert_eq!(failure.class, Class::Plan);
+        assert!(!failure.detail.contains('\n'), "one line");
+        assert!(!failure.detail.contains(KEY) && !failure.detail.contains("s3cret"), "{failure}");
+        failure.detail.split_once(": ").unwrap().1.to_owned()
+    })
+}
+
+/// The example of docs/column-encryption.md.
+fn documented() -> Rules {
+    let text = include_str!("../../../../../docs/column-encryption.md");
+    let (_, rest) = text.split_once("## Rules").unwrap();
+    let (_, rest) = rest.split_once("```toml\n").unwrap();
+    read(rest.split_once("```").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_documented_example() {
+    let rules = documented();
+    assert!(rules.guard() && rules.statements.count() > 0 && rules.warnings().is_empty());
+    assert_eq!(rules.algorithm_of("shop", "PEOPLE", "name"), Some(Algorithm::Aes128Gcm));
+    assert_eq!(rules.algorithm_of("shop", "orders", "name"), None);
+    assert_eq!(rules.algorithm_of("", "", ""), None, "computed");
+    assert!(matches!(rules.role(b"web"), Role::Ciphertext(key) if key.name == "app"));
+    assert!(matches!(rules.role(b"Web"), Role::Opaque), "accounts are told apart by case");
+}
+
+#[test]
+fn without_columns_there_is_nothing_to_guard() {
+    let rules = read("").unwrap();
+    assert!(!rules.guard() && matches!(rules.role(b"anybody"), Role::Plaintext));
+}
+
+#[test]
+fn the_first_rule_that_matches_a_column_counts() {
+    let rule = |column: &str, algorithm: &str| {
+        format!("[[columns]]\ndatabase='*'\ntable='*'\ncolumn='{column}'\nalgorithm='{algorithm}'\n")
+    };
+    let rules = read(&(CHECK.to_owned() + &rule("price", "sm4-gcm") + &rule("*", "aes-128-ecb"))).unwrap();
+    assert_eq!(rules.algorithm_of("d", "t", "Price"), Some(Algorithm::Sm4Gcm));
+    assert_eq!(rules.algorithm_of("d", "t", "name"), Some(Algorithm::Aes128Ecb));
+    assert_eq!(rules.warnings(), ["no statement is approved, so guarded accounts can send none"]);
+}
+
+#[test]
+fn a_mistake_is_reported_with_its_place() {
+    let account = |rest: &str| format!("[master_keys]\napp = '{KEY}'\n\n[[accounts]]\nname = 'shop'\n{rest}\n");
+    let column = "[[columns]]\ndatabase = 'd'\ntable = 't'\n";
+    for (text, line, words) in [
+        ("colour = 'red'".to_owned(), 1, "unknown field `colour`"),
+        ("\nalgorithm = 'des'".into(), 2, "unknown variant `des`"),
+        ("predicates = 'allow'".into(), 1, "unknown field `predicates`"),
+        ("default_role = 'ciphertext'".into(), 1, "unknown variant `ciphertext`"),
+        ("[master_keys]\napp = '0011'".into(), 2, "master key 'app' is not 16 bytes"),
+        (format!("[master_keys]\napp = '{}'", KEY.replace('f', "g")), 2, "master key 'app' is not 16 bytes"),
+        (format!("master_keys = '{KEY}'"), 1, "expected a map"),
+        (format!("[master_keys]\n{KEY}"), 2, ""),
+        ("check = 's3cret'".into(), 1, "expected struct Check"),
+        (format!("[master_keys]\napp = '{KEY}'\napp = '{KEY}'"), 3, "duplicate key"),
+        (account("role = 'ciphertext'"), 4, "needs a master_key"),
+        (account("role = 'ciphertext'\nmaster_key = 'other'"), 4, "no master key 'other'"),
+        (account("role = 'opaque'\nmaster_key = 'app'"), 4, "only role \"ciphertext\""),
+        (account("role = 'opaque'\n[[accounts]]\nname = 'shop'\nrole = 'opaque'"), 7, "there twice"),
+        (account("role = 'admin'"), 6, "unknown variant `admin`"),
+        (column.into(), 1, "missing field `column`"),
+        (format!("{column}column = 'c'"), 1, "need [check]"),
+        (format!("{column}column = ''\n{CHECK}"), 1, "names or patterns"),
+        (format!("{column}column = 'c'\nalgorithm = 'rot13'"), 5, "unknown variant `rot13`"),
+        ("\n[[statements]]\ntext = 'SELECT 1; SELECT 2'".into(), 2, "[[statements]]: the text has a second statement"),
+        ("[[statements]]\ntext = 'SET a = ?'".into(), 1, "[[statements]]: a statement that begins with SET"),
+        ("[[statements]]\ntext = 'DO ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
+    ] {
+        let told = read(&text).unwrap_err();
+        assert!(told.starts_with(&format!("line {line}: ")) && told.contains(words), "{text:?} gave {told:?}");
+    }
+}
+
+#[test]
+fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
+    let statements = file("[[statements]]\ntext = 'DO ?'\n", 0o644);
+    let name = statements.file_name().unwrap().to_str().unwrap();
+    let text = format!("statements_file = '{name}'\n[[statements]]\ntext = 'SELECT ?'");
+    assert_eq!(read(&text).unwrap().statements.count(), 2);
+    std::fs::write(&statements, "[[statements]]\ntext = 'DO ?'\n[[statements]]\ntext = 'do 5 5'\n[[statements]]\ntext='do  ?'").unwrap();
+    assert!(read(&text).unwrap_err().contains("line 5: [[statements]]: the same statement is there twice"));
+    std::fs::set_permissions(&statements, std::fs::Permissions::from_mode(0o664)).unwrap();
+    assert!(read(&text).unwrap_err().contains("chmod 600"));
+    std::fs::remove_file(&statements).unwrap();
+    assert!(read(&text).unwrap_err().contains("No such file"));
+}
+
+#[test]
+fn a_file_that_others_may_read_is_refused_and_so_is_none() {
+    for mode in [0o640, 0o604, 0o620] {
+        let path = file("", mode);
+        let failure = Rules::read(&path).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        assert!(failure.detail.contains("chmod 600"), "{failure}");
+        assert!(Rules::read(&path).unwrap_err().detail.contains("No such file"));
+    }
+}
+
+#[test]
+fn columns_are_sorted_by_the_rules_and_a_rule_without_a_column_is_found() {
+    let text = format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n");
+    let rules = testing::rules(&text, &["people.Name+", "people.city"]);
+    assert!(rules.catalogue.hides_ids && rules.catalogue.protected == [["d", "people", "Name"].map(str::to_owned)]);
+    let knows = |column| rules.catalogue.knows_as_plain(["d", "people", column]);
+    assert!(knows("city") && !knows("City") && !knows("Name") && !knows("age"));
+    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
+    assert_eq!(rules.unmatched_rule(&[column("name")]), None);
+    let told = rules.unmatched_rule(&[column("city")]).unwrap();
+    assert_eq!(told, "the rule for d.people.na* matches no column of a base table on the server");
+}
