@@ -91,7 +91,7 @@ fn a_mistake_is_reported_with_its_place() {
         (format!("{column}column = 'c'\nalgorithm = 'rot13'"), 5, "unknown variant `rot13`"),
         ("\n[[statements]]\ntext = 'SELECT 1; SELECT 2'".into(), 2, "[[statements]]: the text has a second statement"),
         ("[[statements]]\ntext = 'SET a = ?'".into(), 1, "[[statements]]: a statement that begins with SET"),
-        ("[[statements]]\ntext = 'DO ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
+        ("[[statements]]\ntext = 'SELECT ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
     ] {
         let told = read(&text).unwrap_err();
         assert!(told.starts_with(&format!("line {line}: ")) && told.contains(words), "{text:?} gave {told:?}");
@@ -100,11 +100,11 @@ fn a_mistake_is_reported_with_its_place() {
 
 #[test]
 fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
-    let statements = file("[[statements]]\ntext = 'DO ?'\n", 0o644);
+    let statements = file("[[statements]]\ntext = 'SELECT ?, ?'\n", 0o644);
     let name = statements.file_name().unwrap().to_str().unwrap();
     let text = format!("statements_file = '{name}'\n[[statements]]\ntext = 'SELECT ?'");
     assert_eq!(read(&text).unwrap().statements.count(), 2);
-    std::fs::write(&statements, "[[statements]]\ntext = 'DO ?'\n[[statements]]\ntext = 'do 5 5'\n[[statements]]\ntext='do  ?'").unwrap();
+    std::fs::write(&statements, "[[statements]]\ntext = 'SELECT ?, ?'\n[[statements]]\ntext = 'SELECT 5'\n[[statements]]\ntext='select  ?,?'").unwrap();
     assert!(read(&text).unwrap_err().contains("line 5: [[statements]]: the same statement is there twice"));
     std::fs::set_permissions(&statements, std::fs::Permissions::from_mode(0o664)).unwrap();
     assert!(read(&text).unwrap_err().contains("chmod 600"));
