@@ -14,7 +14,7 @@ from tests.manual.told import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
-RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary", "engine/relay")
+RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
 WORDS_OF_PYTHON = {
     # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.

@@ -74,7 +74,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         **({"ssl": login.tls} if login.tls else {"ssl_disabled": True}),
     )
     if decrypts:
-        # Else a gateway refuses it (docs/column-encryption.md).
+        # Else a gateway refuses it (docs/column-encryption-protocol.md).
         told = announcement(secrets.token_bytes(NONCE_BYTES))
         made._connect_attrs.update(told)  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
