@@ -50,7 +50,9 @@ class GatewayOptions:
             tls=self._tls_files(),
             server_transport=Transport(kind="tls", ca_file=self.server_ca.absolute()) if self.server_ca else PLAIN,
             limits=dict(self.limits),
-            learn=GatewayLearning(file=self.learn.absolute(), accounts=list(self.learn_accounts)) if self.learn else None,
+            learn=GatewayLearning(file=self.learn.absolute(), accounts=list(self.learn_accounts))
+            if self.learn
+            else None,
         )
 
     def _tls_files(self) -> TlsFiles | None:
@@ -133,8 +135,8 @@ def _reload(process: GatewayProcess, warn: Callable[[str], None]) -> None:
 )  # fmt: skip
 @click.option(
     "--learn", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write each new statement of the accounts of --learn-account to this file, for a person to review. Nothing in it "
-    "is approved.",
+    help="Write each new statement of the accounts of --learn-account to this file, for a person to review. Nothing in "
+    "it is approved.",
 )  # fmt: skip
 @click.option(
     "--learn-account", "learn_accounts", multiple=True, metavar="NAME",

@@ -170,9 +170,7 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @contextlib.contextmanager
-def before(
-    lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any
-) -> Iterator[Shop]:
+def before(lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any) -> Iterator[Shop]:
     """A gateway of its own before the server, with these rules."""
     rules_file = lab.folder / f"{name}.toml"
     write_rules(rules_file, rules, server)

@@ -100,7 +100,6 @@ class Site:
             return client.refusal
 
 
-
 @pytest.fixture(scope="module")
 def site(lab: Lab) -> Iterator[Site]:
     with running_mariadb(lab) as server:

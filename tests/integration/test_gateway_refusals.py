@@ -8,7 +8,7 @@ from pymysql.constants import COMMAND
 
 from costof.ipc.plan import Arm, Plan, Workload
 from costof.ipc.process import engine
-from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER
+from costof.programs.mariadb.server import ED25519_USER, USER
 from tests.gateway.shop import (
     ANALYST,
     NAMES,

@@ -79,7 +79,22 @@ def test_a_computed_output_is_plain_only_where_that_was_approved(shop: Shop) -> 
 
 
 #: Bytes that could end a text, a statement or a character.
-HARD = ["", "'", "\\", "\\'", "''", '"', "`", "%_\\%", "\0\x1a\n\r\t\x08", "-- #/*;", "é\u212a\U0001f600", "?", "\x1f", "@@x"]
+HARD = [
+    "",
+    "'",
+    "\\",
+    "\\'",
+    "''",
+    '"',
+    "`",
+    "%_\\%",
+    "\0\x1a\n\r\t\x08",
+    "-- #/*;",
+    "é\u212a\U0001f600",
+    "?",
+    "\x1f",
+    "@@x",
+]
 
 
 @pytest.mark.parametrize("mode", ["", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE", "ORACLE"])
@@ -175,7 +190,9 @@ def test_values_have_the_kinds_that_were_approved(shop: Shop, prepared: Callable
     assert refused.value.errno == 1227
     with shop.connect() as connection:
         assert rows(shop.connect(), "SELECT id FROM people WHERE name = %s", NAMES[1]) == [(1,)]
-        assert "value 1 of this statement must be a text" in refusal(connection, "SELECT id FROM people WHERE name = 0")[1]
+        assert (
+            "value 1 of this statement must be a text" in refusal(connection, "SELECT id FROM people WHERE name = 0")[1]
+        )
 
 
 @pytest.mark.parametrize(("limit", "values"), [("LIMIT ? OFFSET ?", (2, 1)), ("LIMIT ?, ?", (1, 2))])

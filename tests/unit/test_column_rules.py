@@ -65,7 +65,7 @@ def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
     assert told["check"] == {"username": "catalogue", "password": 'pass"word'}
     texts = [each["text"] for each in told["statements"]]
     assert texts[:9] == [sample_statement("shop", table, "?") for table in tpcc.TABLES]
-    assert texts[9:] == [each.text for each in approved_statements()]
+    assert texts[9:] == [each.text for each in approved_statements(SHARES[1])]
     assert told["accounts"] == [
         {"name": name, "role": "ciphertext", "master_key": "key"},
         {"name": "admin", "role": "plaintext"},
@@ -82,11 +82,12 @@ def test_without_a_rule_the_file_names_no_column() -> None:
 
 @pytest.mark.parametrize(("share", "outputs"), [(20, ["plain", "encrypt"]), (100, ["encrypt", "encrypt"])])
 def test_a_computed_output_is_encrypted_if_a_column_behind_it_is(share: int, outputs: list[str]) -> None:
-    encrypted = encrypted_columns(f"mysql-column-encryption/{share}.toml")
-    found = {each.text: each.outputs(encrypted) for each in approved_statements() if each.made_of is not None}
+    level = f"mysql-column-encryption/{share}.toml"
+    statements = approved_statements(level)
+    found = {each.text: each.outputs(encrypted_columns(level)) for each in statements if each.made_of is not None}
     (oldest,) = (verdicts for text, verdicts in found.items() if text.startswith("SELECT no_d_id"))
     assert oldest == outputs
     (count,) = (verdicts for text, verdicts in found.items() if text.startswith("SELECT COUNT"))
     assert count == ["plain"], "a count shows no value"
-    named = {name for each in approved_statements() for columns in each.made_of or [] for name in columns}
+    named = {name for each in statements for columns in each.made_of or [] for name in columns}
     assert {tuple(name.split(".")) for name in named} <= set(COLUMNS)

@@ -17,8 +17,8 @@ COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
 WORDS_OF_PYTHON = {
-    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
-    "plain": ("document/", "ipc/plan.py", "sections/costs/", "services/http/"),
+    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph; an output.
+    "plain": ("document/", "ipc/plan.py", "sections/costs/", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/phases.py", "services/"),
     "full": ("cli/", "clients/", "drivers/", "ipc/plan.py", "services/http/"),
     "ca-only": ("analysis/cautions.py", "cli/ycsb/", "clients/", "drivers/", "ipc/plan.py"),
@@ -47,7 +47,7 @@ WORDS_OF_PYTHON = {
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
     # How a client speaks, and a phase of a connection.
-    "plain": ("crates/gateway/src/plan.rs", "crates/record/"),
+    "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
     # A kind of key that a certificate has.
     "ecdsa-p256": ("crates/net/src/transport/certificate.rs",),

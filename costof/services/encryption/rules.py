@@ -20,7 +20,8 @@ from costof.datasets import tpcc
 from costof.model import Model
 
 Column = tuple[str, str]
-STATEMENTS = "mysql-column-encryption/statements.toml"
+#: Beside a file of columns.
+STATEMENTS = "statements.toml"
 #: Of all nine tables, as (table, column).
 COLUMNS: list[Column] = [
     # A definition is 'name type …', a key's 'PRIMARY KEY (…' or 'KEY …'; a comma within parentheses parts nothing.
@@ -46,8 +47,10 @@ class RuleFile(Model):
 
 
 class ApprovedStatement(Model):
-    """A statement of TPC-C's transactions. `made_of` names the columns, 'table.column', behind each output whose origin the
-    server cannot name; None where it can."""
+    """A statement of TPC-C's transactions.
+
+    `made_of` names the columns, 'table.column', behind each output; None where the server names the origin of all.
+    """
 
     text: str
     made_of: list[list[str]] | None = None
@@ -99,9 +102,10 @@ def encrypted_columns(columns: str | None) -> list[Column]:
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
 
-def approved_statements() -> list[ApprovedStatement]:
-    """Return the statements of TPC-C's transactions."""
-    path = resources.files("costof.studies").joinpath(STATEMENTS)
+def approved_statements(columns: str) -> list[ApprovedStatement]:
+    """Return the statements of TPC-C's transactions, from the folder of a file of columns."""
+    folder = columns.rpartition("/")[0]
+    path = resources.files("costof.studies").joinpath(f"{folder}/{STATEMENTS}")
     return StatementFile.model_validate(tomllib.loads(path.read_text())).statements
 
 
@@ -133,13 +137,13 @@ def rules_text(
             table, column = pattern.split(".")
             told = {"database": database, "table": table, "column": column}
             lines += ["[[columns]]", *(f"{name} = {_quoted(value)}" for name, value in told.items())]
-    if groups_of(columns):
+    if columns is not None:
         lines += ["", "[check]"]
         lines += [f"username = {_quoted(catalogue.name)}", f"password = {_quoted(catalogue.password)}"]
         for table in tpcc.TABLES:
             lines += ["", "[[statements]]", f"text = {_quoted(sample_statement(database, table, '?'))}"]
         encrypted = encrypted_columns(columns)
-        for statement in approved_statements():
+        for statement in approved_statements(columns):
             lines += ["", "[[statements]]", f"text = {_quoted(statement.text)}", f"database = {_quoted(database)}"]
             outputs = statement.outputs(encrypted)
             lines += [f"outputs = {json.dumps(outputs)}"] if outputs is not None else []

@@ -1,4 +1,4 @@
-//! `costof-engine gateway`: stands before a MySQL server and encrypts columns of its answers.
+//! `costof-engine gateway`: lets approved statements pass to a MySQL server and encrypts columns of its answers.
 //!
 //! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`conversation`]
 //! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`statements`] which

@@ -29,9 +29,8 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Of the numbers that go on. MariaDB and MySQL agree up to 1879; what follows is of one of them, or of both by chance.
-/// They tell nothing that the statement's success or failure would not: which values can decide that is the matter of
-/// `predicates`.
+/// The words for a number that is passed on. MariaDB and MySQL agree up to 1879; what follows is of one of them, or of both by
+/// chance. A number shows no more than whether the statement succeeded, which is in the hands of whoever approved it.
 fn words(code: u16) -> Option<&'static str> {
     of_names(code).or_else(|| of_statements(code)).or_else(|| of_values(code)).or_else(|| of_sessions(code))
 }

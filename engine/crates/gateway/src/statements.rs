@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use zeroize::optimization_barrier;
 
 /// Separates tokens in a shape; it stands in no token outside quotes.
 pub const SEPARATOR: u8 = 0x1F;
@@ -183,12 +184,20 @@ impl Reading {
     /// # Errors
     /// What servers could read in another way.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
-        self.shape.clear();
-        self.values.clear();
-        self.written.clear();
-        self.lists.clear();
+        self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
         scanner.scan()
+    }
+
+    /// A client's values are in it.
+    fn erase(&mut self) {
+        for bytes in [&mut self.shape, &mut self.written] {
+            bytes.fill(0);
+            optimization_barrier(&bytes[..]);
+            bytes.clear();
+        }
+        self.values.clear();
+        self.lists.clear();
     }
 
     /// The tokens with separators between them.
@@ -218,10 +227,8 @@ impl Reading {
     /// The shape for people, shortened.
     pub fn quote(&self) -> String {
         let text = String::from_utf8_lossy(&self.shape).replace(char::from(SEPARATOR), " ");
-        match text.char_indices().nth(LONGEST_QUOTE) {
-            Some((end, _)) => format!("{}...", &text[..end]),
-            None => text,
-        }
+        let end = text.char_indices().nth(LONGEST_QUOTE).map(|(end, _)| end);
+        end.map_or_else(|| text.clone(), |end| format!("{}...", &text[..end]))
     }
 
     /// The text with `?` in place of each value that stands in it, and one space where there were several blanks.
@@ -238,10 +245,16 @@ impl Reading {
     }
 }
 
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.erase();
+    }
+}
+
 /// Blanks within quotes stay.
 fn append_squeezed(text: &[u8], out: &mut Vec<u8>) {
     let mut quote = None;
-    let mut bytes = text.iter().copied().peekable();
+    let mut bytes = text.iter().copied();
     while let Some(byte) = bytes.next() {
         match (quote, byte) {
             (None, b' ' | b'\t' | b'\n' | b'\r') => {
@@ -528,7 +541,8 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         self.end_token("a quoted name")?;
-        let name = &self.text[start..self.at];
+        let text = self.text;
+        let name = &text[start..self.at];
         if str::from_utf8(name).is_err() {
             return Err(Refusal::unreadable("a name that is not UTF-8"));
         }
@@ -548,7 +562,8 @@ impl<'a> Scanner<'a> {
             self.at += 1;
         }
         self.end_token("a variable")?;
-        self.token(&self.text[start..self.at]);
+        let text = self.text;
+        self.token(&text[start..self.at]);
         self.fold_last(self.at - start);
         self.previous = Previous::Closed;
         Ok(())
@@ -565,7 +580,8 @@ impl<'a> Scanner<'a> {
         while self.text.get(self.at).is_some_and(|byte| is_of_word(*byte)) {
             self.at += 1;
         }
-        let word = &self.text[start..self.at];
+        let text = self.text;
+        let word = &text[start..self.at];
         let is_hexadecimal = word.eq_ignore_ascii_case(b"x");
         let is_binary = word.eq_ignore_ascii_case(b"_binary");
         if is_binary {
