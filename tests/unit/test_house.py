@@ -17,7 +17,8 @@ COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
 WORDS_OF_PYTHON = {
-    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph; an output.
+    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph; what a
+    # gateway's rules say of an output.
     "plain": ("document/", "ipc/plan.py", "sections/costs/", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "document/", "drivers/", "ipc/plan.py", "programs/", "sections/phases.py", "services/"),
     "full": ("cli/", "clients/", "drivers/", "ipc/plan.py", "services/http/"),

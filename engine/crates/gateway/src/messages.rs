@@ -5,9 +5,9 @@ use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, ServerError};
 
-/// Of a status what drivers go by: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS, NO_BACKSLASH_ESCAPES and IN_READONLY_TRANSACTION.
-/// The others tell how a statement was carried out.
-const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 9 | 1 << 13;
+/// The flags of a status that drivers need: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION. Others show how
+/// a statement was carried out. NO_BACKSLASH_ESCAPES is of the session as it was before its settings were pinned.
+const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
 
 const NO_WARNINGS: [u8; 2] = [0; 2];
 
@@ -210,8 +210,8 @@ mod tests {
         append_bare_eof(b"\xfe\x09\x00\x33\xff", 2, &mut out).unwrap();
         append_bare_prepared(b"\x00\x07\0\0\0\x01\0\x02\0\0\x09\0", 3, &mut out).unwrap();
         let expected = [
-            &b"\x07\0\0\x01\x00\x00\x00\x0b\x22\x00\x00"[..],
-            b"\x05\0\0\x02\xfe\x00\x00\x03\x22",
+            &b"\x07\0\0\x01\x00\x00\x00\x0b\x20\x00\x00"[..],
+            b"\x05\0\0\x02\xfe\x00\x00\x03\x20",
             b"\x0c\0\0\x03\x00\x07\0\0\0\x01\0\x02\0\0\0\0",
         ];
         assert_eq!(out, expected.concat());
