@@ -34,7 +34,7 @@ use site::Gateway;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serve what standard input asks for, until it ends.
+/// Serve the plan on standard input until the input ends.
 pub fn run() -> ExitCode {
     process::follow(serve)
 }
@@ -61,7 +61,7 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-/// As an operator's tools do it to a daemon; the answer comes on standard output all the same.
+/// Reload the rules on SIGHUP, and print the answer as for the command.
 fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
     let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot take SIGHUP: {error}"));
     let mut signals = Signals::new([SIGHUP]).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! What is being served.
+//! The listeners and their rules.
 
 use super::admission::Admission;
 use super::check::check;
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The port of a server that names none.
+/// The port of a server whose address has none.
 const DEFAULT_PORT: u16 = 3306;
 
 /// All listeners on all threads.
@@ -24,11 +24,11 @@ pub struct Gateway {
     listeners: Listeners<Counters>,
     /// In the plan's order.
     places: Vec<Place>,
-    /// A signal and a command may come together, and the later must win.
+    /// A signal and a command may come together; the later one must win.
     reloading: Mutex<()>,
 }
 
-/// One listener, whatever the threads.
+/// One listener, on all threads.
 struct Place {
     address: SocketAddr,
     asked: ListenerPlan,
@@ -54,7 +54,7 @@ impl Gateway {
         self.listeners.addresses()
     }
 
-    /// What an operator should know of the present rules.
+    /// Return what an operator should know of the present rules.
     pub fn warnings(&self) -> Vec<String> {
         let of_place = |place: &Place| {
             let (rules, _) = place.site.shared.rules();
@@ -63,12 +63,12 @@ impl Gateway {
         self.places.iter().flat_map(of_place).collect()
     }
 
-    /// Since the start.
+    /// Return the counters since the start.
     pub fn counters(&self) -> AllCounters<ListenerCounters> {
         self.listeners.counters()
     }
 
-    /// Read all rules again; by listener None, or why the rules before stay.
+    /// Read all rules again. Return for each listener None, or why the old rules stay.
     pub fn reload(&self) -> BTreeMap<SocketAddr, Option<String>> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         self.places.iter().map(|place| (place.address, place.reload().err().map(|failure| failure.detail))).collect()
@@ -97,7 +97,7 @@ pub fn watch(gateway: &Arc<Gateway>) -> Result<()> {
 }
 
 impl Place {
-    /// A server that cannot be asked now is asked again; meanwhile what it said last counts.
+    /// Ask the server for its columns. If it cannot be asked now, its last answer stays.
     fn rediscover(&self) {
         let Site { server, transport, shared, .. } = &*self.site;
         let (rules, _) = shared.rules();

@@ -1,4 +1,4 @@
-//! The rules as they stand in their file, before they are understood.
+//! The format of the rules file.
 
 use crate::statements::Approval;
 use base::Secret;
@@ -38,18 +38,18 @@ pub struct StatementsFile {
     pub statements: Vec<Spanned<Approval>>,
 }
 
-/// What becomes of clients that do not say that they decrypt.
+/// What happens to clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
-    /// They get an error in place of a login.
+    /// Their login is refused.
     #[default]
     Refuse,
-    /// They get what the others get.
+    /// They get ciphertext.
     Ciphertext,
 }
 
-/// Of accounts that are not named. It has no key, so it cannot be `ciphertext`.
+/// The role of accounts that are not named. Without a key it cannot be `ciphertext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DefaultRole {
@@ -83,13 +83,13 @@ pub struct Column {
     pub algorithm: Option<Algorithm>,
 }
 
-/// An account that may read what tables and columns there are.
+/// An account that sees which columns there are.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// As the server knows it.
+    /// Its name at the server.
     pub username: String,
-    /// Its.
+    /// Its password.
     pub password: Secret,
 }
 

@@ -1,4 +1,4 @@
-//! From a file to rules: everything that could be meant wrong is refused, with its place and without its secrets.
+//! Reads the rules file. Every mistake is refused, with its place and without secrets.
 
 use super::file::{Account, Column, DefaultRole, File, RoleName, StatementsFile};
 use super::{ColumnRule, NamedKey, Pattern, Role, Rules};
@@ -18,7 +18,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 use zeroize::Zeroizing;
 
-/// A key's name is told behind each column's definition, with its length in a byte.
+/// A key's name is sent with each encrypted column, with its length in a byte.
 const LONGEST_KEY_NAME: usize = 255;
 /// Permissions of anybody but the owner: any for keys, writing for statements.
 const OTHERS: u32 = 0o077;
@@ -77,7 +77,7 @@ impl Rules {
     }
 }
 
-/// What is wrong, and where it begins.
+/// A mistake and its place.
 struct Fault {
     at: Option<usize>,
     why: String,
@@ -112,14 +112,14 @@ fn text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>, Stri
         let mode = mode & 0o777;
         return Err(format!("others than its owner may use it (mode {mode:03o}): chmod 600"));
     }
-    // Whole from the start: what grows leaves copies behind.
+    // Allocate the whole size at once: a growing string leaves copies behind.
     let size = usize::try_from(metadata.len()).unwrap_or_default();
     let mut text = Zeroizing::new(String::with_capacity(size + 1));
     file.read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }
 
-/// By way of the table, so that no error of what it means copies the text; one of TOML's form does.
+/// Parse TOML. By way of the table, so that errors about its meaning do not copy the text, which may hold keys.
 fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> Understood<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
     table
@@ -127,7 +127,7 @@ fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> Understood<F> {
         .map_err(|error| Fault { at: error.span().map(|span| span.start), why: without_secrets(error.message()) })
 }
 
-/// What a rules file has, its statements, and the file of further ones.
+/// The rules, their statements, and the file of further statements.
 type Parts = (Rules, Vec<Spanned<Approval>>, Option<PathBuf>);
 
 fn understand(text: &str) -> Understood<Parts> {
@@ -221,7 +221,7 @@ fn rule(written: Spanned<Column>, of_the_file: Algorithm) -> Understood<ColumnRu
     })
 }
 
-/// The reader's own words, of which a value at the wrong place may be a part: it could be a key or a password.
+/// Return a message of the parser without values, which could be a key or a password at the wrong place.
 fn without_secrets(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let known = ["unknown field", "unknown variant", "missing field", "duplicate field", "duplicate key"];

@@ -1,4 +1,4 @@
-//! Definitions of columns (MySQL Internals, "Protocol::ColumnDefinition41"): what they are of, and what goes in their place.
+//! Column definitions (MySQL Internals, "Protocol::ColumnDefinition41"): which are encrypted, and what is sent in their place.
 
 use super::sealing::Sealing;
 use crate::rules::Rules;
@@ -9,35 +9,35 @@ use mysql::{Definition, RowFormat};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Definitions that a session remembers: a client may make any number of names.
+/// The most definitions that a session remembers.
 const MOST_REMEMBERED: usize = 4096;
-/// What becomes of a column.
+/// How a column is sent.
 #[derive(Debug)]
 pub enum Column {
-    /// It stays as it is.
+    /// Unchanged.
     Plain {
         /// `MYSQL_TYPE_…`
         kind: u8,
     },
-    /// Its values are encrypted.
+    /// Encrypted.
     Sealed {
         /// `MYSQL_TYPE_…`, as the server has it.
         kind: u8,
-        /// How.
+        /// The algorithm of its values.
         algorithm: Algorithm,
-        /// What they are bound to.
+        /// The associated data of its values.
         associated: Box<[u8]>,
-        /// What goes in the definition's place.
+        /// The definition that is sent.
         definition: Box<[u8]>,
     },
 }
 
-/// What a session knows of definitions that it has seen, by the statement's verdict and by the rows' format.
+/// The definitions that a session has seen, by the statement's verdict and the rows' format.
 #[derive(Debug, Default)]
 pub struct Seen([HashMap<Box<[u8]>, Rc<Column>>; 2 * 3]);
 
 impl Seen {
-    /// What becomes of this column, of which the statement says this.
+    /// Return how this column is sent.
     ///
     /// # Errors
     /// `protocol`, `encryption`.
@@ -75,7 +75,7 @@ fn make(
     sealing: &mut Sealing,
 ) -> Result<Column> {
     let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-    // What follows would go on unread.
+    // An envelope follows the definition; anything else there would be passed on unread.
     if !tail.is_empty() {
         return Err(Failure::protocol("a column's definition is longer than it should be"));
     }
@@ -91,8 +91,8 @@ fn make(
     Ok(Column::Sealed { kind: original.kind, algorithm, associated, definition: packet.into() })
 }
 
-/// How a column is encrypted; None: it is sent as it is. A protected column is encrypted whatever the statement says. Where
-/// the statement says nothing, only a column that the server names as one of a base table's is sent as it is.
+/// Return how a column is encrypted; None if it is sent unchanged. A protected column is always encrypted. Where
+/// the approval says nothing, only a known column of a base table is sent unchanged.
 fn algorithm_of(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     if let Some(algorithm) = rules.algorithm_of(database, table, column) {

@@ -1,4 +1,4 @@
-//! What stands between the server's answers and an account that does not get plaintext.
+//! The guard of a session: what its account may execute, and what it gets of the server's answers.
 
 use super::answer::{Answer, Kind, Of};
 use super::columns::{Column, Seen};
@@ -22,23 +22,23 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Prepared {
     statement: Arc<Statement>,
-    /// By parameter: what it must be.
+    /// By parameter: the kind that it must have.
     parameters: Box<[Option<ValueKind>]>,
     /// The number of the rules that have approved it.
     rules: u64,
-    /// An execution has named its parameters' types, and they were right.
+    /// The last types that an execution named were right.
     has_types: bool,
-    /// By parameter: the last execution that gave it a value named another type than a text.
+    /// By parameter: its last value had another type than a text.
     was_no_text: Box<[bool]>,
 }
 
-/// Parameters of one execution that came by themselves.
+/// Parameters of one execution that came by SEND_LONG_DATA.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LongData {
-    /// Of all of them.
+    /// The bytes of all of them.
     pub bytes: usize,
-    /// One of them had another type than a text before. `MariaDB` 10.11 keeps that type: it takes what it holds of the text,
-    /// an address, for the value.
+    /// One of them had another type than a text before. MariaDB 10.11 keeps that type, and takes the text's address
+    /// for the value.
     pub was_no_text: bool,
 }
 
@@ -52,32 +52,32 @@ pub struct Guard {
     pub reading: Reading,
     /// The present command's statement.
     statement: Option<Arc<Statement>>,
-    /// It is being prepared, with such parameters.
+    /// The kinds of the parameters of the statement that is being prepared.
     preparing: Box<[Option<ValueKind>]>,
     format: RowFormat,
-    /// Of the present result set.
+    /// The columns of the present result set.
     columns: Vec<Rc<Column>>,
     is_sealed: bool,
-    /// Definitions of a prepared statement's columns that have come.
+    /// How many columns of a prepared statement have been described.
     described: usize,
     statements: HashMap<u32, Prepared>,
-    /// The one that was prepared last has a second number.
+    /// The statement that was prepared last, which has a second number.
     last_prepared: Option<u32>,
-    /// Of parameters that have come by themselves, by statement, since it was executed.
+    /// Long data since the last execution, by statement.
     long_data: HashMap<u32, LongData>,
 }
 
-/// What became of a packet.
+/// What is done with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Went {
-    /// It is to go on as it is.
+    /// Pass it on unchanged.
     AsItIs,
-    /// Something else goes in its place.
+    /// Something was written in its place.
     Rewritten,
 }
 
 impl Guard {
-    /// Of an account of this role, with a new data key; a client whose keys have a salt gets an envelope with each column.
+    /// Create a guard for an account of this role, with a new data key. A client with a salt gets envelopes.
     ///
     /// # Errors
     /// `internal`.
@@ -99,7 +99,7 @@ impl Guard {
         })
     }
 
-    /// Between two commands.
+    /// Take another data key before this one is used up. Called between two commands.
     ///
     /// # Errors
     /// `internal`.
@@ -111,24 +111,24 @@ impl Guard {
         Ok(())
     }
 
-    /// A command begins, which this statement is of.
+    /// Begin a command with this statement.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;
     }
 
-    /// The statement that was read last is about to be prepared.
+    /// Begin the preparation of the statement that was read last.
     pub fn begin_preparing(&mut self, statement: Arc<Statement>) {
         self.preparing = statement.parameters(&self.reading);
         self.begin(Some(statement), RowFormat::Binary);
     }
 
-    /// Whether the gateway knows a prepared statement of this number.
+    /// Return whether a statement of this number was prepared.
     pub fn knows(&self, statement: u32) -> bool {
         self.statements.contains_key(&statement)
     }
 
-    /// A prepared statement; an error where the present rules do not approve it for the same outputs, or it is not known.
+    /// Return a prepared statement; an error if it is unknown, or the present rules do not approve it for the same outputs.
     pub fn prepared(&mut self, statement: u32, rules: &Rules) -> std::result::Result<Arc<Statement>, ErrPacket> {
         let prepared = self.statements.get_mut(&statement).ok_or_else(ErrPacket::unknown_statement)?;
         if prepared.rules != rules.number {
@@ -140,8 +140,8 @@ impl Guard {
         Ok(prepared.statement.clone())
     }
 
-    /// An execution that goes on if they are right tells its parameters' types, as the bytes behind its NULLs have it; whether
-    /// they are. None, where not all of them have come.
+    /// Check the types that an execution names, in the bytes behind its NULLs. Return whether they are right; None if not all
+    /// of them have come.
     pub fn takes_types(&mut self, statement: u32, parameters: &[u8]) -> Option<bool> {
         const TYPE: usize = 2;
         const NULL: u8 = 0x06;
@@ -163,7 +163,7 @@ impl Guard {
         };
         let are_right = expected.iter().zip(types.clone()).all(is_right);
         *has_types = are_right;
-        // What does not go on changes nothing of what the server has.
+        // The server does not see a refused execution.
         if are_right {
             for (was_no_text, kind) in was_no_text.iter_mut().zip(types).filter(|(_, kind)| kind[0] != NULL) {
                 *was_no_text = !matches!(kind[0], 0x0F | 0xF9..=0xFE);
@@ -172,36 +172,36 @@ impl Guard {
         Some(are_right)
     }
 
-    /// How many there are.
+    /// Return how many statements are prepared.
     pub fn count(&self) -> usize {
         self.statements.len()
     }
 
-    /// The one that was prepared last, if that succeeded.
+    /// Return the statement that was prepared last, if that succeeded.
     pub fn last_prepared(&self) -> Option<u32> {
         self.last_prepared
     }
 
-    /// Another one is about to be the last.
+    /// Forget which statement was prepared last.
     pub fn forget_last(&mut self) {
         self.last_prepared = None;
     }
 
-    /// A prepared statement's number is free again.
+    /// Forget a prepared statement.
     pub fn forget(&mut self, statement: u32) {
         self.statements.remove(&statement);
         self.long_data.remove(&statement);
         self.last_prepared.take_if(|last| *last == statement);
     }
 
-    /// The session begins anew.
+    /// Forget all prepared statements.
     pub fn forget_all(&mut self) {
         self.statements.clear();
         self.long_data.clear();
         self.last_prepared = None;
     }
 
-    /// So many bytes come for a parameter of a statement; what has come so.
+    /// Count long data for a parameter; return the sums.
     pub fn takes_long_data(&mut self, statement: u32, parameter: u16, bytes: usize) -> LongData {
         let known = self.statements.get(&statement).and_then(|known| known.was_no_text.get(usize::from(parameter)));
         let come = self.long_data.entry(statement).or_default();
@@ -210,17 +210,17 @@ impl Guard {
         *come
     }
 
-    /// What has come for parameters of a statement by themselves.
+    /// Return the long data of a statement.
     pub fn long_data(&self, statement: u32) -> LongData {
         self.long_data.get(&statement).copied().unwrap_or_default()
     }
 
-    /// The next ones are another execution's.
+    /// Forget the long data of a statement.
     pub fn forget_long_data(&mut self, statement: u32) {
         self.long_data.remove(&statement);
     }
 
-    /// The statements that another guard has let pass, to be looked at again when they are executed. Its keys' numbers go on.
+    /// Take over another guard's prepared statements and the numbering of its keys.
     ///
     /// # Errors
     /// `internal`.
@@ -231,12 +231,12 @@ impl Guard {
         Ok(())
     }
 
-    /// The next packet must be whole before it goes anywhere.
+    /// Return whether the next packet must be complete before it is processed.
     pub fn looks_at(&self, answer: &Answer) -> bool {
         self.is_sealed || !answer.is_in_rows()
     }
 
-    /// A packet of the server's on its way to the client.
+    /// Process a packet of the server's.
     ///
     /// # Errors
     /// `protocol`, `encryption`.
@@ -261,7 +261,7 @@ impl Guard {
             Kind::Row => {
                 tally.rows += 1;
                 if !self.is_sealed {
-                    // A row that is not what its definitions say may be another's.
+                    // A row that does not fit its definitions may be another result set's.
                     if head.is_whole() {
                         rows::check(head.payload, self.format, &self.columns)?;
                     }
@@ -287,7 +287,7 @@ impl Guard {
         Ok(Went::Rewritten)
     }
 
-    /// The server has prepared what it was sent, and has as many columns and parameters as that.
+    /// Record a prepared statement, and compare its columns and parameters with the approval.
     fn prepare(&mut self, number: u32, head: &Head<'_>, rules: &Rules) -> Result<()> {
         let prepared = PreparedPacket::parse(head.payload)?;
         let Some(PreparedPacket { columns, parameters, .. }) = prepared else {
@@ -313,7 +313,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Nothing goes on of an answer with other columns than were approved.
+    /// Check the number of columns of an answer.
     fn check_count(&self, columns: u64) -> Result<()> {
         match self.statement.as_ref().map(|statement| &statement.outputs) {
             Some(Outputs::All(_)) => Ok(()),
@@ -334,7 +334,7 @@ impl Guard {
         }
     }
 
-    /// A column of a result set.
+    /// Process a column of a result set.
     fn define(&mut self, head: &Head<'_>, rules: &Rules, flow: &mut Flow<'_>) -> Result<Went> {
         let verdict = self.verdict(self.columns.len())?;
         let column = self.seen.column(head.payload, verdict, self.format, rules, &mut self.sealing)?;
@@ -344,7 +344,7 @@ impl Guard {
         Ok(went)
     }
 
-    /// A column of a statement that is prepared.
+    /// Process a column of a statement that is being prepared.
     fn describe(&mut self, head: &Head<'_>, rules: &Rules, flow: &mut Flow<'_>) -> Result<Went> {
         let verdict = self.verdict(self.described)?;
         self.described += 1;
