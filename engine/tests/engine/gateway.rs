@@ -10,7 +10,7 @@ use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{TIMEOUT_NS, mysql_service, open_mysql, tls};
 use gateway::limits::Limits;
-use gateway::rules::{Catalogue, ColumnFacts, Rules};
+use gateway::rules::{ColumnFacts, Rules};
 use gateway::session::{Session, Shared};
 use net::settings::{Transport, Verify};
 use openssl::ssl::SslVersion;
@@ -198,7 +198,7 @@ fn a_command_that_was_seen_before_allocates_nothing() {
 fn rules_of_one_column() -> Rules {
     let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
     let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), gives_ids: false };
-    rules.catalogue = Catalogue::new(&[column], &rules).into();
+    rules.take_catalogue(&[column], &[]);
     rules
 }
 

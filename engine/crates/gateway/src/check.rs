@@ -1,6 +1,6 @@
 //! Asks a server, by the account that `[check]` names, which columns its base tables have, and compares the rules with them.
 
-use super::rules::{Catalogue, ColumnFacts, Rules};
+use super::rules::{ColumnFacts, Rules};
 use base::error::{Class, Failure, Result};
 use base::{Secret, clock};
 use net::runtime::{Executor, Runtime};
@@ -19,6 +19,11 @@ const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, \
     ON BINARY t.table_schema = BINARY c.table_schema AND BINARY t.table_name = BINARY c.table_name \
     WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
     AND c.table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
+const VIEWS: &str = "SELECT DISTINCT table_name FROM information_schema.tables \
+    WHERE table_type NOT IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema <> 'information_schema'";
+
+/// A server's columns and views.
+type Facts = (Vec<ColumnFacts>, Vec<String>);
 
 /// Ask the server for its columns, and compare the rules with them. Without protected columns nothing is done.
 ///
@@ -31,16 +36,16 @@ pub fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> Resu
     let refuse = |why: String| Failure::new(Class::Plan, why);
     let Some(account) = &rules.check else { return Err(refuse("there are rules for columns and no [check]".into())) };
     let columns = ask(server.clone(), transport.clone(), account.username.clone(), account.password.clone());
-    let columns = columns.map_err(|failure| refuse(format!("[check]: cannot ask {server}: {}", failure.detail)))?;
+    let (columns, views) = columns.map_err(|failure| refuse(format!("[check]: cannot ask {server}: {}", failure.detail)))?;
     if let Some(unmatched) = rules.unmatched_rule(&columns) {
         return Err(refuse(unmatched));
     }
-    rules.catalogue = Catalogue::new(&columns, rules).into();
+    rules.take_catalogue(&columns, &views);
     Ok(())
 }
 
 /// On a runtime of its own: it is asked before the listeners begin, or beside them.
-fn ask(server: Address, transport: Transport, username: String, password: Secret) -> Result<Vec<ColumnFacts>> {
+fn ask(server: Address, transport: Transport, username: String, password: Secret) -> Result<Facts> {
     let mut executor = Executor::new(Runtime::Epoll)?;
     let reactor = executor.reactor().clone();
     let outcome = Rc::new(RefCell::new(Err(Failure::closed())));
@@ -48,7 +53,7 @@ fn ask(server: Address, transport: Transport, username: String, password: Secret
     executor.spawn(async move {
         reactor.set_deadline(clock::now() + TIMEOUT_NS);
         let answer = match Inquiry::begin(&reactor, &server, &transport, &username, &password).await {
-            Ok(inquiry) => columns(inquiry).await,
+            Ok(inquiry) => facts(inquiry).await,
             Err(failure) => Err(failure),
         };
         *place.borrow_mut() = answer;
@@ -57,10 +62,11 @@ fn ask(server: Address, transport: Transport, username: String, password: Secret
     outcome.replace(Err(Failure::closed()))
 }
 
-async fn columns(mut inquiry: Inquiry) -> Result<Vec<ColumnFacts>> {
+async fn facts(mut inquiry: Inquiry) -> Result<Facts> {
     let columns = inquiry.ask(COLUMNS).await?.into_iter().map(column).collect::<Result<_>>()?;
+    let views = inquiry.ask(VIEWS).await?.into_iter().flatten().collect();
     inquiry.end();
-    Ok(columns)
+    Ok((columns, views))
 }
 
 fn column(row: Row) -> Result<ColumnFacts> {

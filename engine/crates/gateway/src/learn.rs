@@ -169,7 +169,7 @@ impl Lesson {
             kinds: (!is_prepared).then(|| reading.values().iter().filter_map(|value| value.kind).collect()),
             marks,
             outputs: Vec::new(),
-            is_nested: reading.is_nested(),
+            is_nested: reading.is_nested() || names_a_view(reading, rules),
             filters: filters(reading, rules),
             database,
             is_prepared,
@@ -210,6 +210,11 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     types.chunks_exact(TYPE).map(|kind| Kind::of_type(kind[0])).collect()
 }
 
+fn names_a_view(reading: &Reading, rules: &Rules) -> bool {
+    let mut tokens = reading.shape().split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy);
+    tokens.any(|token| rules.catalogue.views.contains(&token.trim_matches('`').to_lowercase()))
+}
+
 /// Protected columns that a statement names outside of its outputs and of the columns that it inserts into.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape().split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy).collect();
@@ -238,7 +243,7 @@ impl Pending {
                     (format!("{name}, protected: always encrypted"), "encrypt")
                 }
                 () if !rules.catalogue.knows_as_plain([database, table, column]) => ("computed".into(), "encrypt"),
-                () if self.is_nested => (format!("{name}, or another column of a nested query"), "encrypt"),
+                () if self.is_nested => (format!("{name}, or another column of a view or a nested query"), "encrypt"),
                 () => (name, "plain"),
             };
             let _ = writeln!(entry, "# output {}: {what}", place + 1);
@@ -293,7 +298,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Catalogue, ColumnFacts};
+    use crate::rules::ColumnFacts;
     use proptest::prelude::*;
 
     const RULES: &str = "[check]\nusername = 'c'\npassword = ''\n[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
@@ -301,7 +306,7 @@ mod tests {
     fn rules() -> Rules {
         let mut rules = Rules::of(RULES);
         let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
-        rules.catalogue = Catalogue::new(&[column("id"), column("name")], &rules).into();
+        rules.take_catalogue(&[column("id"), column("name")], &["names".to_owned()]);
         rules
     }
 

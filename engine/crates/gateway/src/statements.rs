@@ -824,7 +824,7 @@ impl Statement {
 }
 
 /// All approved statements of a rules file, and those about the session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
     /// Those of the rules file.
@@ -874,6 +874,25 @@ impl Statements {
         alike.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())
+    }
+
+    /// The same statements. Outputs of those that name one of these are encrypted unless their approval says more.
+    pub fn encrypting(&self, is_one: impl Fn(&str) -> bool) -> Self {
+        let names_one = |shape: &[u8]| {
+            let mut tokens = shape.split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy);
+            tokens.any(|token| is_one(&token.trim_matches('`').replace("``", "`").to_lowercase()))
+        };
+        let mut statements = self.clone();
+        for (shape, alike) in &mut statements.by_shape {
+            let is_open = |statement: &Arc<Statement>| statement.outputs == Outputs::All(None);
+            if alike.iter().any(is_open) && names_one(shape) {
+                for statement in alike.iter_mut().filter(|statement| is_open(statement)) {
+                    let outputs = Outputs::All(Some(Verdict::Encrypt));
+                    *statement = Arc::new(Statement { outputs, ..Statement::clone(statement) });
+                }
+            }
+        }
+        statements
     }
 
     /// How many were approved.

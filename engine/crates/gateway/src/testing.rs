@@ -1,6 +1,6 @@
 //! Rules and a server's columns for the tests of sessions.
 
-use super::rules::{Catalogue, ColumnFacts, Rules};
+use super::rules::{ColumnFacts, Rules};
 
 /// Rules that were compared with a server that has these columns: `table.column` of database `d`. A `+` behind a name: the
 /// server numbers new rows by it.
@@ -11,7 +11,7 @@ pub fn rules(text: &str, columns: &[&str]) -> Rules {
         ColumnFacts { names: ["d", table, column].map(str::to_owned), gives_ids: text.ends_with('+') }
     };
     let mut rules = Rules::of(text);
-    rules.catalogue = Catalogue::new(&columns.iter().map(column).collect::<Vec<_>>(), &rules).into();
+    rules.take_catalogue(&columns.iter().map(column).collect::<Vec<_>>(), &["Names_v".to_owned()]);
     rules
 }
 

@@ -22,14 +22,17 @@ pub struct Catalogue {
     plain: HashSet<Names>,
     /// Columns that a rule matches.
     pub protected: Vec<Names>,
+    /// Views and whatever else is no base table, in lower case.
+    pub views: HashSet<String>,
     /// A protected column is given its values by the server, which shows the last of them with each new row.
     pub hides_ids: bool,
 }
 
 impl Catalogue {
-    /// Sort a server's columns by the rules.
-    pub fn new(columns: &[ColumnFacts], rules: &Rules) -> Self {
-        let mut catalogue = Catalogue::default();
+    /// Sort a server's columns by the rules. `views` are names without their databases.
+    pub fn new(columns: &[ColumnFacts], views: &[String], rules: &Rules) -> Self {
+        let views = views.iter().map(|name| name.to_lowercase()).collect();
+        let mut catalogue = Catalogue { views, ..Catalogue::default() };
         for column in columns {
             let [database, table, name] = &column.names;
             if rules.algorithm_of(database, table, name).is_some() {
@@ -49,6 +52,14 @@ impl Catalogue {
 }
 
 impl Rules {
+    /// Take a server's columns and views. For a column of a view that has a base table's name as its alias, servers name that
+    /// table's column as the origin; so outputs of statements that name a view are encrypted unless their approval says more.
+    pub fn take_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
+        let catalogue = Catalogue::new(columns, views, self);
+        self.statements = self.statements.encrypting(|name| catalogue.views.contains(name)).into();
+        self.catalogue = catalogue.into();
+    }
+
     /// A column rule that matches no column of a base table, in words.
     pub fn unmatched_rule(&self, columns: &[ColumnFacts]) -> Option<String> {
         let matches = |rule: &ColumnRule, column: &ColumnFacts| {

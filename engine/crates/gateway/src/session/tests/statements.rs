@@ -55,6 +55,8 @@ fn outputs_are_encrypted_by_their_origin_and_their_approval() {
         ("SELECT city FROM people", COMPUTED, false),
         ("SELECT city FROM people", of_a_new_table, false),
         ("SELECT city FROM people", of_a_view, false),
+        // With an alias that is a base table's name.
+        ("SELECT city FROM names_v AS people", PLAIN, false),
         ("SELECT MIN(city) FROM people", COMPUTED, false),
         ("SELECT MAX(city) FROM people", COMPUTED, true),
         ("SELECT MAX(city) FROM people", SECRET, false),

@@ -19,6 +19,7 @@ pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'
     [[statements]]\ntext = \"SELECT city FROM people WHERE id = ? AND name = ?\"\nvalues = [\"number\", \"text\"]\n\
     [[statements]]\ntext = \"SELECT COUNT(*), MAX(name) FROM people\"\noutputs = [\"plain\", \"encrypt\"]\n\
     [[statements]]\ntext = \"SELECT x FROM (SELECT name AS x FROM people) t\"\n\
+    [[statements]]\ntext = \"SELECT city FROM names_v AS people\"\n\
     [[statements]]\ntext = \"SELECT MIN(city) FROM people\"\n\
     [[statements]]\ntext = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]\n\
     [[statements]]\ntext = \"DELETE FROM people WHERE id = ? RETURNING city, name\"\n\
