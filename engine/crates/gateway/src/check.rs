@@ -36,7 +36,8 @@ pub fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> Resu
     let refuse = |why: String| Failure::new(Class::Plan, why);
     let Some(account) = &rules.check else { return Err(refuse("there are rules for columns and no [check]".into())) };
     let columns = ask(server.clone(), transport.clone(), account.username.clone(), account.password.clone());
-    let (columns, views) = columns.map_err(|failure| refuse(format!("[check]: cannot ask {server}: {}", failure.detail)))?;
+    let (columns, views) =
+        columns.map_err(|failure| refuse(format!("[check]: cannot ask {server}: {}", failure.detail)))?;
     if let Some(unmatched) = rules.unmatched_rule(&columns) {
         return Err(refuse(unmatched));
     }

@@ -139,11 +139,13 @@ impl Lesson {
         self.pending = None;
         self.number = None;
         match payload.split_first() {
-            Some((&(command @ (QUERY | STMT_PREPARE)), text)) => {
-                let is_prepared = command == STMT_PREPARE;
+            Some((command @ (&QUERY | &STMT_PREPARE), text)) => {
+                let is_prepared = *command == STMT_PREPARE;
                 match rules.statements.find(text, is_prepared, database, &mut self.reading) {
                     Ok(statement) => return statement.uses.as_ref().map(|name| name.to_vec()),
-                    Err(Refusal::Unreadable(why)) => learner.write(format!("{why}\n{}", comment(text)), &unreadable(&why, text)),
+                    Err(Refusal::Unreadable(why)) => {
+                        learner.write(format!("{why}\n{}", comment(text)), &unreadable(&why, text))
+                    }
                     Err(_) => self.pending = Some(self.begin(text, is_prepared, database, rules)),
                 }
             }
@@ -301,7 +303,8 @@ mod tests {
     use crate::rules::ColumnFacts;
     use proptest::prelude::*;
 
-    const RULES: &str = "[check]\nusername = 'c'\npassword = ''\n[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
+    const RULES: &str =
+        "[check]\nusername = 'c'\npassword = ''\n[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
 
     fn rules() -> Rules {
         let mut rules = Rules::of(RULES);
@@ -367,7 +370,10 @@ mod tests {
         lesson.command(b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\x08\0", None, &rules, &learner);
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
-        assert!(text.ends_with("text = \"SELECT id FROM people WHERE id = ? LIMIT 1\"\nvalues = [\"number\"]\n"), "{text}");
+        assert!(
+            text.ends_with("text = \"SELECT id FROM people WHERE id = ? LIMIT 1\"\nvalues = [\"number\"]\n"),
+            "{text}"
+        );
     }
 
     proptest! {

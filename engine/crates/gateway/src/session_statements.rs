@@ -212,8 +212,13 @@ fn assignment(name: &str, value: &SettingValue<'_>) -> Option<Option<String>> {
             () if is(&["0", "off", "false"]) => "0".into(),
             () => return None,
         },
-        "innodb_lock_wait_timeout" | "interactive_timeout" | "lock_wait_timeout" | "max_statement_time"
-        | "net_read_timeout" | "net_write_timeout" | "wait_timeout" => number(value, LONGEST_TIMEOUT)?,
+        "innodb_lock_wait_timeout"
+        | "interactive_timeout"
+        | "lock_wait_timeout"
+        | "max_statement_time"
+        | "net_read_timeout"
+        | "net_write_timeout"
+        | "wait_timeout" => number(value, LONGEST_TIMEOUT)?,
         "max_execution_time" => number(value, u32::MAX.into())?,
         "sql_select_limit" if is(&["default"]) => "DEFAULT".into(),
         "sql_select_limit" => number(value, u64::MAX)?,
@@ -224,7 +229,10 @@ fn assignment(name: &str, value: &SettingValue<'_>) -> Option<Option<String>> {
         "sql_mode" if kind == Kind::Text => {
             let modes = text.split(',').map(str::trim).filter(|mode| !mode.is_empty());
             let known = |mode: &str| MODES.iter().find(|known| known.eq_ignore_ascii_case(mode));
-            format!("'{}'", modes.map(known).collect::<Option<Vec<_>>>()?.into_iter().copied().collect::<Vec<_>>().join(","))
+            format!(
+                "'{}'",
+                modes.map(known).collect::<Option<Vec<_>>>()?.into_iter().copied().collect::<Vec<_>>().join(",")
+            )
         }
         "time_zone" => {
             let belongs = |byte: u8| byte.is_ascii_alphanumeric() || b"+-:/_".contains(&byte);

@@ -371,7 +371,17 @@ impl<'a> Scanner<'a> {
     fn end_token(&self, what: &'static str) -> Result<(), Refusal> {
         match self.text.get(self.at) {
             Some(
-                b'\'' | b'"' | b'`' | b'@' | b'\\' | b'$' | b'?' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_'
+                b'\''
+                | b'"'
+                | b'`'
+                | b'@'
+                | b'\\'
+                | b'$'
+                | b'?'
+                | b'0'..=b'9'
+                | b'A'..=b'Z'
+                | b'a'..=b'z'
+                | b'_'
                 | 0x80..,
             ) => Err(Refusal::Unreadable(format!("a word, a quote or a '?' right behind {what}").into())),
             _ => Ok(()),
@@ -620,7 +630,7 @@ impl<'a> Scanner<'a> {
         match rest {
             [b'-', b'-', ..] | [b'#', ..] | [b'/', b'*', ..] => return Err(Refusal::unreadable("a comment")),
             [b'.', b'0'..=b'9', ..] => return Err(Refusal::unreadable("a number that begins with a point")),
-            [0x80.., ..] => return Err(Refusal::unreadable("a character beyond ASCII outside quotes")),
+            [0x80..=0xFF, ..] => return Err(Refusal::unreadable("a character beyond ASCII outside quotes")),
             [b'\\', ..] => return Err(Refusal::unreadable("a backslash outside quotes")),
             [b'?', ..] => return Err(Refusal::unreadable("a '?' in a statement that is not prepared")),
             [b':', ..] => return Err(Refusal::unreadable("a ':'")),

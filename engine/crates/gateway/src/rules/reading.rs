@@ -152,11 +152,7 @@ fn understand(text: &str) -> Understood<Parts> {
             DefaultRole::Opaque => Role::Opaque,
             DefaultRole::Plaintext => Role::Plaintext,
         },
-        columns: file
-            .columns
-            .into_iter()
-            .map(|column| rule(column, algorithm))
-            .collect::<Understood<_>>()?,
+        columns: file.columns.into_iter().map(|column| rule(column, algorithm)).collect::<Understood<_>>()?,
     };
     Ok((rules, file.statements, file.statements_file))
 }

@@ -104,7 +104,11 @@ fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
     let name = statements.file_name().unwrap().to_str().unwrap();
     let text = format!("statements_file = '{name}'\n[[statements]]\ntext = 'SELECT ?'");
     assert_eq!(read(&text).unwrap().statements.count(), 2);
-    std::fs::write(&statements, "[[statements]]\ntext = 'SELECT ?, ?'\n[[statements]]\ntext = 'SELECT 5'\n[[statements]]\ntext='select  ?,?'").unwrap();
+    std::fs::write(
+        &statements,
+        "[[statements]]\ntext = 'SELECT ?, ?'\n[[statements]]\ntext = 'SELECT 5'\n[[statements]]\ntext='select  ?,?'",
+    )
+    .unwrap();
     assert!(read(&text).unwrap_err().contains("line 5: [[statements]]: the same statement is there twice"));
     std::fs::set_permissions(&statements, std::fs::Permissions::from_mode(0o664)).unwrap();
     assert!(read(&text).unwrap_err().contains("chmod 600"));

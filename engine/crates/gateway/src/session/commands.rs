@@ -369,9 +369,7 @@ impl Session {
         Ok(match guard.takes_types(number, reader.rest()) {
             None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
             None => Verdict::Wait,
-            Some(false) => Verdict::Refused(ErrPacket::not_passed(
-                "parameter of another kind than was approved",
-            )),
+            Some(false) => Verdict::Refused(ErrPacket::not_passed("parameter of another kind than was approved")),
             Some(true) => {
                 guard.forget_long_data(number);
                 Verdict::Executed(statement)

@@ -306,8 +306,7 @@ impl Guard {
             return Err(Failure::protocol("the server counts other parameters than the gateway"));
         }
         let was_no_text = vec![false; expected.len()].into();
-        let prepared =
-            Prepared { statement, parameters: expected, rules: rules.number, has_types: false, was_no_text };
+        let prepared = Prepared { statement, parameters: expected, rules: rules.number, has_types: false, was_no_text };
         self.statements.insert(number, prepared);
         self.last_prepared = Some(number);
         Ok(())
@@ -318,7 +317,9 @@ impl Guard {
         match self.statement.as_ref().map(|statement| &statement.outputs) {
             Some(Outputs::All(_)) => Ok(()),
             Some(Outputs::Each(verdicts)) if verdicts.len() as u64 == columns => Ok(()),
-            Some(Outputs::Each(_)) => Err(Failure::protocol("the answer has another number of columns than was approved")),
+            Some(Outputs::Each(_)) => {
+                Err(Failure::protocol("the answer has another number of columns than was approved"))
+            }
             None => Err(Failure::protocol("the server sends rows where none were asked for")),
         }
     }

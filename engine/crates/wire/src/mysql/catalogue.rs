@@ -19,8 +19,7 @@ use std::rc::Rc;
 pub type Row = Vec<String>;
 
 /// With these settings the server reads questions in one way and answers with all rows.
-const SETTINGS: &str =
-    "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
+const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
 /// A connection to ask by.
 pub struct Inquiry {

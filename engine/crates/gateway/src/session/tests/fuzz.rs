@@ -199,8 +199,7 @@ fn answer(bytes: &[u8]) {
     let account = choices.of(&["shop", "analyst"]);
     let size = 1 + usize::from(choices.byte());
     let shared = Arc::new(Shared::new(ALL_SELECTS.clone(), Limits::default(), None));
-    let mut between =
-        Between { session: Session::new(shared, false), to_client: Vec::new(), to_server: Vec::new() };
+    let mut between = Between { session: Session::new(shared, false), to_client: Vec::new(), to_server: Vec::new() };
     between.log_in(&response(account, true));
     for _ in 0..1 + choices.byte() % 3 {
         if !between.session.listens_to_client() {

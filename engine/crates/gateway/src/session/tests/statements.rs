@@ -26,7 +26,10 @@ fn the_server_gets_the_approved_text_and_never_the_clients_bytes() {
 #[test]
 fn a_statement_that_is_not_approved_is_refused_with_what_to_do() {
     for (sql, words) in [
-        ("SELECT CONCAT(name) FROM people WHERE id = 7", "not approved for this account: select concat ( name ) from people"),
+        (
+            "SELECT CONCAT(name) FROM people WHERE id = 7",
+            "not approved for this account: select concat ( name ) from people",
+        ),
         ("SELECT name FROM people -- x", "does not accept a comment"),
         ("SELECT city FROM people WHERE id = 'x' AND name = 'y'", "value 1 of this statement must be a number"),
     ] {
@@ -133,7 +136,10 @@ fn new_rules_hold_from_the_next_command_on() {
     // The server does not have the column any more.
     between.session.shared.replace(testing::rules(RULES, &["people.name"]));
     assert!(!shows(&mut between));
-    between.session.shared.replace(rules_of(&RULES.replace("\"SELECT city FROM people\"", "\"SELECT id FROM people\"")));
+    between
+        .session
+        .shared
+        .replace(rules_of(&RULES.replace("\"SELECT city FROM people\"", "\"SELECT id FROM people\"")));
     between.query("SELECT city FROM people");
     assert_eq!(between.refusal(), 1227, "it is not approved any more");
     between.session.shared.replace(Rules::of(""));
@@ -198,6 +204,8 @@ fn a_learning_account_is_pinned_and_passes() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     assert_eq!(text.matches("[[statements]]").count(), 1, "neither approved ones nor failures: {text}");
-    assert!(text.contains("text = \"SELECT name, ?+? FROM people\"\ndatabase = \"d\"\nvalues = [\"number\", \"number\"]"));
+    assert!(
+        text.contains("text = \"SELECT name, ?+? FROM people\"\ndatabase = \"d\"\nvalues = [\"number\", \"number\"]")
+    );
     assert!(text.ends_with("outputs = [\"encrypt\", \"encrypt\"]\n"), "{text}");
 }
