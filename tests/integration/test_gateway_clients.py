@@ -228,8 +228,10 @@ JDBC = {"text": "", "prepared": "&useServerPrepStmts=true"}
 def test_hibernate_over_connector_j(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         url = f"jdbc:mysql://{login.address}/{DATABASE}?sslMode=DISABLED{JDBC[statements]}"
-        asked = (owner, url, SHOP, login.password, owner, "sealed" if login.sealed else "plain")
-        return programs.run(programs.java(), [asked])[owner]
+        # What is sealed it reads by another class, whose statements are learned, too.
+        kinds = ("sealed",) if login.sealed else ("plain", "sealed")
+        asked = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
+        return programs.run(programs.java(), asked)[kinds[0]]
 
     with present():
         programs.java()

@@ -65,6 +65,7 @@ def test_what_is_not_approved_is_refused_by_one_clear_error(shop: Shop, statemen
 
 def test_every_attack_is_refused(shop: Shop) -> None:
     """As text and prepared; the session goes on."""
+    assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM other")) is None
     with tapped(shop) as (connect, tap), connect() as connection:
         for attack in attacks():
             for command in (COMMAND.COM_QUERY, COMMAND.COM_STMT_PREPARE):
