@@ -608,7 +608,7 @@ impl<'a> Scanner<'a> {
         self.token(word);
         self.fold_last(length);
         let folded = &self.reading.shape[self.reading.shape.len() - length..];
-        let is_one_of = |known: &[&[u8]]| known.iter().any(|word| *word == folded);
+        let is_one_of = |known: &[&[u8]]| known.contains(&folded);
         let (opens, ends_list, is_by) =
             (is_one_of(&WORDS_BEFORE_VALUES), is_one_of(&WORDS_BEHIND_LISTS), folded == b"by");
         if ends_list && self.reading.lists.last() == Some(&self.depth) {
@@ -730,7 +730,7 @@ impl Statement {
             let first = String::from_utf8_lossy(tokens[0]).to_uppercase();
             return Err(format!("a statement that begins with {first} cannot be approved"));
         }
-        let has = |word: &[u8]| tokens.iter().any(|token| *token == word);
+        let has = |word: &[u8]| tokens.contains(&word);
         let outputs = match &approval.outputs {
             Some(verdicts) => Outputs::Each(verdicts.clone().into()),
             None => Outputs::All(reading.is_nested().then_some(Verdict::Encrypt)),
