@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages tls-libraries demo test test-python test-engine test-all test-all-python test-all-engine fuzz \
-	fuzz-self-test lint bench truth man docs docs-reports wheels release-check check-wheels clean
+.PHONY: setup packages tls-libraries demo test test-python test-engine test-all test-all-python test-all-engine lint \
+	bench truth man docs docs-reports wheels release-check check-wheels clean
 .DEFAULT_GOAL := setup
 
 setup: $(BIN)/costof
@@ -55,14 +55,6 @@ test-engine:
 	+@cd engine && cargo test --quiet --workspace
 test-all-engine: test-engine
 	+@cd engine && COSTOF_RUNTIME=epoll cargo test --quiet --test engine
-
-# Attacks the gateway until Ctrl-C, or so long: make fuzz SECONDS=3600. Finds go to tests/gateway/finds, and are tests from then on.
-fuzz: setup
-	@$(BIN)/python -m tests.gateway.campaign $(if $(SECONDS),--seconds $(SECONDS))
-
-# Whether the attack finds a leak when any one check of the gateway is switched off.
-fuzz-self-test: setup
-	@$(BIN)/python -m tests.gateway.self_test
 
 lint: setup
 	@cd engine && cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings

@@ -1,9 +1,9 @@
 """What the gateway costs a command: beside HAProxy, which forwards bytes and looks at none, on one MariaDB on loopback.
 
-A command is sysbench's point select, prepared, or as text, of which each is another one to be read. `no rules` and
-`plaintext` pass bytes as they are, `nothing of it` reads statements and answers under rules that mean another
-column, `encrypted` encrypts the one column. Turns alternate; medians are told. All of it runs on one core: between two
-cores what it takes to wake the other one, sometimes, is more than what is measured.
+A command is sysbench's point select, prepared, or as text, which is read each time. `no rules` and `plaintext` pass
+bytes as they are, `nothing of it` reads statements and answers under rules for another column, `encrypted` encrypts the
+one column. Turns alternate; medians are told. All of it runs on one core: between two cores what it takes to wake the
+other one, sometimes, is more than what is measured.
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ listen forward
 
 def rules(role: str, column: str, password: str) -> str:
     key = 'master_key = "app"\n' if role == "ciphertext" else ""
+    statement = f"SELECT c FROM `{TABLE}` WHERE id=?"  # noqa: S608  # a name of our own
     return (
         f'[master_keys]\napp = "{KEY}"\n[[accounts]]\nname = "{USER}"\nrole = "{role}"\n{key}'
         f'[[columns]]\ndatabase = "{DATABASE}"\ntable = "{TABLE}"\ncolumn = "{column}"\n'
         f'[check]\nusername = "{USER}"\npassword = "{password}"\n'
+        f'[[statements]]\ntext = "{statement}"\n'
     )
 
 

@@ -238,6 +238,7 @@ class Problem(Enum):
     YCSB_TABLE_EMPTY = (EXIT_FAILED, "{table} on {target} holds no records; load some first with costof ycsb load")
     YCSB_TABLE_MISSING = (EXIT_FAILED, "there is no {table} on {target}; as YCSB wants it, make it with: {statement}")
     GATEWAY_ADDRESS = (EXIT_USAGE, "'{text}' is no address to listen on; write it as 127.0.0.1:3307")
+    GATEWAY_LEARN = (EXIT_USAGE, "--learn and --learn-account work only together; add the other one")
     GATEWAY_REFUSED = (EXIT_USAGE, "the gateway does not start: {detail}")
     TPCC_UNSOUND = (
         EXIT_FAILED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -12,7 +12,7 @@ import click
 
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, TlsFiles, Transport
-from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 
 #: What the engine calls mistakes that are the user's to put right.
 USERS_OWN = ("plan: ", "tls_configuration: ")
@@ -33,9 +33,13 @@ class GatewayOptions:
     tls_key: Path | None = None
     server_ca: Path | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    learn: Path | None = None
+    learn_accounts: Sequence[str] = ()
 
     def listener(self, listen: str) -> GatewayListener:
-        """Raises `GATEWAY_ADDRESS`."""
+        """Raises `GATEWAY_ADDRESS`, `GATEWAY_LEARN`."""
+        if (self.learn is None) == bool(self.learn_accounts):
+            raise CostofError(Problem.GATEWAY_LEARN)
         host, colon, port = listen.rpartition(":")
         if not colon or not host or not port.isdigit():
             raise CostofError(Problem.GATEWAY_ADDRESS, text=listen)
@@ -46,6 +50,9 @@ class GatewayOptions:
             tls=self._tls_files(),
             server_transport=Transport(kind="tls", ca_file=self.server_ca.absolute()) if self.server_ca else PLAIN,
             limits=dict(self.limits),
+            learn=GatewayLearning(file=self.learn.absolute(), accounts=list(self.learn_accounts))
+            if self.learn
+            else None,
         )
 
     def _tls_files(self) -> TlsFiles | None:
@@ -126,6 +133,15 @@ def _reload(process: GatewayProcess, warn: Callable[[str], None]) -> None:
     "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements, "
     "catalogue_seconds.",
 )  # fmt: skip
+@click.option(
+    "--learn", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write each new statement of the accounts of --learn-account to this file, for a person to review. Nothing in "
+    "it is approved.",
+)  # fmt: skip
+@click.option(
+    "--learn-account", "learn_accounts", multiple=True, metavar="NAME",
+    help="An account whose statements are learned; it is not guarded. Repeat for more.",
+)  # fmt: skip
 @click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
 def gateway(
     rules: Path,
@@ -135,17 +151,19 @@ def gateway(
     tls_key: Path | None,
     server_ca: Path | None,
     limits: tuple[tuple[str, int], ...],
+    learn: Path | None,
+    learn_accounts: tuple[str, ...],
     only_check: bool,
 ) -> None:
-    """Stand before a MySQL server and encrypt columns of its answers, by account.
+    """Let only approved statements pass to a MySQL server, and encrypt protected columns in its answers.
 
-    A hangup (SIGHUP) reads the rules again; Ctrl-C ends it.
+    Both depend on the account. SIGHUP reads the rules again; Ctrl-C ends the gateway.
     """
 
     def warn(text: str) -> None:
         click.echo(f"costof: {text}", err=True)
 
-    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca, dict(limits))
+    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca, dict(limits), learn, learn_accounts)
     if not only_check:
         serve(options, click.echo, warn)
         return

@@ -28,7 +28,7 @@ COMMANDS = {
     "history": ("costof.cli.history:history", "How costs went over many runs, and where they changed."),
     "ab": ("costof.cli.ab:ask_as_ab", "Ask one URL as Apache's ab does, and print its report."),
     "ycsb": ("costof.cli.ycsb:ycsb", "YCSB's load or run phase on your own DATABASE."),
-    "gateway": ("costof.cli.gateway:gateway", "Stand before a MySQL server and encrypt columns of its answers."),
+    "gateway": ("costof.cli.gateway:gateway", "Let approved statements pass to a MySQL server and encrypt columns."),
     "fetch": ("costof.cli.fetch:fetch", "Fetch server programs for labs, without root."),
     "clean": ("costof.cli.clean:clean", "List databases that killed runs have left on a target, and remove them."),
     "doctor": ("costof.cli.doctor:doctor", "What this machine has and lacks for the lab, and how to get it."),

@@ -1,4 +1,4 @@
-"""What travels behind an encrypted column's definition (docs/column-encryption.md, "What is sent").
+"""What travels behind an encrypted column's definition (docs/column-encryption-protocol.md, "What is sent").
 
 The ciphertext that a driver reads is described by three files: `envelope.py`, `keys.py` and `schemes.py`. The engine's
 crate `encryption` is the other implementation; both are checked against `tests/vectors/column-encryption.json`. No

@@ -55,11 +55,18 @@ class _Reloaded(Model):
     listeners: dict[str, str | None] = Field(description="Why the rules before stay, or None for new ones.")
 
 
+class GatewayLearning(Model):
+    """Learn the statements of these accounts, which are not guarded, into a file."""
+
+    file: Path
+    accounts: list[str]
+
+
 class GatewayListener(Model):
     """A port of the gateway's, 'address:port', and the server behind it, 'host:port'.
 
     `tls` and TLS in `server_transport` go together: both or neither. `limits` by the engine's names, where they are
-    not the usual ones.
+    not the usual ones. Without `learn` nothing is learned.
     """
 
     address: str
@@ -67,6 +74,7 @@ class GatewayListener(Model):
     server: str
     tls: TlsFiles | None = None
     server_transport: Transport = PLAIN
+    learn: GatewayLearning | None = None
     limits: dict[str, int] = Field(default_factory=dict)
 
 

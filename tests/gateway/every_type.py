@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from costof import encrypted
-from costof.datasets.sysbench import create_table
+from costof.datasets.sysbench import TABLE, create_table
 from costof.encrypted.envelope import Algorithm
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from tests.gateway.shop import approval
 from tests.support.programs import HANGS_SECONDS, check_of, log_in, running_mariadb
 from tests.support.raw_mysql import Client
 
@@ -92,11 +93,29 @@ class Site:
         return Client(address, user, self.server.password.get_secret_value(), DATABASE.encode(), **more)
 
 
+#: What its accounts may send.
+APPROVED = [
+    "SELECT * FROM every_type ORDER BY whole",
+    "SELECT name AS n, t.price, whole + 1, COUNT(*), NOW() > moment FROM every_type t GROUP BY 1, 2, 3, 5 ORDER BY 3",
+    "SELECT one.name, other.day FROM every_type AS one JOIN every_type AS other ON one.name = other.name",
+    "SELECT name FROM every_type WHERE name = ?",
+    "SHOW TABLES",
+    "SELECT latin, whole, blob_ FROM every_type WHERE whole IS NOT NULL",
+    "SELECT latin, price FROM every_type WHERE whole IS NOT NULL",
+    "SELECT name FROM every_type",
+    "SELECT name AS n FROM every_type AS t",
+    "SELECT name FROM every_type WHERE whole IS NOT NULL",
+    "SELECT name FROM every_type ORDER BY whole IS NULL",
+    "SELECT * FROM every_type ORDER BY whole IS NULL",
+    f"SELECT c FROM `{TABLE}` WHERE id=?",  # our own
+]
+
+
 def rules(folder: Path, name: str, algorithm: str, account: str, check: str) -> Path:
     path = folder / f"{name}.toml"
-    text = f'algorithm = "{algorithm}"\npredicates = "allow"\nexpressions = "encrypt"\n'
+    text = f'algorithm = "{algorithm}"\n'
     text += f'[master_keys]\napp = "{KEY}"\n{account}\n[[columns]]\ndatabase = "*"\ntable = "*"\ncolumn = "*"\n'
-    write_private(path, (text + check).encode())
+    write_private(path, (text + check + "".join(map(approval, APPROVED))).encode())
     return path
 
 

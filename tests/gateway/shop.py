@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,22 +58,47 @@ name = "{SHOP}"
 role = "ciphertext"
 master_key = "app"
 """
-#: All that the rules' columns may be used for.
-ALLOWING = 'predicates = "allow"\nexpressions = "encrypt"\n'
-
-
-#: Under rules that allow them.
-STATEMENTS_OF_ALLOWING_RULES = [
-    "SELECT name FROM other UNION SELECT name FROM people",
-    "(SELECT name AS city FROM people) ORDER BY 1",
-    "SELECT DISTINCT name FROM people GROUP BY name WITH ROLLUP",
-    "SELECT CONCAT(name, '!'), UPPER(name), MAX(name), COUNT(*) FROM people",
-    "SELECT GROUP_CONCAT(name) FROM people",
-    "SELECT MAX(name), COUNT(*) FROM people",
-    "SELECT CASE WHEN 1 THEN name END, IFNULL(name, 1), name COLLATE latin1_bin FROM people",
-    "SELECT name, LAG(name) OVER (ORDER BY id) FROM people",
-    "SELECT id FROM people WHERE name < 'B' ORDER BY name",
+#: What the shop's accounts may send.
+APPROVED = [
+    "SELECT name, price, city, visits FROM people ORDER BY id",
+    "SELECT * FROM people",
+    "SELECT p.name AS n, o.name FROM people AS p JOIN other o ON o.id = p.id + 1",
+    "SELECT name AS city FROM people WHERE id IN (SELECT id FROM other)",
+    "SELECT city FROM (SELECT name AS city FROM people) AS other",
+    "SELECT city FROM (SELECT name AS city FROM people LIMIT 9) AS people",
+    "WITH other AS (SELECT name AS city FROM people) SELECT city FROM other",
+    "SELECT name FROM other UNION ALL SELECT name FROM people",
+    "SELECT (SELECT name FROM people LIMIT 1), city FROM other",
+    "SELECT city FROM names AS other",
+    "SELECT city FROM names AS people",
+    "SELECT people.city FROM names AS people, people AS other WHERE people.id = other.id",
+    "SELECT DISTINCT name AS city FROM people",
+    "SELECT name AS city FROM people GROUP BY name ORDER BY MAX(id)",
+    "SELECT SQL_BUFFER_RESULT name AS city FROM people",
+    "SELECT p.name AS city FROM people AS p JOIN other AS people ON people.id = p.id ORDER BY people.city",
+    "SELECT CONCAT(name, '!'), UPPER(name), MAX(name) FROM people",
+    "SELECT id FROM people WHERE name = ?",
+    "DELETE FROM people WHERE id < ? RETURNING name",
+    "SELECT city FROM other",
+    "SELECT city FROM people",
+    "SELECT name FROM people",
+    "SELECT name FROM people ORDER BY id",
+    "SELECT name FROM people WHERE id = ?",
+    "SELECT name, city FROM people WHERE id = ?",
+    "SELECT name, visits, city FROM people WHERE id >= ? ORDER BY id",
+    "UPDATE people SET visits = visits + ? WHERE id = ?",
+    "SELECT * FROM every_type ORDER BY id",
+    "SELECT * FROM every_type WHERE id = ?",
+    "SELECT c_big, c_double, c_date, c_longtext FROM every_type WHERE id = ?",
+    "INSERT INTO people (id, name) VALUES (?, ?)",
+    "INSERT INTO numbers (price) VALUES (?)",
 ]
+
+
+def approval(text: str, **more: object) -> str:
+    """Return an entry of the rules; `more` as its keys, lists and texts alike in TOML and JSON."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in {"text": text, **more}.items()]
+    return "\n".join(["", "[[statements]]", *lines, ""])
 
 
 def column(table: str, name: str, algorithm: str | None = None) -> str:
@@ -123,8 +149,10 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
+    """Write rules, with the usual account for [check] and the usual statements where they name none."""
     check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
-    write_private(rules_file, (rules + check).encode())
+    statements = "" if "[[statements]]" in rules else "".join(map(approval, APPROVED))
+    write_private(rules_file, (rules + check + statements).encode())
 
 
 @contextlib.contextmanager
@@ -147,10 +175,10 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @contextlib.contextmanager
-def before(lab: Lab, server: MariadbServer, name: str, **more: Any) -> Iterator[Shop]:
-    """A gateway of its own before the server, with the usual rules."""
+def before(lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any) -> Iterator[Shop]:
+    """A gateway of its own before the server, with these rules."""
     rules_file = lab.folder / f"{name}.toml"
-    write_rules(rules_file, RULES + PEOPLE, server)
+    write_rules(rules_file, rules, server)
     with GatewayProcess() as process:
         listener = GatewayListener(
             address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}", **more
@@ -170,6 +198,13 @@ def refusal(connection: Any, statement: str) -> tuple[int, str]:
     with pytest.raises(pymysql.MySQLError) as raised, connection.cursor() as cursor:
         cursor.execute(statement)
     return raised.value.args
+
+
+def attacks() -> list[bytes]:
+    """Return the statements of `tests/vectors/gateway-attacks.txt`."""
+    path = Path(__file__).parents[1] / "vectors" / "gateway-attacks.txt"
+    lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
+    return [line.encode().decode("unicode_escape").encode("latin1") for line in lines]
 
 
 def shows(data: bytes) -> bool:

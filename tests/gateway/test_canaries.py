@@ -9,8 +9,9 @@ import random
 import pytest
 
 from tests.gateway.canaries import Canaries
-from tests.gateway.corpus import CASES, NAMES, SALARIES
 
+NAMES = (b"kQ7vXz2Lm9TbRw4e", b"Zp3NcYd8Hs6GfJ1u")
+SALARIES = (1_739_402_685,)
 NAME, SALARY = NAMES[0], SALARIES[0]
 
 
@@ -48,9 +49,3 @@ def test_each_form_is_found(form: bytes) -> None:
 def test_noise_is_none() -> None:
     noise = random.Random(1).randbytes(1 << 20)
     assert not Canaries(NAMES, SALARIES).found(noise)
-
-
-def test_no_statement_holds_a_value() -> None:
-    """What a statement says may come back in a name or an error."""
-    canaries = Canaries(NAMES, SALARIES)
-    assert not [case for case in CASES for step in case.steps if canaries.found(step.statement)]

@@ -1,104 +1,230 @@
-"""Statements by a grammar against the gateway: nothing protected comes out, and two sides cannot be told apart.
+"""TPC-C's statements behind the gateway, with a canary in every protected column.
 
-The seeds are fixed and it ends by count, so that what lands does not hang on chance or on the machine; `make fuzz`
-goes on.
+None comes out, and two switched-off checks are caught.
 """
 
 from __future__ import annotations
 
+import random
+import re
+import ssl
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import pytest
+from pydantic import SecretStr
 
+from costof.datasets import tpcc
+from costof.datasets.tpcc_database import TpccDatabase
 from costof.lab.certificates import write_private
-from tests.gateway.campaign import EQUALITY, FINDS, OPEN, TARGETS, Ground, attack, ground, make_databases, run
+from costof.lab.lab import Lab
+from costof.messages.plan import TlsFiles, Transport
+from costof.programs.gateway import GatewayListener, GatewayProcess
+from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.services.encryption.rules import (
+    Account,
+    CatalogueAccount,
+    approved_statements,
+    rules_text,
+    sample_statement,
+)
+from tests.gateway.canaries import Canaries
+from tests.support.mysql_packets import Row
+from tests.support.programs import running_mariadb
+from tests.support.raw_mysql import Answer, Client
 
 pytestmark = pytest.mark.servers
 
-# Each check that is switched off is missed within some 8,000 (`make fuzz-self-test`).
-STATEMENTS = 15_000
-# Noise comes rarely, and is the same for all rules.
-STATEMENTS_OF_TWINS = 5_000
-PRINTED = 1500
-# Of what the generator takes for the subset that passes. More, and the attack would be hollow.
-MOST_REFUSED = 0.35
+OPAQUE, CATALOGUE = "opaque", "catalogue"
+EVERYTHING = "mysql-column-encryption/100.toml"
+ROUNDS = 6
+ROWS = 3
+LETTERS = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+# Values that all rows may share, so that statements meet them; the rest of a key is a canary.
+SMALL = re.compile("_w_id$|_d_id$|^d_id$|^w_id$|_d_w_id$|_supply_w_id$")
+
+
+@dataclass
+class Site:
+    server: MariadbServer
+    process: GatewayProcess
+    canaries: Canaries
+    values: list[str]
+    tls: ssl.SSLContext
+    # By whether it is under TLS.
+    addresses: dict[bool, str]
+    rules: dict[bool, GatewayListener]
+
+    def client(self, *, secured: bool) -> Client:
+        return Client(
+            self.addresses[secured],
+            OPAQUE.encode(),
+            self.server.password.get_secret_value(),
+            DATABASE.encode(),
+            tls=self.tls if secured else None,
+        )
+
+    def reload(self, text: str) -> None:
+        for listener in self.rules.values():
+            write_private(listener.rules_file, text.encode())
+        assert set(self.process.reload().values()) == {None}
+
+
+def rules(password: SecretStr) -> str:
+    text = rules_text(
+        EVERYTHING,
+        DATABASE,
+        None,
+        [Account(OPAQUE, "opaque")],
+        {},
+        CatalogueAccount(CATALOGUE, password),
+    )
+    return 'unknown_clients = "ciphertext"\n' + text
+
+
+def made_value(kind: str, name: str, row: int, rng: random.Random) -> str:
+    """A canary of this type, or a small value where the type has no room for one, as SQL."""
+    if SMALL.search(name):
+        return "1"
+    if match := re.match(r"(?:VAR)?CHAR\((\d+)\)", kind):
+        return "'" + "".join(rng.choices(LETTERS, k=min(int(match[1]), 24))) + "'"
+    if kind.startswith("DATETIME"):
+        return f"'2{rng.randrange(100, 900)}-0{1 + row}-11 12:13:14'"
+    if kind.startswith("DECIMAL(12"):
+        return f"{rng.randrange(10**9, 9 * 10**9)}.{rng.randrange(10, 99)}"
+    if kind.startswith("DECIMAL"):
+        return f"0.{rng.randrange(10, 99)}"
+    return str(rng.randrange(10**9, 2 * 10**9)) if kind.startswith("INT") else str(10 + row)
+
+
+def fill(server: MariadbServer) -> list[str]:
+    """Fill the tables; return all values, as SQL."""
+    rng, made = random.Random(7), []
+    server.ask(f"USE {DATABASE}")
+    for table, definitions in tpcc.COLUMNS.items():
+        columns = [
+            tuple(each.split()[:2])
+            for each in re.split(r",(?![^(]*\))", definitions)
+            if not re.match(r"\s*(PRIMARY )?KEY", each)
+        ]
+        for row in range(ROWS):
+            if table in ("warehouse", "district") and row:
+                continue
+            values = [made_value(kind, name, row, rng) for name, kind in columns]
+            made += values
+            names = ", ".join(name for name, _ in columns)
+            server.ask(f"INSERT INTO {table} ({names}) VALUES ({', '.join(values)})")  # noqa: S608  # our own
+    return made
 
 
 @pytest.fixture(scope="module")
-def standing() -> Iterator[Ground]:
-    with ground() as made:
-        yield made
+def site(lab: Lab) -> Iterator[Site]:
+    with running_mariadb(lab) as server, GatewayProcess() as process:
+        for user in (OPAQUE, CATALOGUE):
+            server.add_user(user)
+        TpccDatabase(server.ask, DATABASE, "mariadb").make()
+        values = fill(server)
+        texts = [
+            value[1:-1].encode() for value in values if value.startswith("'") and len(value) >= 10 and " " not in value
+        ]
+        numbers = [int(value.partition(".")[0]) for value in values if value[0] != "'" and len(value) >= 9]
+        certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
+        listeners = {}
+        for secured in (False, True):
+            rules_file = lab.folder / f"canaries-{secured}.toml"
+            write_private(rules_file, rules(server.password).encode())
+            tls = {"tls": TlsFiles.of(certificate), "server_transport": Transport(kind="tls", ca_file=server.ca_file)}
+            listeners[secured] = GatewayListener(
+                address="127.0.0.1:0",
+                rules_file=rules_file,
+                server=f"{server.address}:{server.port}",
+                **(tls if secured else {}),
+            )
+        addresses = dict(zip(listeners, process.begin(list(listeners.values())).listeners, strict=True))
+        context = ssl.create_default_context(cafile=str(server.ca_file))
+        yield Site(server, process, Canaries(texts, numbers), values, context, addresses, listeners)
 
 
-def assert_nothing_came_out(report: dict[str, Any]) -> None:
-    assert report["finds"] == []
-    assert report["errors"] == []
-    # Plans of two servers may differ by chance; a protected value does not come by chance.
-    assert [what for what in report["unrepeated"] if not what.startswith("answers differ")] == []
+def text_of(statement: str, values: list[str]) -> bytes:
+    parts = statement.split("?")
+    return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True)).encode()
 
 
-def test_nothing_protected_comes_out(standing: Ground) -> None:
-    report = attack(standing, seed=1, statements=STATEMENTS, finds=3)
-    assert_nothing_came_out(report)
-    assert report["statements"] >= STATEMENTS
-    for target in TARGETS:
-        sent, refused = (report[kind][f"{target.name} Subset"] for kind in ("sent", "refused"))
-        assert refused <= MOST_REFUSED * sent, f"{target.name}: {refused} of {sent} are refused: {report['reasons']}"
+def parameters(values: list[str]) -> bytes:
+    """Each as a string, behind no NULLs and their types."""
+    raw = [value.strip("'").encode() for value in values]
+    return (
+        bytes((len(raw) + 7) // 8)
+        + b"\x01"
+        + b"\xfd\0" * len(raw)
+        + b"".join(bytes([len(each)]) + each for each in raw)
+    )
 
 
-def test_what_was_found_once_is_closed(standing: Ground) -> None:
-    make_databases(standing)
-    with standing.gateways(TARGETS) as attacked:
-        plan = {"servers": standing.logins(), "targets": attacked, "seed": 0}
-        assert run("replay", str(FINDS), plan=plan)["finds"] == []
+def play(site: Site, *, prepared: bool, secured: bool, seed: int = 3) -> tuple[Client, list[Row], list[Answer]]:
+    """Send all approved statements with values of the tables, often the ones that are there; return what came."""
+    rng = random.Random(seed)
+    texts = [each.text for each in approved_statements(EVERYTHING)]
+    texts += [sample_statement(DATABASE, table, "?") for table in tpcc.TABLES]
+    pool = [value for value in site.values if len(value) < 30] + ["1"] * len(site.values)
+    answers = []
+    with site.client(secured=secured) as client:
+        assert client.refusal is None
+        for _ in range(ROUNDS):
+            client.query(b"BEGIN")
+            for text in texts:
+                count = text.count("?")
+                values = ["5"] if text.startswith("SELECT *") else [rng.choice(pool) for _ in range(count)]
+                if prepared:
+                    number = client.prepare(text.encode()).statement
+                    assert number is not None
+                    answers.append(client.execute(number, parameters(values)))
+                    client.send(0x19, number.to_bytes(4, "little"))
+                else:
+                    answers.append(client.query(text_of(text, values)))
+                assert not answers[-1].over, text
+            client.query(b"ROLLBACK")
+    return client, [row for answer in answers for row in answer.rows], answers
 
 
-def test_two_sides_with_the_same_data_answer_the_same(standing: Ground) -> None:
-    """Else a difference would be the attack's own noise, and the second oracle worth nothing."""
-    assert_nothing_came_out(attack(standing, [EQUALITY], seed=2, statements=STATEMENTS_OF_TWINS, twins=True))
+@pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("prepared", [False, True], ids=["text", "prepared"])
+def test_no_canary_comes_out(site: Site, prepared: bool, secured: bool) -> None:
+    client, rows, answers = play(site, prepared=prepared, secured=secured)
+    assert not site.canaries.found(bytes(client.received))
+    assert len(rows) > 50, "there was something to hide"
+    refused = [answer.error for answer in answers if answer.error and answer.error[0] == 1227]
+    assert not refused
 
 
-def test_without_a_gateway_it_is_found_at_once(standing: Ground) -> None:
-    make_databases(standing, [EQUALITY])
-    addresses = [f"{server.address}:{server.port}" for server in standing.servers]
-    plan = {"servers": standing.logins(), "targets": standing.planned([EQUALITY], addresses)}
-    # A seed whose first statements change no table: past a gateway nothing refuses ALTER.
-    report = run("campaign", plan={**plan, "seed": 1, "statements": 500})
-    assert len(report["finds"]) == 1
-    assert report["finds"][0]["after"] < 100
+def test_a_column_without_a_rule_is_found(site: Site) -> None:
+    usual = rules(site.server.password)
+    try:
+        whole, part = (f'table = "customer"\ncolumn = "{name}"' for name in ("*", "c_id"))
+        assert whole in usual
+        site.reload(usual.replace(whole, part))
+        client, _, _ = play(site, prepared=False, secured=False)
+        assert site.canaries.found(bytes(client.received))
+    finally:
+        site.reload(usual)
 
 
-# Of vitess and others: see engine/canary/src/differential.rs.
-WRONG_PRINTERS = ["without-parentheses", "without-escapes", "without-distinct", "swapped", "double-quotes"]
+def test_a_computed_output_that_is_approved_as_plain_is_found(site: Site) -> None:
+    usual = rules(site.server.password)
+    text = 'text = "SELECT MAX(c_data) FROM customer"'
+    try:
+        for outputs, finds in (("", False), ('outputs = ["plain"]', True)):
+            site.reload(f"{usual}\n[[statements]]\n{text}\n{outputs}\n")
+            with site.client(secured=False) as client:
+                assert len(client.query(b"SELECT MAX(c_data) FROM customer").rows) == 1
+            assert bool(site.canaries.found(bytes(client.received))) == finds
+    finally:
+        site.reload(usual)
 
 
-def test_what_is_printed_of_a_statement_is_the_statement(standing: Ground) -> None:
-    """To the server, which keeps a view of either, and to another parser."""
-    make_databases(standing, [OPEN])
-    rules_file = standing.lab.folder / "printed.toml"
-    write_private(rules_file, standing.rules(OPEN).encode())
-    report = run("differential", OPEN.database, str(PRINTED), str(rules_file), plan=differential_plan(standing))
-    assert report["differences"] == []
-    assert report["printed"] >= 0.9 * PRINTED, report["refused"]
-    assert min(report["compared"], report["read_twice"]) >= 0.7 * PRINTED
-
-
-def differences(standing: Ground, printer: str) -> set[str]:
-    make_databases(standing, [OPEN])
-    return set(run("differential", OPEN.database, "400", printer, plan=differential_plan(standing))["differences"])
-
-
-@pytest.fixture(scope="module")
-def of_no_printer(standing: Ground) -> set[str]:
-    """What is not printed anew is itself read in another way under some modes."""
-    return differences(standing, "same")
-
-
-@pytest.mark.parametrize("printer", WRONG_PRINTERS)
-def test_wrong_printers_are_told(standing: Ground, of_no_printer: set[str], printer: str) -> None:
-    assert differences(standing, printer) - of_no_printer
-
-
-def differential_plan(standing: Ground) -> dict[str, Any]:
-    return {"servers": standing.logins(), "targets": [], "seed": 4}
+def test_without_a_gateway_they_are_found_at_once(site: Site) -> None:
+    address = f"{site.server.address}:{site.server.port}"
+    with Client(address, OPAQUE.encode(), site.server.password.get_secret_value(), DATABASE.encode()) as client:
+        for table in tpcc.TABLES:
+            client.query(sample_statement(DATABASE, table, 5).encode())
+    assert site.canaries.found(bytes(client.received))

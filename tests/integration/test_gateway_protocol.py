@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from costof import encrypted
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
 from tests.gateway.canaries import Canaries
+from tests.gateway.shop import approval
 from tests.support import raw_mysql as mysql
 from tests.support.mysql_packets import END, OK
 from tests.support.programs import check_of, eventually, running_mariadb
@@ -47,6 +47,14 @@ database = "{DATABASE}"
 table = "people"
 column = "name"
 """
+#: What its accounts may send.
+APPROVED = [
+    approval("SELECT name FROM people"),
+    approval("SELECT HEX(?)", outputs=["plain"]),
+    approval("SELECT id FROM people WHERE name = ?", values=["text"]),
+    approval("SELECT city FROM elsewhere.people WHERE id = ?"),
+    approval("UPDATE people SET city = ? WHERE id = ?"),
+]
 LIMITED = {"connections_an_address": 3, "statement_bytes": 1000, "long_data_bytes": 100, "prepared_statements": 2}
 LAST_PREPARED = 0xFFFF_FFFF
 #: INIT_DB, QUERY, STATISTICS, PROCESS_KILL, PING, and those of prepared statements but FETCH; QUIT.
@@ -91,14 +99,6 @@ class Site:
             assert client.refusal is not None
             return client.refusal
 
-    def decrypting(self) -> encrypted.Connection:
-        host, port = self.address.split(":")
-        password = self.server.password.get_secret_value()
-        return encrypted.connect(
-            master_keys={"app": KEY}, host=host, port=int(port), user=SHOP, password=password,
-            database=DATABASE, ssl_disabled=True, read_timeout=300,
-        )  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def site(lab: Lab) -> Iterator[Site]:
@@ -115,7 +115,8 @@ def site(lab: Lab) -> Iterator[Site]:
                 shown = name.decode() if database == DATABASE else "nobody"
                 server._query("INSERT INTO people VALUES (%s, %s, DATABASE())", place, shown)
         rules_file = lab.folder / "protocol.toml"
-        write_private(rules_file, (RULES + check_of(CATALOGUE, server.password.get_secret_value())).encode())
+        check = check_of(CATALOGUE, server.password.get_secret_value())
+        write_private(rules_file, (RULES + check + "".join(APPROVED)).encode())
         listener = GatewayListener(
             address="127.0.0.1:0", rules_file=rules_file, server=f"{server.address}:{server.port}"
         )
@@ -153,9 +154,11 @@ def hostile_settings(site: Site) -> Iterator[None]:
     site.server.ask(f"SET GLOBAL sql_mode = '{before}'")
 
 
-def refused(answer: Answer, words: str = "the gateway") -> bool:
+def refused(answer: Answer, words: str = "") -> bool:
     """By the gateway, in these words or by its hanging up."""
-    return not answer.rows and (answer.over or (answer.error is not None and words in answer.error[1]))
+    own = ("the gateway", "not approved", "value ")
+    told = "" if answer.error is None else answer.error[1]
+    return not answer.rows and (answer.over or (any(each in told for each in own) and words in told))
 
 
 @pytest.mark.usefixtures("hostile_settings")
@@ -166,15 +169,12 @@ def test_a_session_is_what_it_must_be_whatever_the_server_makes_of_it(site: Site
     with site.client() as client:
         for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
             assert client.command(command, body).error is None
-            settings = client.query(b"SELECT @@sql_mode, @@character_set_results, @@sql_auto_is_null").rows
+            settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
             # ORACLE brings the second.
-            assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4", b"0")]
-            # A constant, and no name.
-            assert client.query(b'SELECT "name" FROM people').rows == [(b"name",)] * len(NAMES)
+            assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
+            # A text, and no name.
+            assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]
             assert client.query(ALL_NAMES).is_sealed(0)
-    with site.decrypting() as connection, connection.cursor() as cursor:
-        cursor.execute('SELECT "name" FROM people WHERE id = 0')
-        assert cursor.fetchall() == (("name",),)
 
 
 def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Client) -> None:
@@ -184,7 +184,7 @@ def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Clie
     assert client.command(mysql.RESET_CONNECTION).error is None
     assert client.query(b"SELECT DATABASE()").rows == [(b"elsewhere",)]
     assert client.execute(number).error is not None, "what was prepared is forgotten"
-    assert refused(client.command(mysql.INIT_DB, b"nowhere"), "Access denied to this database")
+    assert client.command(mysql.INIT_DB, b"nowhere").error == (1044, "Access denied to this database")
     assert refused(client.command(mysql.INIT_DB, b"#mysql50#" + DATABASE.encode()), "name of this form")
 
 
@@ -209,7 +209,7 @@ def test_logins_with_another_character_set_or_password_are_refused(site: Site) -
     # latin1, utf8mb3, binary, and what MySQL 8's clients say.
     for collation in (8, 33, 63, 255):
         with site.client(charset=collation) as client:
-            assert client.query(b"SELECT '\xc3\xa9' = CONVERT(0xC3A9 USING utf8mb4)").rows == [(b"1",)]
+            assert client.query(b"SELECT HEX('\xc3\xa9')").rows == [(b"C3A9",)]
     # Which of them depends on the plugin that the server pretends an unknown account to have.
     assert site.refusal("nobody")[0] in (1045, 1698)
     with Client(site.address, SHOP.encode(), "wrong") as wrong:
@@ -279,7 +279,7 @@ def test_new_types_of_parameters_are_refused_however_they_are_announced(site: Si
         assert prepared is not None
         assert len(client.execute(prepared, no_nulls + b"\x01" + text).rows) == 1
         for announced in (b"\x01", b"\x02", b"\xff"):
-            assert refused(client.execute(prepared, no_nulls + announced + number), "parameter of another type")
+            assert refused(client.execute(prepared, no_nulls + announced + number), "parameter of another kind")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_new_types_of_parameters_are_refused_however_they_are_announced(site: Si
 def test_what_is_too_deep_or_too_long_is_refused_and_the_session_goes_on(
     client: Client, statement: bytes, prepared: bool
 ) -> None:
-    words = "at most 1048576 bytes" if len(statement) > MEBIBYTE else "the gateway"
+    words = "at most 1048576 bytes" if len(statement) > MEBIBYTE else ""
     assert refused(client.prepared(statement) if prepared else client.query(statement), words)
     assert client.query(b"SELECT 1").rows == [(b"1",)]
 

@@ -8,15 +8,16 @@ from pymysql.constants import COMMAND
 
 from costof.messages.plan import Arm, Plan, Workload
 from costof.messages.process import engine
-from costof.programs.mariadb.server import DATABASE, ED25519_USER, USER
+from costof.programs.mariadb.server import ED25519_USER, USER
 from tests.gateway.shop import (
     ANALYST,
     NAMES,
     PEOPLE,
     RULES,
     SHOP,
-    STATEMENTS_OF_ALLOWING_RULES,
     Shop,
+    approval,
+    attacks,
     refusal,
     rows,
     shows,
@@ -24,32 +25,6 @@ from tests.gateway.shop import (
 )
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
-
-
-@pytest.mark.parametrize("statement", STATEMENTS_OF_ALLOWING_RULES)
-def test_what_tells_more_than_equality_needs_rules_that_allow_it(shop: Shop, statement: str) -> None:
-    with shop.connect() as connection:
-        assert refusal(connection, statement)[0] == 1227
-
-
-@pytest.mark.parametrize(("policy", "expected"), [("encrypt", bytes), ("refuse", None)])
-def test_what_becomes_of_computed_columns(shop: Shop, policy: str, expected: type | None) -> None:
-    assert shop.reload(f'predicates = "allow"\nexpressions = "{policy}"\n' + RULES + PEOPLE) is None
-    with shop.connect() as connection:
-        statement = "SELECT CONCAT('a', name) FROM people"
-        if expected is None:
-            code, words = refusal(connection, statement)
-            assert (code, "computed from a protected one" in words) == (1227, True)
-        else:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                assert {type(row[0]) for row in cursor.fetchall()} == {expected}
-        # The connection goes on, and what is made of nothing protected is as it was.
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT CONCAT('a', city) FROM people")
-            assert {type(row[0]) for row in cursor.fetchall()} == {str}
-            cursor.execute("SELECT 1, @@autocommit, DATABASE()")
-            assert cursor.fetchall() == ((1, 1, DATABASE),)
 
 
 @pytest.mark.parametrize(
@@ -79,18 +54,26 @@ def test_what_becomes_of_computed_columns(shop: Shop, policy: str, expected: typ
         "EXPLAIN SELECT * FROM people WHERE id = 1",
     ],
 )
-def test_what_is_not_allowed_is_refused_by_one_clear_error(shop: Shop, statement: str) -> None:
+def test_what_is_not_approved_is_refused_by_one_clear_error(shop: Shop, statement: str) -> None:
     with shop.connect() as connection:
         code, words = refusal(connection, statement)
-        assert (code, words.startswith("the gateway lets no ")) == (1227, True)
+        told = "not approved for this account" in words or "the gateway does not accept" in words
+        assert (code, told) == (1227, True)
         assert not shows(words.encode())
         connection.ping(reconnect=False)
 
 
-def test_the_servers_own_tables_that_quote_statements_are_there_for_nobody(shop: Shop) -> None:
-    with shop.connect() as connection:
-        for table in ("information_schema.processlist", "performance_schema.threads", "mysql.general_log"):
-            assert refusal(connection, f"SELECT * FROM {table}")[0] == 1146  # noqa: S608  # our own names
+def test_every_attack_is_refused(shop: Shop) -> None:
+    """As text and prepared; the session goes on."""
+    assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM other")) is None
+    with tapped(shop) as (connect, tap), connect() as connection:
+        for attack in attacks():
+            for command in (COMMAND.COM_QUERY, COMMAND.COM_STMT_PREPARE):
+                connection._execute_command(command, attack)
+                with pytest.raises(pymysql.MySQLError) as refused:
+                    connection._read_packet()
+                assert refused.value.args[0] == 1227, attack
+        assert not shows(tap.received())
 
 
 def test_who_gets_plaintext_is_refused_by_the_server_alone(shop: Shop) -> None:
@@ -99,19 +82,14 @@ def test_who_gets_plaintext_is_refused_by_the_server_alone(shop: Shop) -> None:
         assert (code, "FILE privilege" in words) == (1227, True), "the server's own refusal"
 
 
-def test_what_runs_is_what_was_read(shop: Shop) -> None:
-    statement = "SELECT 'a\\' INTO OUTFILE ', 'b' /*! , name */ FROM people -- '"
-    with shop.connect() as connection, connection.cursor() as cursor:
-        assert refusal(connection, statement)[0] == 1227
-        cursor.execute(statement.replace("/*! , name */", "/* , name */") + "\nWHERE id = 1 # '")
-        assert cursor.fetchall() == (("a' INTO OUTFILE ", "b"),)
-
-
-def test_errors_and_warnings_tell_no_value(shop: Shop) -> None:
+def test_errors_and_warnings_show_no_value(shop: Shop) -> None:
+    more = [approval("SELECT nothing FROM people"), approval("SELECT EXP(id + ?) FROM people WHERE name = ?")]
+    more.append(approval("INSERT INTO people (id, name) VALUES (?, ?)"))
+    assert shop.reload(RULES + PEOPLE + "".join(more)) is None
     with tapped(shop) as (connect, tap), connect() as connection, connection.cursor() as cursor:
         code, words = refusal(connection, "INSERT INTO people (id, name) VALUES (99, 'Abercrombie')")
         assert (code, words) == (1062, "Duplicate entry for a key")
-        assert refusal(connection, "SELECT nothing FROM people") == (1054, "Unknown column 'nothing'")
+        assert refusal(connection, "SELECT nothing FROM people") == (1054, "Unknown column")
         refusal(connection, "SELECT EXP(id + 1000) FROM people WHERE name = 'Abercrombie'")
         cursor.execute("SHOW WARNINGS")
         assert cursor.fetchall() == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import ssl
@@ -20,7 +19,7 @@ from costof.lab.lab import Lab
 from costof.messages.plan import TlsFiles, Transport
 from costof.programs.gateway import GatewayListener, GatewayProcess
 from costof.programs.mariadb.server import DATABASE, USER
-from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, Shop, before, column, refusal, rows
+from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, SHOP, Shop, approval, before, column, refusal, rows
 from tests.integration.conftest import COSTOF
 from tests.support.command import costof
 from tests.support.programs import HANGS_SECONDS, check_of, eventually
@@ -28,45 +27,32 @@ from tests.support.programs import HANGS_SECONDS, check_of, eventually
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-def test_a_table_is_known_once_the_server_was_asked_for_it(shop: Shop) -> None:
-    shop.server.ask(f"CREATE TABLE {DATABASE}.later (id INT PRIMARY KEY, name VARCHAR(40))")
+def test_a_column_is_plain_once_the_server_was_asked_for_it(shop: Shop, lab: Lab) -> None:
+    """The server is asked again and again; meanwhile a new column is encrypted."""
+    shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
+    rules = RULES + PEOPLE + approval("SELECT town FROM late")
     try:
-        with shop.connect() as connection:
-            code, words = refusal(connection, "SELECT id FROM later")
-            assert (code, "the gateway has not seen it yet" in words) == (1146, True)
-            assert shop.reload(RULES + PEOPLE + column("later", "name")) is None
-            with connection.cursor() as cursor:
-                assert cursor.execute("SELECT id, name FROM later") == 0
+        with before(lab, shop.server, "watching", rules, limits={"catalogue_seconds": 1}) as watching:
+            shop.server.ask(f"ALTER TABLE {DATABASE}.late ADD town VARCHAR(9) DEFAULT 'here'")
+            shop.server.ask(f"INSERT INTO {DATABASE}.late (id) VALUES (1)")  # noqa: S608  # our own
+            with watching.connect() as connection, connection.cursor() as cursor:
+
+                def town() -> object:
+                    cursor.execute("SELECT town FROM late")
+                    return cursor.fetchall()[0][0]
+
+                eventually("the column", lambda: town() == "here")
     finally:
-        shop.server.ask(f"DROP TABLE {DATABASE}.later")
+        shop.server.ask(f"DROP TABLE {DATABASE}.late")
 
 
-def test_a_table_is_known_after_a_while(shop: Shop, lab: Lab) -> None:
-    """The server is asked again and again; a view that an account makes is read by then, too."""
-    watched = before(lab, shop.server, "watching", limits={"catalogue_seconds": 1})
-    with watched as watching, watching.connect() as connection, connection.cursor() as cursor:
-        assert refusal(connection, "SELECT town FROM late")[0] == 1146
-        shop.server.ask(f"CREATE VIEW {DATABASE}.late AS SELECT name AS town FROM people")  # noqa: S608  # our own
-        try:
-
-            def is_known() -> bool:
-                with contextlib.suppress(pymysql.MySQLError):
-                    return bool(cursor.execute("SELECT town FROM late"))
-                return False
-
-            eventually("the view", is_known)
-            assert {type(row[0]) for row in cursor.fetchall()} == {bytes}
-        finally:
-            shop.server.ask(f"DROP VIEW {DATABASE}.late")
-
-
-def test_a_prepared_statement_that_new_rules_make_another_is_prepared_again(shop: Shop) -> None:
+def test_a_prepared_statement_that_is_not_approved_any_more_is_prepared_again(shop: Shop) -> None:
     with shop.connect() as connection:
         number = prepare(connection, "SELECT city FROM people")
         assert execute(connection, number)[0] == 1
         assert shop.reload(RULES + PEOPLE) is None
         assert execute(connection, number)[0] == 1
-        assert shop.reload(RULES + PEOPLE + column("people", "city")) is None
+        assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM people", outputs=["encrypt"])) is None
         with pytest.raises(pymysql.MySQLError, match="prepare the statement again") as refused:
             execute(connection, number)
         assert refused.value.args[0] == 1615
@@ -110,9 +96,10 @@ def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop
             (RULES.replace(KEY, "0011"), "master key 'app' is not 16 bytes in hexadecimal"),
             (RULES.replace('"app"', '"none"'), "there is no master key 'none'"),
             (RULES + PEOPLE.replace("sm4-cbc", "rot13"), "unknown variant `rot13`"),
-            (RULES + column("people", "nome"), "unknown rule column: costof.people.nome"),
+            (RULES + column("people", "nome"), "the rule for costof.people.nome matches no column"),
             (RULES + check_of("nobody", "never-said") + PEOPLE, "[check]: cannot ask"),
-            ('expressions = "plain"\n' + RULES + PEOPLE, "line 1: unknown variant `plain`"),
+            ('predicates = "allow"\n' + RULES + PEOPLE, "line 1: unknown field `predicates`"),
+            (RULES + PEOPLE + approval("SET sql_mode = ?"), "a statement that begins with SET cannot be approved"),
         ]:
             told = shop.reload(wrong) or ""
             assert words in told
@@ -195,16 +182,13 @@ def test_the_command(shop: Shop, tmp_path: Path) -> None:
     unchecked = check()
     assert (unchecked.status, len(unchecked.told)) == (2, 1)
     assert "need [check]" in unchecked.told[0]
-    write_private(rules_file, (RULES + PEOPLE + check_of(CATALOGUE, server.password.get_secret_value())).encode())
+    asking = RULES + PEOPLE + check_of(CATALOGUE, server.password.get_secret_value())
+    write_private(rules_file, asking.encode())
+    (warning,) = check().told
+    assert "no statement is approved" in warning
+    write_private(rules_file, (asking + approval("SELECT city FROM people")).encode())
     checked = check()
     assert (checked.status, checked.err) == (0, "")
-    # What cannot be followed is said.
-    server.ask(f"CREATE VIEW {DATABASE}.odd AS SELECT SLEEP(0) AS x")
-    try:
-        (warning,) = check().told
-        assert f"view {DATABASE}.odd is refused: the gateway cannot follow its definition" in warning
-    finally:
-        server.ask(f"DROP VIEW {DATABASE}.odd")
     argv = [*COSTOF, "gateway", "--rules", str(rules_file), "--server", endpoint, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
@@ -237,3 +221,40 @@ def test_the_command(shop: Shop, tmp_path: Path) -> None:
     assert wrong.status == 2
     assert len(wrong.told) == 1
     assert "line 1: unknown field" in wrong.told[0]
+
+
+def test_statements_are_learned_reviewed_and_guarded(shop: Shop, tmp_path: Path) -> None:
+    rules_file, learned = tmp_path / "rules.toml", tmp_path / "learned.toml"
+    endpoint = f"{shop.server.address}:{shop.server.port}"
+    asking = RULES + PEOPLE + check_of(CATALOGUE, shop.server.password.get_secret_value())
+    write_private(rules_file, asking.encode())
+    options = ("gateway", "--rules", str(rules_file), "--server", endpoint, "--learn", str(learned))
+    half = costof(*options, cwd=tmp_path)
+    assert (half.status, "--learn and --learn-account work only together" in half.told[0]) == (2, True)
+    argv = [*COSTOF, *options, "--learn-account", SHOP, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    statement = "SELECT id, name, LENGTH(city) FROM people WHERE name = '{}'"
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().split()[-3].split(":")[1])
+        for name in NAMES[:1] * 2:
+            assert rows(shop.connect(port=port), statement.format(name)) == [(0, name, 6)]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=300)
+    text = learned.read_text()
+    assert text.count("[[statements]]") == 1
+    for line in (
+        "# output 2: costof.people.name, protected: always encrypted",
+        "# output 3: computed",
+        "# filters on people.name: whoever may send it learns which rows match",
+        'text = "SELECT id, name, LENGTH(city) FROM people WHERE name = ?"',
+        'values = ["text"]',
+        'outputs = ["plain", "encrypt", "encrypt"]',
+    ):
+        assert line in text.splitlines(), text
+    with shop.connect() as connection:
+        assert "--learn" in refusal(connection, statement.format(NAMES[0]))[1]
+    assert shop.reload(RULES + PEOPLE + text) is None
+    assert rows(shop.decrypting(), statement.format(NAMES[0])) == [(0, NAMES[0], 6)]
+    assert type(rows(shop.connect(), statement.format(NAMES[0]))[0][2]) is bytes

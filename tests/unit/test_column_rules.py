@@ -12,9 +12,11 @@ from costof.services.encryption.rules import (
     COLUMNS,
     Account,
     CatalogueAccount,
+    approved_statements,
     encrypted_columns,
     groups_of,
     rules_text,
+    sample_statement,
 )
 from costof.study.library import load_study
 
@@ -61,8 +63,9 @@ def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
     assert told["algorithm"] == "sm4-gcm"
     assert told["master_keys"] == {"key": "0f" * 16}
     assert told["check"] == {"username": "catalogue", "password": 'pass"word'}
-    # An ORDER BY or a sum of what is encrypted.
-    assert (told["predicates"], told["expressions"]) == ("allow", "encrypt")
+    texts = [each["text"] for each in told["statements"]]
+    assert texts[:9] == [sample_statement("shop", table, "?") for table in tpcc.TABLES]
+    assert texts[9:] == [each.text for each in approved_statements(SHARES[1])]
     assert told["accounts"] == [
         {"name": name, "role": "ciphertext", "master_key": "key"},
         {"name": "admin", "role": "plaintext"},
@@ -73,5 +76,18 @@ def test_the_gateways_file_says_columns_accounts_and_keys() -> None:
 
 def test_without_a_rule_the_file_names_no_column() -> None:
     told = tomllib.loads(rules_text(None, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
-    assert not {"columns", "check"} & set(told)
+    assert not {"columns", "check", "statements"} & set(told)
     assert told["accounts"] == [{"name": "a", "role": "opaque"}]
+
+
+@pytest.mark.parametrize(("share", "outputs"), [(20, ["plain", "encrypt"]), (100, ["encrypt", "encrypt"])])
+def test_a_computed_output_is_encrypted_if_a_column_behind_it_is(share: int, outputs: list[str]) -> None:
+    level = f"mysql-column-encryption/{share}.toml"
+    statements = approved_statements(level)
+    found = {each.text: each.outputs(encrypted_columns(level)) for each in statements if each.made_of is not None}
+    (oldest,) = (verdicts for text, verdicts in found.items() if text.startswith("SELECT no_d_id"))
+    assert oldest == outputs
+    (count,) = (verdicts for text, verdicts in found.items() if text.startswith("SELECT COUNT"))
+    assert count == ["plain"], "a count shows no value"
+    named = {name for each in statements for columns in each.made_of or [] for name in columns}
+    assert {tuple(name.split(".")) for name in named} <= set(COLUMNS)

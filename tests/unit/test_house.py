@@ -14,11 +14,12 @@ from tests.manual.told import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
-RUST = ("engine/src", "engine/crates", "engine/tests", "engine/canary", "engine/relay")
+RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
 #: Levels that are words of something else as well, and the folders and files where they stand for that.
 WORDS_OF_PYTHON = {
-    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph.
-    "plain": ("report/", "messages/plan.py", "services/http/"),
+    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph; what a
+    # gateway's rules say of an output.
+    "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/cautions.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
@@ -53,7 +54,7 @@ WORDS_OF_PYTHON = {
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
     # How a client speaks, and a phase of a connection.
-    "plain": ("crates/gateway/src/plan.rs", "crates/record/"),
+    "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
     # A kind of key that a certificate has.
     "ecdsa-p256": ("crates/net/src/transport/certificate.rs",),

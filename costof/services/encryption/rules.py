@@ -1,7 +1,7 @@
-"""Column rules: which of TPC-C's columns an arm has encrypted, and the gateway's file of them.
+"""The gateway's rules for an arm: which of TPC-C's columns it encrypts, and which statements it approves.
 
-The columns and the reasons are data beside the study, such as `studies/mysql-column-encryption/20.toml`; the gateway's
-file is of docs/column-encryption.md's form.
+Columns and statements are data beside the study: `studies/mysql-column-encryption/20.toml` and `statements.toml`. The
+format of the gateway's file is in docs/column-encryption.md.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
@@ -20,6 +20,8 @@ from costof.datasets import tpcc
 from costof.model import Model
 
 Column = tuple[str, str]
+#: Beside a file of columns.
+STATEMENTS = "statements.toml"
 #: Of all nine tables, as (table, column).
 COLUMNS: list[Column] = [
     # A definition is 'name type …', a key's 'PRIMARY KEY (…' or 'KEY …'; a comma within parentheses parts nothing.
@@ -44,6 +46,29 @@ class RuleFile(Model):
     groups: list[Group]
 
 
+class ApprovedStatement(Model):
+    """A statement of TPC-C's transactions.
+
+    `made_of` names the columns, 'table.column', behind each output; None where the server names the origin of all.
+    """
+
+    text: str
+    made_of: list[list[str]] | None = None
+
+    def outputs(self, encrypted: Collection[Column]) -> list[str] | None:
+        """Return the verdict for each output: 'encrypt' if any column behind it is encrypted, else 'plain'."""
+        if self.made_of is None:
+            return None
+        names = {f"{table}.{name}" for table, name in encrypted}
+        return ["encrypt" if names & set(columns) else "plain" for columns in self.made_of]
+
+
+class StatementFile(Model):
+    """The study's file of statements."""
+
+    statements: list[ApprovedStatement]
+
+
 @dataclass(frozen=True)
 class Account:
     """A login of the server's, and what the gateway sends it: `plaintext`, `ciphertext` or `opaque`."""
@@ -55,7 +80,7 @@ class Account:
 
 @dataclass(frozen=True)
 class CatalogueAccount:
-    """A login by which the gateway asks the server what tables, views and keys there are."""
+    """A login by which the gateway asks the server which columns it has."""
 
     name: str
     password: SecretStr
@@ -77,6 +102,18 @@ def encrypted_columns(columns: str | None) -> list[Column]:
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
 
+def approved_statements(columns: str) -> list[ApprovedStatement]:
+    """Return the statements of TPC-C's transactions, from the folder of a file of columns."""
+    folder = columns.rpartition("/")[0]
+    path = resources.files("costof.studies").joinpath(f"{folder}/{STATEMENTS}")
+    return StatementFile.model_validate(tomllib.loads(path.read_text())).statements
+
+
+def sample_statement(database: str, table: str, rows: int | str) -> str:
+    """Return the statement by which a row sample reads a table; '?' for `rows` gives the text to approve."""
+    return f"SELECT * FROM `{database}`.{table} LIMIT {rows}"  # noqa: S608  # names of our own
+
+
 def rules_text(
     columns: str | None,
     database: str,
@@ -85,12 +122,11 @@ def rules_text(
     master_keys: Mapping[str, SecretStr],
     catalogue: CatalogueAccount,
 ) -> str:
-    """The gateway's file. It holds the master keys and a password, so only its owner may read it.
+    """Return the gateway's file. It holds the master keys and a password, so only its owner may read it.
 
-    TPC-C orders by protected columns and computes with them, so both are allowed.
+    The approved statements are those of TPC-C's transactions and of the row sample.
     """
     lines = [f"algorithm = {_quoted(algorithm)}"] if algorithm else []
-    lines += ['predicates = "allow"', 'expressions = "encrypt"']
     lines += ["", "[master_keys]", *(f"{_quoted(name)} = {_quoted(key)}" for name, key in master_keys.items())]
     for account in accounts:
         lines += ["", "[[accounts]]", f"name = {_quoted(account.name)}", f"role = {_quoted(account.role)}"]
@@ -101,9 +137,16 @@ def rules_text(
             table, column = pattern.split(".")
             told = {"database": database, "table": table, "column": column}
             lines += ["[[columns]]", *(f"{name} = {_quoted(value)}" for name, value in told.items())]
-    if groups_of(columns):
+    if columns is not None:
         lines += ["", "[check]"]
         lines += [f"username = {_quoted(catalogue.name)}", f"password = {_quoted(catalogue.password)}"]
+        for table in tpcc.TABLES:
+            lines += ["", "[[statements]]", f"text = {_quoted(sample_statement(database, table, '?'))}"]
+        encrypted = encrypted_columns(columns)
+        for statement in approved_statements(columns):
+            lines += ["", "[[statements]]", f"text = {_quoted(statement.text)}", f"database = {_quoted(database)}"]
+            outputs = statement.outputs(encrypted)
+            lines += [f"outputs = {json.dumps(outputs)}"] if outputs is not None else []
     return "\n".join(lines).lstrip() + "\n"
 
 

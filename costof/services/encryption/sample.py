@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from costof.datasets.tpcc import TABLES
 from costof.encrypted import NONCE_BYTES, announcement
 from costof.lab.host import Host
-from costof.services.encryption.rules import Column
+from costof.services.encryption.rules import Column, sample_statement
 
 ROWS = 5
 # Below this, chance may put a value's bytes anywhere in some hundred kilobytes of ciphertext. A shorter value is held
@@ -74,7 +74,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         **({"ssl": login.tls} if login.tls else {"ssl_disabled": True}),
     )
     if decrypts:
-        # Else a gateway refuses it (docs/column-encryption.md).
+        # Else a gateway refuses it (docs/column-encryption-protocol.md).
         told = announcement(secrets.token_bytes(NONCE_BYTES))
         made._connect_attrs.update(told)  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
@@ -92,7 +92,7 @@ def read_rows(connection: Connection, database: str) -> Rows:
     found: Rows = {}
     for table in TABLES:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM `{database}`.{table} LIMIT {ROWS}")  # noqa: S608  # names of our own
+            cursor.execute(sample_statement(database, table, ROWS))
             names = [column[0] for column in cursor.description]
             for row in cursor.fetchall():
                 for name, value in zip(names, row, strict=True):

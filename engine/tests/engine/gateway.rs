@@ -10,7 +10,7 @@ use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{TIMEOUT_NS, mysql_service, open_mysql, tls};
 use gateway::limits::Limits;
-use gateway::rules::{Catalogue, ColumnFacts, Facts, Rules};
+use gateway::rules::{ColumnFacts, Rules};
 use gateway::session::{Session, Shared};
 use net::settings::{Transport, Verify};
 use openssl::ssl::SslVersion;
@@ -165,7 +165,7 @@ fn a_command_that_was_seen_before_allocates_nothing() {
     let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();
     let prepared = (packet(0, b"\x17\x07\0\0\0\x00\x01\0\0\0"), binary);
     for account in ["u", "shop"] {
-        let shared = Shared::new(rules_of_one_column(), Limits::default());
+        let shared = Shared::new(rules_of_one_column(), Limits::default(), None);
         let mut session = Session::new(shared.into(), false);
         let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
         session.from_server(&greeting(), &mut to_client, &mut to_server);
@@ -197,11 +197,8 @@ fn a_command_that_was_seen_before_allocates_nothing() {
 /// As a gateway has them that has asked a server of these tests.
 fn rules_of_one_column() -> Rules {
     let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
-    let names = ["d", "people", "name"].map(str::to_owned);
-    let column =
-        ColumnFacts { names, table_type: "BASE TABLE".into(), data_type: "varchar".into(), ..Default::default() };
-    let facts = Facts { names_have_case: true, columns: vec![column], ..Facts::default() };
-    rules.catalogue = Catalogue::new(&facts, &rules).into();
+    let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), gives_ids: false };
+    rules.take_catalogue(&[column], &[]);
     rules
 }
 
@@ -212,7 +209,7 @@ fn a_server_that_cannot_be_asked_which_tables_it_has_is_fatal() {
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [
         ("127.0.0.1:1", RULES, "[check]: cannot ask 127.0.0.1:1"),
-        (&server, &unknown, "unknown rule column: d.people.nome"),
+        (&server, &unknown, "the rule for d.people.nome matches no column"),
     ] {
         let file = rules_file("unasked", rules);
         let listener = json!({"address": "127.0.0.1:0", "rules_file": file, "server": server});

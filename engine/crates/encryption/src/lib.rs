@@ -1,6 +1,6 @@
 //! The ciphertext of columns, for the gateway that seals and the client that opens.
 //!
-//! Its form is in docs/column-encryption.md, "What is sent". A column's definition carries an [`Envelope`]. Its values are sealed
+//! Its form is in docs/column-encryption-protocol.md, "What is sent". A column's definition carries an [`Envelope`]. Its values are sealed
 //! by a [`Sealer`] and opened by an [`Opener`]. Keys of both follow from the session's [`DataKey`], which goes with the envelope,
 //! wrapped by the reader's [`MasterKey`], and from the [`SessionSalt`] that both ends of the session have made.
 //!

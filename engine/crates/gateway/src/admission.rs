@@ -1,4 +1,4 @@
-//! Who may come in: so many connections at a time, so many of one address, and so many that are not logged in.
+//! Limits on connections: in total, from one address, and not logged in yet.
 
 use super::limits::Limits;
 use super::messages::ErrPacket;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bits of an IPv6 address that tell one network from another.
+/// The bits of an IPv6 address that name its network.
 const NETWORK: u32 = 64;
 
-/// What one listener's connections take, on all of its threads.
+/// The counts of one listener's connections, on all its threads.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -23,7 +23,7 @@ struct Taken {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A connection's place. It is free again when this is dropped.
+/// A connection's place in the counts, freed when it is dropped.
 #[derive(Debug)]
 pub struct Place {
     admission: Arc<Admission>,
@@ -32,15 +32,15 @@ pub struct Place {
 }
 
 impl Admission {
-    /// Nobody is in.
+    /// Create the counts without any connection.
     pub fn new(limits: Limits) -> Self {
         Admission { limits, taken: Mutex::default() }
     }
 
-    /// A place for a connection from this address.
+    /// Take a place for a connection from this address.
     ///
     /// # Errors
-    /// What its client is told, where there is none.
+    /// The error for the client if a limit is reached.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Place, ErrPacket> {
         let address = network(address);
         let Limits { connections, connections_an_address, logins, .. } = self.limits;
@@ -67,7 +67,7 @@ impl Admission {
 }
 
 impl Place {
-    /// Its login is over.
+    /// Count the connection as logged in.
     pub fn logged_in(&mut self) {
         if std::mem::take(&mut self.is_logging_in) {
             self.admission.taken().logins -= 1;
@@ -89,7 +89,7 @@ impl Drop for Place {
     }
 }
 
-/// What is counted as one address.
+/// Return what counts as one address: an IPv6 network, or an IPv4 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),

@@ -15,24 +15,24 @@ use record::Timeline;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes that are enough for most commands, and for a good part of most answers; what is larger grows them.
+/// Initial sizes of the two inboxes: enough for most commands and for a good part of most answers. Larger packets grow them.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
 
-/// Of what is written, whatever long rows there were.
+/// The capacity that a write buffer keeps after a long row.
 const KEPT: usize = 1 << 20;
 
-/// What all conversations of a listener have in common.
+/// The settings that all conversations of a listener share.
 pub struct Site {
-    /// Where clients come under TLS.
+    /// The listener's TLS; None for plain clients.
     pub tls: Option<TlsServer>,
-    /// The one behind.
+    /// The server behind the gateway.
     pub server: Address,
-    /// To it.
+    /// The transport to that server.
     pub transport: Transport,
-    /// The rules.
+    /// The rules and limits.
     pub shared: Arc<Shared>,
-    /// Who may come in.
+    /// The counts of connections.
     pub admission: Arc<Admission>,
 }
 
@@ -43,7 +43,7 @@ pub struct Conversations(pub Arc<Site>);
 impl Server for Conversations {
     type Counters = Counters;
 
-    /// Of its errors nobody has to know: the client was told itself.
+    /// Hold a conversation. The client itself gets its errors, so none is returned.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         converse(stream, reactor, self.0, counters).await;
     }
@@ -51,7 +51,7 @@ impl Server for Conversations {
 
 async fn converse(client: Stream, reactor: Rc<Reactor>, site: Arc<Site>, counters: Arc<Counters>) {
     reactor.set_deadline(clock::now() + nanoseconds(site.shared.limits.login_seconds));
-    // One that is gone already has no address any more.
+    // A client that has gone already has no address.
     let Some(address) = client.peer() else { return };
     let opened = match site.admission.enter(address) {
         Ok(place) => {
@@ -79,7 +79,7 @@ async fn refuse(mut client: Stream, why: &ErrPacket) {
     client.close();
 }
 
-/// Both connections.
+/// The connections to the client and to the server.
 struct Ends {
     client: Stream,
     server: Stream,
@@ -92,23 +92,23 @@ struct Conversation {
     session: Session,
     from_client: Inbox,
     from_server: Inbox,
-    /// Where what is not passed on as it is gets written.
+    /// Buffers for everything that is not passed on unchanged.
     to_client: Vec<u8>,
     to_server: Vec<u8>,
     is_logged_in: bool,
     place: Place,
-    /// What it was waiting for when it last began to.
+    /// What the conversation waited for when its deadline was last set.
     waiting: Waiting,
 }
 
-/// Whether a conversation goes on.
+/// The outcome of one turn of a conversation.
 #[derive(PartialEq, Eq)]
 enum Turn {
-    /// Something was done, and there may be more.
+    /// Something was done, and there may be more to do.
     Worked,
-    /// Nothing is there.
+    /// There was nothing to do.
     Idle,
-    /// It has ended.
+    /// The conversation has ended.
     Over,
 }
 
@@ -153,7 +153,7 @@ impl Conversation {
             self.complain(&failure);
         }
         self.account();
-        // A client that takes nothing is not waited for, and one that is gone is not there to be told anything.
+        // Do not wait for a client that reads nothing or has gone.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -161,7 +161,7 @@ impl Conversation {
         ends.server.close();
     }
 
-    /// A session that took too long is told so.
+    /// Tell the client why the conversation ends; a timeout by what it waited for.
     fn complain(&mut self, failure: &Failure) {
         if failure.class == Class::Timeout && self.waiting != Waiting::Server {
             self.session.late(self.waiting, &mut self.to_client);
@@ -170,7 +170,7 @@ impl Conversation {
         }
     }
 
-    /// The server first: what it says is for a client that waits.
+    /// Serve the server first, since the client waits for its answer.
     async fn turn(&mut self, ends: &mut Ends) -> Result<Turn> {
         match self.server_turn(ends).await? {
             Turn::Idle => self.client_turn(ends).await,
@@ -192,7 +192,7 @@ impl Conversation {
         };
         self.from_server.received(received);
         let progress = self.session.from_server(self.from_server.come(), &mut self.to_client, &mut self.to_server);
-        // Counted before it is sent: a client that has its answer may ask for the counters at once.
+        // Count before sending: a client may ask for the counters as soon as it has its answer.
         self.look_at_session();
         let timeout_ns = self.timeout_ns();
         send(&mut ends.client, &self.from_server, progress, &mut self.to_client, timeout_ns).await?;
@@ -206,10 +206,10 @@ impl Conversation {
 
     async fn client_turn(&mut self, ends: &mut Ends) -> Result<Turn> {
         if !self.session.listens_to_client() {
-            // What it may have sent ahead waits; that it is gone does not: nobody wants the answer.
+            // Commands that were sent ahead wait, but a client that has gone ends the conversation.
             return Ok(if ends.client.is_over() { Turn::Over } else { Turn::Idle });
         }
-        // What it has sent ahead is looked at before more is received.
+        // Process what has been received already before receiving more.
         if !self.offer_to_session(ends).await? {
             let most = self.session.wants_of_client(self.from_client.come());
             let room = self.from_client.room();
@@ -224,7 +224,7 @@ impl Conversation {
         Ok(Turn::Worked)
     }
 
-    /// Whether the session took any of what has come from the client.
+    /// Give the session what has come from the client; return whether it took any.
     async fn offer_to_session(&mut self, ends: &mut Ends) -> Result<bool> {
         if self.from_client.come().is_empty() {
             return Ok(false);
@@ -239,9 +239,9 @@ impl Conversation {
             self.to_client.clear();
         }
         match sent {
-            // One that takes nothing for so long says nothing either.
+            // A server that reads nothing for so long will not answer either.
             Err(failure) if failure.class == Class::Timeout => Err(failure),
-            // A server that is gone may have said why: what it said last is still to be received.
+            // A server that has gone may have sent the reason, which is still to be received.
             sent => Ok(sent.is_ok() && progress.taken > 0),
         }
     }
@@ -279,7 +279,7 @@ impl Conversation {
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
     }
 
-    /// The client's side first, so that it can be told what is wrong with the server's.
+    /// Secure the client's side first, so that the client can be told what is wrong with the server's.
     async fn secure(&mut self, ends: Ends) -> std::result::Result<Ends, ()> {
         let Some(tls) = &self.site.tls else { return Err(()) };
         let Ok((mut client, made)) = ends.client.secure_as_server(tls).await else {
@@ -328,7 +328,7 @@ impl Conversation {
     }
 }
 
-/// Send what goes on, from where it lies.
+/// Send what the session passes on: the input's own bytes, or what was written.
 async fn send(
     to: &mut Stream,
     from: &Inbox,
@@ -342,7 +342,7 @@ async fn send(
         passed => to.send_within(&from.come()[..passed], timeout_ns).await,
     };
     written.clear();
-    // What a long row has made larger is given back.
+    // Give back the memory of a long row.
     written.shrink_to(KEPT);
     sent
 }

@@ -1,4 +1,4 @@
-//! What was done.
+//! Counters of what the gateway has done.
 
 use super::session::Tally;
 use net::serve;
@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::sync::{Mutex, PoisonError};
 
-/// One listener on one thread, which alone writes it; another may read. A lock that nobody else wants costs less than a
-/// `send` by two orders of magnitude, and keeps the numbers of one moment together.
+/// The counters of one listener on one thread, which alone writes them; another may read. An uncontended lock costs less than a
+/// `send` by two orders of magnitude, and keeps the numbers consistent.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
-/// As it is told.
+/// The counters as they are printed.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
-    /// Taken, whatever became of them.
+    /// Accepted connections.
     pub connections: u64,
-    /// Clients' finished handshakes by version.
+    /// Finished TLS handshakes of clients, by version.
     pub tls: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     pub tally: Tally,
@@ -28,12 +28,12 @@ impl Counters {
         self.change(|counters| *counters.tls.entry(version).or_default() += 1);
     }
 
-    /// What a session has done since it last said so.
+    /// Add what a session has done since the last call.
     pub fn add(&self, done: Tally) {
         self.change(|counters| counters.tally += done);
     }
 
-    /// A session that could not begin.
+    /// Count a session that could not begin.
     pub fn error(&self) {
         self.add(Tally { errors: 1, ..Tally::default() });
     }

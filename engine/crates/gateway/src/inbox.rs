@@ -3,34 +3,34 @@
 
 use zeroize::optimization_barrier;
 
-/// What a long packet has made larger is given back.
+/// A larger buffer is given back once it is empty.
 const KEPT: usize = 1 << 20;
 
-/// Bytes in a buffer that is used again.
+/// A buffer for received bytes that is used again and again.
 #[derive(Debug)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    /// What it has when nothing long is on its way.
+    /// The usual size of the buffer.
     size: usize,
     start: usize,
     end: usize,
-    /// Nothing is behind this.
+    /// No byte behind this one was ever written.
     used: usize,
     erases: bool,
 }
 
 impl Inbox {
-    /// With nothing in it, and room for so many bytes.
+    /// Create an empty inbox of this size.
     pub fn new(size: usize) -> Self {
         Inbox { bytes: vec![0; size], size, start: 0, end: 0, used: 0, erases: false }
     }
 
-    /// From now on what is done with is erased, before more comes.
+    /// From now on, erase processed bytes before more are received.
     pub fn erase_at_once(&mut self) {
         self.erases = true;
     }
 
-    /// Where more can be received; never empty. It grows with what has come, not with what a length claims will.
+    /// Return the free part of the buffer; never empty. The buffer grows with what has come, not with what a length field claims.
     pub fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -50,18 +50,18 @@ impl Inbox {
         &mut self.bytes[self.end..]
     }
 
-    /// So many bytes came.
+    /// Record that so many bytes were received.
     pub fn received(&mut self, count: usize) {
         self.end += count;
         self.used = self.used.max(self.end);
     }
 
-    /// So many are done with.
+    /// Record that so many bytes are processed.
     pub fn done(&mut self, count: usize) {
         self.start += count;
     }
 
-    /// All that is not done with.
+    /// Return the bytes that are not processed yet.
     pub fn come(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -75,7 +75,7 @@ impl Inbox {
     }
 
     fn erase(&mut self) {
-        // By words, as `fill` does: `zeroize` writes each byte by itself.
+        // `fill` writes words; `zeroize` writes each byte by itself.
         self.bytes[..self.used].fill(0);
         optimization_barrier(&self.bytes[..]);
         self.used = 0;
@@ -98,7 +98,7 @@ mod tests {
         let mut inbox = Inbox::new(16);
         inbox.erase_at_once();
         for round in 0..3 {
-            // It grows, and moves what is left to its beginning.
+            // The buffer grows and moves the rest to its beginning.
             for _ in 0..10 {
                 let room = inbox.room();
                 let come = room.len().min(7);

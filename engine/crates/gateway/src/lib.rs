@@ -1,23 +1,25 @@
-//! `costof-engine gateway`: stands before a MySQL server and encrypts columns of its answers.
+//! `costof-engine gateway`: lets approved statements pass to a MySQL server and encrypts columns of its answers.
 //!
 //! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`conversation`]
-//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`sql`] which
-//! statements pass, and as what. Threads share the rules: a session looks at a number with each command to see whether they are still the
-//! same.
+//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`statements`] which
+//! statements pass and what the server gets in their place. Threads share the rules: a session looks at a number with each
+//! command to see whether they are still the same.
 
 mod admission;
 mod check;
 mod conversation;
 mod counters;
 mod inbox;
+mod learn;
 pub mod limits;
 mod messages;
 mod plan;
 pub mod rules;
 mod server_errors;
 pub mod session;
+mod session_statements;
 mod site;
-pub mod sql;
+pub mod statements;
 #[cfg(test)]
 mod testing;
 
@@ -32,7 +34,7 @@ use site::Gateway;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serve what standard input asks for, until it ends.
+/// Serve the plan on standard input until the input ends.
 pub fn run() -> ExitCode {
     process::follow(serve)
 }
@@ -59,7 +61,7 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-/// As an operator's tools do it to a daemon; the answer comes on standard output all the same.
+/// Reload the rules on SIGHUP, and print the answer as for the command.
 fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
     let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot take SIGHUP: {error}"));
     let mut signals = Signals::new([SIGHUP]).map_err(refused)?;

@@ -1,32 +1,32 @@
-//! How much of the gateway one client, or one address, may take.
+//! Limits on what one client or one address may use.
 
 use serde::Deserialize;
 
-/// Of one listener. Those of time, and of statements, are for guarded sessions alone, but the login's.
+/// The limits of one listener. Those of time and of statements, but for the login's, hold for guarded sessions only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Connections at a time.
     pub connections: usize,
-    /// Of one address, which in IPv6 is a network of 64 bits: whoever has one address there has them all.
+    /// Connections from one address, or from one IPv6 network of 64 bits.
     pub connections_an_address: usize,
     /// Connections that are not logged in yet.
     pub logins: usize,
-    /// From a connection to its login's end.
+    /// Seconds from a connection to the end of its login.
     pub login_seconds: u64,
-    /// From a command's first byte to its last.
+    /// Seconds from a command's first byte to its last.
     pub command_seconds: u64,
-    /// In which a client that is written to, or the server, must take something.
+    /// Seconds in which a client or the server must read something of what it is sent.
     pub write_seconds: u64,
-    /// Between an answer's last byte and a command's first.
+    /// Seconds between an answer's last byte and the next command's first.
     pub idle_seconds: u64,
-    /// Of a statement's text.
+    /// Bytes of a statement's text.
     pub statement_bytes: usize,
-    /// Of all parameters of a prepared statement that come by themselves, until it is executed.
+    /// Bytes of long data for one execution of a prepared statement.
     pub long_data_bytes: usize,
     /// Prepared statements of one session.
     pub prepared_statements: usize,
-    /// After which the server is asked again which tables it has: so long a new one may be unknown.
+    /// Seconds between two questions for the server's columns.
     pub catalogue_seconds: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for Limits {
             connections: 1000,
             connections_an_address: 100,
             logins: 128,
-            // Both servers' own default.
+            // The default of both servers.
             login_seconds: 10,
             command_seconds: 30,
             write_seconds: 60,
@@ -49,7 +49,7 @@ impl Default for Limits {
     }
 }
 
-/// As clocks count.
+/// Convert seconds to nanoseconds.
 pub const fn nanoseconds(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000)
 }

@@ -1,121 +1,115 @@
-//! What the gateway itself says to clients, and what it takes out of a server's short answers.
+//! Errors of the gateway's own, and short answers of a server without what could show data.
 
-use crate::sql::{Refusal, RefusalKind};
+use crate::statements::Refusal;
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, ServerError};
 
-/// Of a status what drivers go by: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS, NO_BACKSLASH_ESCAPES and IN_READONLY_TRANSACTION.
-/// The others tell how a statement was carried out.
-const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 9 | 1 << 13;
+/// The flags of a status that drivers need: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION. Others show how
+/// a statement was carried out. NO_BACKSLASH_ESCAPES is of the session as it was before its settings were pinned.
+const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
 
 const NO_WARNINGS: [u8; 2] = [0; 2];
 
-/// An error of the gateway's own, as the protocol has it.
+/// An error packet of the gateway's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrPacket {
-    /// MySQL's number for what is most like it.
+    /// MySQL's number for the most similar error.
     code: u16,
     state: &'static [u8; 5],
     message: String,
 }
 
 impl ErrPacket {
-    /// What does not pass.
+    /// Refuse a command or a part of one.
     pub fn not_passed(why: &str) -> Self {
         // ER_SPECIFIC_ACCESS_DENIED_ERROR
         Self::new(1227, b"42000", format!("the gateway lets no {why} pass for this account"))
     }
 
-    /// A statement that does not pass.
+    /// Refuse a statement.
     pub fn refused(why: &Refusal) -> Self {
-        let (code, state) = match why.kind {
-            RefusalKind::Denied => (1227, b"42000"),
-            RefusalKind::UnknownTable => (1146, b"42S02"),
-            RefusalKind::UnknownColumn => (1054, b"42S22"),
-            RefusalKind::NoDatabase => (1046, b"3D000"),
-        };
-        Self::new(code, state, why.to_string())
+        Self::new(1227, b"42000", why.to_string())
     }
 
-    /// Of a statement that was prepared under other rules, or whose tables have changed since.
+    /// Ask for a prepared statement to be prepared again, since the rules have changed.
     pub fn prepare_again() -> Self {
         // ER_NEED_REPREPARE
-        Self::new(1615, b"HY000", "the gateway's rules or the tables have changed: prepare the statement again".into())
+        Self::new(1615, b"HY000", "the gateway's rules have changed: prepare the statement again".into())
     }
 
-    /// What the rules forbid.
+    /// Refuse what the rules forbid.
     pub fn denied(message: &str) -> Self {
         Self::new(1227, b"42000", message.into())
     }
 
-    /// Who may not come in.
+    /// Refuse a login.
     pub fn no_entry(message: &str) -> Self {
         // ER_ACCESS_DENIED_ERROR
         Self::new(1045, b"28000", message.into())
     }
 
-    /// A client in plain where it must come under TLS.
+    /// Refuse a plain client where TLS is required.
     pub fn tls_required() -> Self {
         // ER_SECURE_TRANSPORT_REQUIRED
         Self::new(3159, b"08004", "the gateway takes connections under TLS only".into())
     }
 
-    /// A command that the gateway does not know, or cannot pass on.
+    /// Refuse a command that the gateway does not know or cannot pass on.
     pub fn command(message: &str) -> Self {
         // ER_UNKNOWN_COM_ERROR
         Self::new(1047, b"08S01", message.into())
     }
 
-    /// More connections than there may be.
+    /// Refuse a connection beyond a limit.
     pub fn too_many_connections(limit: usize, of: &str) -> Self {
         // ER_CON_COUNT_ERROR
         Self::new(1040, b"08004", format!("Too many connections: the gateway takes {limit} {of}"))
     }
 
-    /// More statements than one session may prepare.
+    /// Refuse to prepare more statements than the limit.
     pub fn too_many_statements(limit: usize) -> Self {
         // ER_MAX_PREPARED_STMT_COUNT_REACHED
         Self::new(1461, b"42000", format!("the gateway keeps {limit} prepared statements of a session: close some"))
     }
 
-    /// A command, or what goes with it, is longer than it may be.
+    /// Refuse a command, or its parameters, beyond a limit of size.
     pub fn too_large(what: &str, limit: usize) -> Self {
         // ER_NET_PACKET_TOO_LARGE
         Self::new(1153, b"08S01", format!("the gateway takes {what} of at most {limit} bytes from this account"))
     }
 
-    /// A client that said nothing for too long.
+    /// End a session that was idle for too long.
     pub fn idle() -> Self {
         // ER_CLIENT_INTERACTION_TIMEOUT
         Self::new(4031, b"HY000", "the gateway ended this session, which was idle for too long".into())
     }
 
-    /// A command whose end did not come.
+    /// End a session whose command did not arrive completely in time.
     pub fn unfinished() -> Self {
         // ER_NET_READ_INTERRUPTED
         Self::new(1159, b"08S01", "the gateway ended this session: a command took too long to come".into())
     }
 
-    /// Of a statement that was not prepared here.
+    /// Refuse the number of a statement that was not prepared here.
     pub fn unknown_statement() -> Self {
         // ER_UNKNOWN_STMT_HANDLER
         Self::new(1243, b"HY000", "the gateway knows no prepared statement of this number".into())
     }
 
-    /// Bytes that are not the protocol, and what else ends a session.
+    /// End a session for an error of the protocol or another failure.
     pub fn broken(failure: &Failure) -> Self {
         // ER_MALFORMED_PACKET
         Self::new(1835, b"08S01", format!("the gateway ended this session: {}", failure.detail))
     }
 
-    /// The server is gone.
+    /// End a session whose server was lost.
     pub fn server_lost() -> Self {
         // ER_NET_READ_ERROR
         Self::new(1158, b"08S01", "the server behind the gateway was lost".into())
     }
 
-    /// The server cannot be reached, for this reason.
+    /// Refuse a connection whose server cannot be reached.
     pub fn unreachable(failure: &Failure) -> Self {
         Self::new(1158, b"08S01", format!("the server behind the gateway cannot be reached: {}", failure.detail))
     }
@@ -124,14 +118,14 @@ impl ErrPacket {
         ErrPacket { code, state, message }
     }
 
-    /// The whole packet. `with_state`: the client has said that it speaks the protocol of 4.1.
+    /// Append the packet. `with_state`: the client has announced the protocol of MySQL 4.1.
     pub fn append(&self, sequence: u8, with_state: bool, out: &mut Vec<u8>) {
         let state = with_state.then_some(self.state);
         ServerError { code: self.code, state, words: self.message.as_bytes() }.append(sequence, out);
     }
 }
 
-/// An OK, or the one that ends rows, without its words and warnings, and without the id of a new row unless it may be told.
+/// Append an OK packet without text and warnings, and without the id of a new row unless `tells_id`.
 ///
 /// # Errors
 /// `protocol`.
@@ -149,7 +143,7 @@ pub fn append_bare_ok(payload: &[u8], tells_id: bool, sequence: u8, out: &mut Ve
     Ok(())
 }
 
-/// An EOF.
+/// Append an EOF packet without warnings.
 ///
 /// # Errors
 /// `protocol`.
@@ -159,7 +153,7 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// What a statement that was prepared is answered with first: its number, and how many columns and parameters it has.
+/// Append the first packet of an answer to a preparation: the statement's number and its counts of columns and parameters.
 ///
 /// # Errors
 /// `protocol`.
@@ -175,12 +169,12 @@ pub fn append_short(payload: &[u8], sequence: u8, out: &mut Vec<u8>) {
     append(sequence, out, |out| out.extend_from_slice(payload));
 }
 
-/// Short packets, whose length always fits.
+/// Append a short packet, whose length always fits.
 fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     packet::append(sequence, out, write).expect("a packet of less than 16 MB");
 }
 
-/// What is too long to be looked at.
+/// Return the failure for a packet that is too long to be processed.
 pub fn too_long(what: &str) -> Failure {
     Failure::new(Class::Protocol, format!("{what} of 16 MB or more cannot be encrypted or checked"))
 }
@@ -216,8 +210,8 @@ mod tests {
         append_bare_eof(b"\xfe\x09\x00\x33\xff", 2, &mut out).unwrap();
         append_bare_prepared(b"\x00\x07\0\0\0\x01\0\x02\0\0\x09\0", 3, &mut out).unwrap();
         let expected = [
-            &b"\x07\0\0\x01\x00\x00\x00\x0b\x22\x00\x00"[..],
-            b"\x05\0\0\x02\xfe\x00\x00\x03\x22",
+            &b"\x07\0\0\x01\x00\x00\x00\x0b\x20\x00\x00"[..],
+            b"\x05\0\0\x02\xfe\x00\x00\x03\x20",
             b"\x0c\0\0\x03\x00\x07\0\0\0\x01\0\x02\0\0\0\0",
         ];
         assert_eq!(out, expected.concat());

@@ -1,4 +1,4 @@
-//! What goes in and out of `costof-engine gateway`.
+//! The messages of `costof-engine gateway`.
 
 use super::counters::ListenerCounters;
 use super::limits::Limits;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The first line.
+/// The first line of standard input.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -24,22 +24,34 @@ pub struct Plan {
 pub struct ListenerPlan {
     /// Port 0 is any that is free.
     pub address: SocketAddr,
-    /// TOML.
+    /// The rules, in TOML.
     pub rules_file: PathBuf,
-    /// `host:port` of the one behind.
+    /// `host:port` of the server behind the gateway.
     pub server: String,
-    /// Plain without.
+    /// None for plain clients.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
-    /// To the server.
+    /// The transport to the server.
     #[serde(default = "plain")]
     pub server_transport: Transport,
-    /// Those that are not named have their defaults.
+    /// Statements of some accounts are learned.
+    #[serde(default)]
+    pub learn: Option<LearnPlan>,
+    /// Limits that differ from the defaults.
     #[serde(default)]
     pub limits: Limits,
 }
 
-/// A later line.
+/// Whose statements are learned, and where they are written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LearnPlan {
+    pub file: PathBuf,
+    /// They are not guarded.
+    pub accounts: Vec<String>,
+}
+
+/// A later line of standard input.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
@@ -55,11 +67,11 @@ pub enum Answer {
     Reloaded(BTreeMap<SocketAddr, Option<String>>),
 }
 
-/// Connections are being taken on all of these, in the plan's order, with the ports that were free.
+/// The addresses of the listeners, in the plan's order, with the ports that were free.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
-    /// What an operator should know.
+    /// What an operator should know of the rules.
     pub warnings: Vec<String>,
 }
 
@@ -75,6 +87,9 @@ impl Plan {
             return Err(wrong("there is no listener in it"));
         }
         for listener in &plan.listeners {
+            if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
+                return Err(wrong("learn names no account"));
+            }
             // The proofs of MySQL's accounts differ: a password that is safe under TLS would go on in plain.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: both sides under TLS, or neither";

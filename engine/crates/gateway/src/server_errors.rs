@@ -1,16 +1,16 @@
-//! A server's errors in the gateway's words. What a server says of an error may quote rows, so none of it goes on; its
-//! number does where programs act upon it.
+//! A server's errors in the gateway's words. A server's own words may quote rows. Its error numbers are passed on where
+//! programs act on them.
 
 use base::error::Result;
 use mysql::packet::{STATE, ServerError};
 
-/// ER_UNKNOWN_ERROR: what is not listed.
+/// ER_UNKNOWN_ERROR, for numbers that are not listed.
 const UNKNOWN: u16 = 1105;
 const WORDLESS: &str = "The server refused this; the gateway holds back its words, which may quote data";
-/// Of an SQL state its class.
+/// The length of an SQL state's class.
 const CLASS: usize = 2;
 
-/// Append a server's error as a guarded account is told it. Of one that is not listed the class of its SQL state is kept.
+/// Append a server's error for a guarded account. An error that is not listed keeps the class of its SQL state.
 ///
 /// # Errors
 /// `protocol`.
@@ -29,14 +29,13 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Of the numbers that go on. MariaDB and MySQL agree up to 1879; what follows is of one of them, or of both by chance.
-/// They tell nothing that the statement's success or failure would not: which values can decide that is the matter of
-/// `predicates`.
+/// The words for a number that is passed on. MariaDB and MySQL agree up to 1879; what follows is of one of them, or of both by
+/// chance. A number shows no more than whether the statement succeeded, which is in the hands of whoever approved it.
 fn words(code: u16) -> Option<&'static str> {
     of_names(code).or_else(|| of_statements(code)).or_else(|| of_values(code)).or_else(|| of_sessions(code))
 }
 
-/// What a statement names, and who may use it.
+/// Errors about names and privileges.
 fn of_names(code: u16) -> Option<&'static str> {
     Some(match code {
         1044 => "Access denied to this database",
@@ -66,7 +65,7 @@ fn of_names(code: u16) -> Option<&'static str> {
     })
 }
 
-/// What is wrong with a statement, whatever the rows are.
+/// Errors about statements, whatever the rows are.
 fn of_statements(code: u16) -> Option<&'static str> {
     Some(match code {
         1055 => "A column is neither grouped by nor aggregated (only_full_group_by)",
@@ -110,7 +109,7 @@ fn of_statements(code: u16) -> Option<&'static str> {
     })
 }
 
-/// What is wrong with a value, or between rows.
+/// Errors about values and constraints.
 fn of_values(code: u16) -> Option<&'static str> {
     Some(match code {
         1048 => "A column cannot be null",
@@ -138,7 +137,7 @@ fn of_values(code: u16) -> Option<&'static str> {
     })
 }
 
-/// What ends a statement, a transaction, a login or a session.
+/// Errors that end a statement, a transaction, a login or a session.
 fn of_sessions(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

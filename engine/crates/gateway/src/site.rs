@@ -1,9 +1,10 @@
-//! What is being served.
+//! The listeners and their rules.
 
 use super::admission::Admission;
 use super::check::check;
 use super::conversation::{Conversations, Site};
 use super::counters::{Counters, ListenerCounters};
+use super::learn::Learner;
 use super::plan::{ListenerPlan, Plan};
 use super::rules::Rules;
 use super::session::Shared;
@@ -15,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The port of a server that names none.
+/// The port of a server whose address has none.
 const DEFAULT_PORT: u16 = 3306;
 
 /// All listeners on all threads.
@@ -23,11 +24,11 @@ pub struct Gateway {
     listeners: Listeners<Counters>,
     /// In the plan's order.
     places: Vec<Place>,
-    /// A signal and a command may come together, and the later must win.
+    /// A signal and a command may come together; the later one must win.
     reloading: Mutex<()>,
 }
 
-/// One listener, whatever the threads.
+/// One listener, on all threads.
 struct Place {
     address: SocketAddr,
     asked: ListenerPlan,
@@ -53,28 +54,28 @@ impl Gateway {
         self.listeners.addresses()
     }
 
-    /// What an operator should know of the present rules.
+    /// Return what an operator should know of the present rules.
     pub fn warnings(&self) -> Vec<String> {
         let of_place = |place: &Place| {
             let (rules, _) = place.site.shared.rules();
-            rules.catalogue.warnings.iter().map(|warning| format!("{}: {warning}", place.address)).collect::<Vec<_>>()
+            rules.warnings().iter().map(|warning| format!("{}: {warning}", place.address)).collect::<Vec<_>>()
         };
         self.places.iter().flat_map(of_place).collect()
     }
 
-    /// Since the start.
+    /// Return the counters since the start.
     pub fn counters(&self) -> AllCounters<ListenerCounters> {
         self.listeners.counters()
     }
 
-    /// Read all rules again; by listener None, or why the rules before stay.
+    /// Read all rules again. Return for each listener None, or why the old rules stay.
     pub fn reload(&self) -> BTreeMap<SocketAddr, Option<String>> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         self.places.iter().map(|place| (place.address, place.reload().err().map(|failure| failure.detail))).collect()
     }
 }
 
-/// Ask each server again and again, so that a table that is new is known and one that is protected by now is.
+/// Ask each server again and again, so that a new column is known.
 ///
 /// # Errors
 /// `internal`.
@@ -96,12 +97,12 @@ pub fn watch(gateway: &Arc<Gateway>) -> Result<()> {
 }
 
 impl Place {
-    /// A server that cannot be asked now is asked again; meanwhile what it said last counts.
+    /// Ask the server for its columns. If it cannot be asked now, its last answer stays.
     fn rediscover(&self) {
         let Site { server, transport, shared, .. } = &*self.site;
         let (rules, _) = shared.rules();
         let mut fresh = (*rules).clone();
-        if check(&mut fresh, server, transport).is_ok() && fresh.catalogue.fingerprint != rules.catalogue.fingerprint {
+        if check(&mut fresh, server, transport).is_ok() && fresh.catalogue != rules.catalogue {
             shared.replace(fresh);
         }
     }
@@ -116,7 +117,9 @@ impl Place {
 fn site(asked: &ListenerPlan) -> Result<Site> {
     let server = Address::parse(&asked.server, DEFAULT_PORT)?;
     let transport = Transport::for_many(&asked.server_transport)?;
-    let shared = Arc::new(Shared::new(read(asked, &server, &transport)?, asked.limits));
+    let rules = read(asked, &server, &transport)?;
+    let learner = asked.learn.as_ref().map(|plan| Learner::open(plan, &rules)).transpose()?;
+    let shared = Arc::new(Shared::new(rules, asked.limits, learner));
     let admission = Arc::new(Admission::new(asked.limits));
     let tls = asked.tls.as_ref().map(TlsFiles::open).transpose()?;
     Ok(Site { tls, server, transport, shared, admission })

@@ -1,9 +1,11 @@
-//! The rules as they stand in their file, before they are understood.
+//! The format of the rules file.
 
+use crate::statements::Approval;
 use base::Secret;
 use encryption::Algorithm;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use toml::Spanned;
 
 #[derive(Deserialize)]
@@ -11,10 +13,6 @@ use toml::Spanned;
 pub struct File {
     #[serde(default = "gcm")]
     pub algorithm: Algorithm,
-    #[serde(default)]
-    pub expressions: Expressions,
-    #[serde(default)]
-    pub predicates: Predicates,
     #[serde(default)]
     pub unknown_clients: UnknownClients,
     #[serde(default)]
@@ -26,44 +24,32 @@ pub struct File {
     #[serde(default)]
     pub columns: Vec<Spanned<Column>>,
     pub check: Option<Check>,
+    #[serde(default)]
+    pub statements: Vec<Spanned<Approval>>,
+    /// A path from the rules file's folder.
+    pub statements_file: Option<PathBuf>,
 }
 
-/// What is done with an output that an expression makes of protected columns, where their rules let one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Expressions {
-    /// The statement is an error.
-    #[default]
-    Refuse,
-    /// It is encrypted, by the file's algorithm.
-    Encrypt,
+/// A file of statements beside the rules.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementsFile {
+    #[serde(default)]
+    pub statements: Vec<Spanned<Approval>>,
 }
 
-/// Where a protected column may stand in a statement, beside its outputs, IS NULL and being stored; the strictest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Predicates {
-    /// Nowhere.
-    Refuse,
-    /// Compared for equality with what the client gives, or with another protected column of its type.
-    #[default]
-    Equality,
-    /// Anywhere.
-    Allow,
-}
-
-/// What becomes of clients that do not say that they decrypt.
+/// What happens to clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
-    /// They get an error in place of a login.
+    /// Their login is refused.
     #[default]
     Refuse,
-    /// They get what the others get.
+    /// They get ciphertext.
     Ciphertext,
 }
 
-/// Of accounts that are not named. It has no key, so it cannot be `ciphertext`.
+/// The role of accounts that are not named. Without a key it cannot be `ciphertext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DefaultRole {
@@ -95,16 +81,15 @@ pub struct Column {
     pub table: String,
     pub column: String,
     pub algorithm: Option<Algorithm>,
-    pub predicates: Option<Predicates>,
 }
 
-/// An account that may read what tables and columns there are.
+/// An account that sees which columns there are.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// As the server knows it.
+    /// Its name at the server.
     pub username: String,
-    /// Its.
+    /// Its password.
     pub password: Secret,
 }
 

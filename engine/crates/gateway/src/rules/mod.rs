@@ -1,19 +1,17 @@
-//! What an operator wants encrypted, for whom and how: one file, read whole or refused.
+//! The rules: which columns are protected, what each account gets, and which statements are approved. One file, read whole
+//! or refused.
 
 mod catalogue;
-mod facts;
 mod file;
 mod pattern;
 mod reading;
-mod ties;
-mod weighing;
 
-pub use catalogue::{Catalogue, Column, Protection, Table};
-pub use facts::{ColumnFacts, Facts};
-pub use file::{Check, Expressions, Predicates, UnknownClients};
+pub use catalogue::{Catalogue, ColumnFacts, Names};
+pub use file::{Check, UnknownClients};
 pub use pattern::Pattern;
-pub use weighing::Changed;
+pub use reading::parse_approvals;
 
+use crate::statements::Statements;
 use base::error::Result;
 use encryption::{Algorithm, MasterKey};
 use std::collections::HashMap;
@@ -25,25 +23,25 @@ use std::sync::Arc;
 pub struct Rules {
     /// Of all rules that this process has had in force; those that never were have 0.
     pub number: u64,
-    /// Of computed columns, and of rules that do not say another.
+    /// For encrypted outputs that are no protected columns, and for column rules that name no other.
     pub algorithm: Algorithm,
-    /// What is done with computed outputs.
-    pub expressions: Expressions,
-    /// What becomes of clients that do not say that they decrypt.
+    /// What happens to clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
-    /// Who may see what tables there are. None only where there is nothing to guard.
+    /// The account that may see which columns there are. None only where there is nothing to protect.
     pub check: Option<Check>,
-    /// The server's tables, as they were told last.
+    /// The server's columns when it was last asked.
     pub catalogue: Arc<Catalogue>,
+    /// What guarded accounts may send.
+    pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
     columns: Vec<ColumnRule>,
 }
 
-/// What an account gets to see of encrypted columns.
+/// What an account gets of protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
-    /// Everything.
+    /// Plaintext; the account is not guarded.
     Plaintext,
     /// What the holder of this key can decrypt.
     Ciphertext(Arc<NamedKey>),
@@ -51,7 +49,7 @@ pub enum Role {
     Opaque,
 }
 
-/// A master key and the name that it goes by.
+/// A master key and its name.
 #[derive(Debug)]
 pub struct NamedKey {
     /// Of 1 to 255 bytes.
@@ -60,14 +58,13 @@ pub struct NamedKey {
     pub key: MasterKey,
 }
 
-/// Columns to encrypt.
+/// A rule for columns to protect.
 #[derive(Debug, Clone)]
 pub struct ColumnRule {
     database: Pattern,
     table: Pattern,
     column: Pattern,
     algorithm: Algorithm,
-    predicates: Predicates,
 }
 
 impl Rules {
@@ -77,12 +74,12 @@ impl Rules {
         reading::read(path)
     }
 
-    /// Whether there is anything to encrypt.
+    /// Whether any account is guarded.
     pub fn guard(&self) -> bool {
         !self.columns.is_empty()
     }
 
-    /// The role of an account. Without anything to encrypt all see everything.
+    /// The role of an account. Without protected columns all accounts get plaintext.
     pub fn role(&self, account: &[u8]) -> Role {
         match self.guard() {
             true => self.accounts.get(account).unwrap_or(&self.default_role).clone(),
@@ -90,21 +87,30 @@ impl Rules {
         }
     }
 
-    /// How a column is encrypted, and where it may stand; None, where no rule means it. The first rule that does counts.
-    pub fn rule_for(&self, database: &str, table: &str, column: &str) -> Option<(Algorithm, Predicates)> {
+    /// How a column is encrypted, by the first rule that matches it; None for a column that is not protected.
+    pub fn algorithm_of(&self, database: &str, table: &str, column: &str) -> Option<Algorithm> {
+        if database.is_empty() || column.is_empty() {
+            // Computed outputs have no names.
+            return None;
+        }
         let [database, table, column] = [database, table, column].map(str::as_bytes);
-        let rule = self.columns.iter().find(|rule| rule.matches(database, table, column))?;
-        Some((rule.algorithm, rule.predicates))
+        self.columns.iter().find(|rule| rule.matches(database, table, column)).map(|rule| rule.algorithm)
     }
 
-    /// The rules, for whoever compares them with what there is.
+    /// The rules for columns.
     pub fn columns(&self) -> &[ColumnRule] {
         &self.columns
+    }
+
+    /// What an operator should know.
+    pub fn warnings(&self) -> Vec<String> {
+        let is_mute = self.guard() && self.statements.count() == 0;
+        is_mute.then(|| "no statement is approved, so guarded accounts can send none".to_owned()).into_iter().collect()
     }
 }
 
 impl ColumnRule {
-    /// Whether it means this column.
+    /// Whether it matches this column.
     pub fn matches(&self, database: &[u8], table: &[u8], column: &[u8]) -> bool {
         self.database.matches(database) && self.table.matches(table) && self.column.matches(column)
     }

@@ -1,18 +1,18 @@
-//! Names with `*` in them.
+//! Names with `*`.
 
 use std::fmt;
 
-/// A name in which `*` stands for any characters; case does not matter, as far as ASCII has it.
+/// A name in which `*` stands for any characters. The case of ASCII letters does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Of this text; None, where it is empty.
+    /// Create a pattern; None if the text is empty.
     pub fn new(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Pattern(text.to_ascii_lowercase()))
     }
 
-    /// Whether a name is one of those that are meant.
+    /// Return whether a name matches.
     pub fn matches(&self, name: &[u8]) -> bool {
         matches(self.0.as_bytes(), name)
     }
@@ -24,7 +24,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Without recursion, and in time that no pattern makes exponential: the last `*` alone is tried again.
+/// Match without recursion and never in exponential time: only the last `*` is tried again.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name) = (0, 0);
     let mut again: Option<(usize, usize)> = None;

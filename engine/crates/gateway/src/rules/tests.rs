@@ -1,12 +1,12 @@
 use super::*;
-use crate::sql;
-use crate::testing::{self, CHECK, columns, tables};
+use crate::testing;
 use base::error::Class;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
+const CHECK: &str = "[check]\nusername = 'catalogue'\npassword = ''\n";
 
 fn file(text: &str, mode: u32) -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -40,12 +40,12 @@ fn documented() -> Rules {
 #[test]
 fn the_documented_example() {
     let rules = documented();
-    assert!(rules.guard());
-    let rule = Some((Algorithm::Aes128Cbc, Predicates::Allow));
-    assert_eq!(rules.rule_for("tpcc", "CUSTOMER", "c_last"), rule);
-    assert_eq!(rules.rule_for("tpcc", "orders", "c_last"), None);
-    assert!(matches!(rules.role(b"shop"), Role::Ciphertext(key) if key.name == "app"));
-    assert!(matches!(rules.role(b"Shop"), Role::Opaque), "accounts are told apart by case");
+    assert!(rules.guard() && rules.statements.count() > 0 && rules.warnings().is_empty());
+    assert_eq!(rules.algorithm_of("shop", "PEOPLE", "name"), Some(Algorithm::Aes128Gcm));
+    assert_eq!(rules.algorithm_of("shop", "orders", "name"), None);
+    assert_eq!(rules.algorithm_of("", "", ""), None, "computed");
+    assert!(matches!(rules.role(b"web"), Role::Ciphertext(key) if key.name == "app"));
+    assert!(matches!(rules.role(b"Web"), Role::Opaque), "accounts are told apart by case");
 }
 
 #[test]
@@ -55,23 +55,24 @@ fn without_columns_there_is_nothing_to_guard() {
 }
 
 #[test]
-fn the_first_rule_that_means_a_column_counts() {
+fn the_first_rule_that_matches_a_column_counts() {
     let rule = |column: &str, algorithm: &str| {
         format!("[[columns]]\ndatabase='*'\ntable='*'\ncolumn='{column}'\nalgorithm='{algorithm}'\n")
     };
     let rules = read(&(CHECK.to_owned() + &rule("price", "sm4-gcm") + &rule("*", "aes-128-ecb"))).unwrap();
-    assert_eq!(rules.rule_for("d", "t", "Price").unwrap().0, Algorithm::Sm4Gcm);
-    assert_eq!(rules.rule_for("d", "t", "name"), Some((Algorithm::Aes128Ecb, Predicates::Equality)));
+    assert_eq!(rules.algorithm_of("d", "t", "Price"), Some(Algorithm::Sm4Gcm));
+    assert_eq!(rules.algorithm_of("d", "t", "name"), Some(Algorithm::Aes128Ecb));
+    assert_eq!(rules.warnings(), ["no statement is approved, so guarded accounts can send none"]);
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn a_mistake_is_reported_with_its_place() {
     let account = |rest: &str| format!("[master_keys]\napp = '{KEY}'\n\n[[accounts]]\nname = 'shop'\n{rest}\n");
     let column = "[[columns]]\ndatabase = 'd'\ntable = 't'\n";
     for (text, line, words) in [
         ("colour = 'red'".to_owned(), 1, "unknown field `colour`"),
         ("\nalgorithm = 'des'".into(), 2, "unknown variant `des`"),
-        ("expressions = 'maybe'".into(), 1, "unknown variant `maybe`"),
+        ("predicates = 'allow'".into(), 1, "unknown field `predicates`"),
         ("default_role = 'ciphertext'".into(), 1, "unknown variant `ciphertext`"),
         ("[master_keys]\napp = '0011'".into(), 2, "master key 'app' is not 16 bytes"),
         (format!("[master_keys]\napp = '{}'", KEY.replace('f', "g")), 2, "master key 'app' is not 16 bytes"),
@@ -86,13 +87,33 @@ fn what_is_wrong_is_said_with_its_place() {
         (account("role = 'admin'"), 6, "unknown variant `admin`"),
         (column.into(), 1, "missing field `column`"),
         (format!("{column}column = 'c'"), 1, "need [check]"),
-        (format!("{column}column = 'c'\npredicates = 'some'"), 5, "unknown variant `some`"),
         (format!("{column}column = ''\n{CHECK}"), 1, "names or patterns"),
         (format!("{column}column = 'c'\nalgorithm = 'rot13'"), 5, "unknown variant `rot13`"),
+        ("\n[[statements]]\ntext = 'SELECT 1; SELECT 2'".into(), 2, "[[statements]]: the text has a second statement"),
+        ("[[statements]]\ntext = 'SET a = ?'".into(), 1, "[[statements]]: a statement that begins with SET"),
+        ("[[statements]]\ntext = 'SELECT ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
     ] {
         let told = read(&text).unwrap_err();
         assert!(told.starts_with(&format!("line {line}: ")) && told.contains(words), "{text:?} gave {told:?}");
     }
+}
+
+#[test]
+fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
+    let statements = file("[[statements]]\ntext = 'SELECT ?, ?'\n", 0o644);
+    let name = statements.file_name().unwrap().to_str().unwrap();
+    let text = format!("statements_file = '{name}'\n[[statements]]\ntext = 'SELECT ?'");
+    assert_eq!(read(&text).unwrap().statements.count(), 2);
+    std::fs::write(
+        &statements,
+        "[[statements]]\ntext = 'SELECT ?, ?'\n[[statements]]\ntext = 'SELECT 5'\n[[statements]]\ntext='select  ?,?'",
+    )
+    .unwrap();
+    assert!(read(&text).unwrap_err().contains("line 5: [[statements]]: the same statement is there twice"));
+    std::fs::set_permissions(&statements, std::fs::Permissions::from_mode(0o664)).unwrap();
+    assert!(read(&text).unwrap_err().contains("chmod 600"));
+    std::fs::remove_file(&statements).unwrap();
+    assert!(read(&text).unwrap_err().contains("No such file"));
 }
 
 #[test]
@@ -107,160 +128,14 @@ fn a_file_that_others_may_read_is_refused_and_so_is_none() {
 }
 
 #[test]
-fn a_rule_for_no_column_is_found() {
-    let rules = documented();
-    assert_eq!(rules.unknown_column(&tables(&["tpcc.customer.c_last"])), None);
-    let told = rules.unknown_column(&tables(&["tpcc.names.last"])).unwrap();
-    assert!(told.starts_with("unknown rule column: tpcc.customer.c_*"), "{told}");
-}
-
-fn guarding(rule: &str, facts: &Facts) -> Arc<Catalogue> {
-    let [database, table, column]: [&str; 3] = rule.split('.').collect::<Vec<_>>().try_into().unwrap();
-    let rule = format!("[[columns]]\ndatabase = '{database}'\ntable = '{table}'\ncolumn = '{column}'");
-    testing::rules(&format!("{CHECK}{rule}"), facts).catalogue
-}
-
-fn is_protected(catalogue: &Catalogue, names: [&str; 3]) -> bool {
-    let [database, table, column] = names.map(str::as_bytes);
-    catalogue.protection_of(database, table, column).is_some()
-}
-
-/// Through any number of steps, in both directions of a key.
-#[test]
-fn what_holds_the_same_values_is_protected_too() {
-    let facts = Facts {
-        references: vec![["d", "orders", "person", "d", "people", "upper_initial"].map(str::to_owned)],
-        ties: vec![["d", "orders", "`tied` <> `person`"].map(str::to_owned)],
-        ..tables(&[
-            "people.name varchar",
-            "people.city varchar",
-            "people.initial varchar GENERATED left(`name`,1)",
-            "people.upper_initial varchar GENERATED upper(`initial`)",
-            "people.city_code varchar GENERATED left(`city`,3)",
-            "orders.person varchar",
-            "orders.tied varchar",
-            "orders.free varchar",
-            "orders.odd varchar GENERATED concat(`free`, 'x",
-        ])
-    };
-    for rule in ["d.people.name", "d.orders.tied"] {
-        let catalogue = guarding(rule, &facts);
-        let protected = |table, column| is_protected(&catalogue, ["d", table, column]);
-        assert_eq!(protected("people", "name"), rule == "d.people.name", "a source of what is tied is not tied itself");
-        assert!(protected("people", "upper_initial") && protected("orders", "person") && protected("orders", "tied"));
-        assert!(!protected("people", "city") && !protected("people", "city_code") && !protected("orders", "free"));
-        // What it is generated from cannot be read: of anything.
-        assert!(protected("orders", "odd"));
-    }
-}
-
-/// Rules of database `d`, by `table.column` and where it may stand.
-fn ruled(columns: &[[&str; 2]], facts: &Facts) -> Arc<Catalogue> {
-    let rule = |[names, predicates]: &[&str; 2]| {
-        let (table, column) = names.split_once('.').unwrap();
-        format!("[[columns]]\ndatabase = 'd'\ntable = '{table}'\ncolumn = '{column}'\npredicates = '{predicates}'\n")
-    };
-    testing::rules(&(CHECK.to_owned() + &columns.iter().map(rule).collect::<String>()), facts).catalogue
-}
-
-fn predicates(catalogue: &Catalogue, names: &str) -> Option<Predicates> {
-    let (table, column) = names.split_once('.').unwrap();
-    match catalogue.protection_of(b"d", table.as_bytes(), column.as_bytes())? {
-        sql::Taint::Bare(number) => Some(catalogue.protection(number).predicates),
-        sql::Taint::Clean | sql::Taint::Mixed { .. } => None,
-    }
-}
-
-#[test]
-fn a_default_that_is_an_expression_is_made_of_its_columns() {
-    let facts = tables(&["t.name varchar", "t.copy varchar DEFAULT `name`", "t.word varchar DEFAULT 'name'"]);
-    let catalogue = ruled(&[["t.name", "equality"]], &facts);
-    assert_eq!(predicates(&catalogue, "t.copy"), Some(Predicates::Refuse));
-    assert_eq!(predicates(&catalogue, "t.word"), None, "a text");
-}
-
-#[test]
-fn what_tells_a_part_of_a_value_is_compared_with_nothing() {
-    let columns =
-        ["t.name varchar", "t.initial varchar", "t.free", "t.prénom varchar", "t.g varchar GENERATED lower(`PRÉNOM`)"];
-    let facts = Facts {
-        ties: vec![["d", "t", "`initial` = left(`name`,1)"].map(str::to_owned)],
-        ..tables(&[&columns[..], &["child.initial varchar"]].concat())
-    };
-    let facts = Facts { references: vec![["d", "child", "initial", "d", "t", "initial"].map(str::to_owned)], ..facts };
-    let catalogue = ruled(&[["t.name", "equality"], ["t.prénom", "equality"]], &facts);
-    assert_eq!(predicates(&catalogue, "t.name"), Some(Predicates::Equality), "its own value may be guessed");
-    for names in ["t.initial", "child.initial", "t.g"] {
-        assert_eq!(predicates(&catalogue, names), Some(Predicates::Refuse), "{names}");
-    }
-    let both = ruled(&[["t.name", "equality"], ["t.initial", "equality"]], &facts);
-    assert_eq!(predicates(&both, "t.initial"), Some(Predicates::Refuse), "though a rule means it");
-    let allowed = ruled(&[["t.name", "allow"]], &facts);
-    assert_eq!(predicates(&allowed, "child.initial"), Some(Predicates::Allow));
-}
-
-/// Whatever the order in which ties are come upon.
-#[test]
-fn ties_tighten_until_nothing_changes() {
-    let facts = Facts {
-        references: vec![
-            ["d", "t", "tied", "d", "other", "secret"].map(str::to_owned),
-            ["d", "last", "g", "d", "t", "g"].map(str::to_owned),
-        ],
-        ..tables(&["t.open", "t.tied", "t.g varchar GENERATED concat(`tied`,`open`)", "other.secret", "last.g"])
-    };
-    let catalogue = ruled(&[["t.open", "allow"], ["other.secret", "refuse"]], &facts);
-    for (names, expected) in [
-        ("t.open", Predicates::Allow),
-        ("t.tied", Predicates::Refuse),
-        ("t.g", Predicates::Refuse),
-        ("last.g", Predicates::Refuse),
-    ] {
-        assert_eq!(predicates(&catalogue, names), Some(expected), "{names}");
-    }
-    let catalogue = ruled(&[["t.tied", "allow"], ["other.secret", "equality"]], &facts);
-    assert_eq!(predicates(&catalogue, "t.tied"), Some(Predicates::Equality), "both hold one value");
-}
-
-#[test]
-fn a_view_is_as_strict_as_what_it_reads() {
-    let facts = Facts {
-        columns: [columns(&["t.name varchar"], "BASE TABLE"), columns(&["v.x varchar"], "VIEW")].concat(),
-        views: vec![["d", "v", "select `d`.`t`.`name` AS `x` from `d`.`t`"].map(str::to_owned)],
-        ..Facts::default()
-    };
-    let catalogue = ruled(&[["t.name", "refuse"], ["v.x", "allow"]], &facts);
-    assert_eq!(predicates(&catalogue, "v.x"), Some(Predicates::Refuse));
-}
-
-#[test]
-fn names_are_found_as_the_server_tells_them_apart() {
-    let facts = tables(&["Db.People.Name"]);
-    let cased = guarding("db.people.name", &facts);
-    let folding = guarding("db.people.name", &Facts { names_have_case: false, ..facts });
-    assert!(cased.table("Db", "People").is_some() && cased.table("db", "people").is_none());
-    assert!(folding.table("db", "PEOPLE").is_some());
-    assert!(is_protected(&cased, ["Db", "People", "NAME"]), "columns are told apart by no server");
-}
-
-#[test]
-fn views_are_read_and_what_cannot_be_is_refused() {
-    let view = |name: &str, definition: &str| ["d", name, definition].map(str::to_owned);
-    let views = ["outer_v.a", "outer_v.b", "inner_v.x", "inner_v.y", "odd_v.x", "ring_v.x"];
-    let columns = [columns(&["people.name", "people.city"], "BASE TABLE"), columns(&views, "VIEW")].concat();
-    let facts = Facts {
-        columns,
-        views: vec![
-            view("outer_v", "select `v`.`y` AS `a`,`v`.`x` AS `b` from `d`.`inner_v` `v`"),
-            view("inner_v", "select `d`.`people`.`name` AS `x`,`d`.`people`.`city` AS `y` from `d`.`people`"),
-            view("odd_v", "select sleep(1) AS `x`"),
-            view("ring_v", "select `r`.`x` AS `x` from `d`.`ring_v` `r`"),
-        ],
-        ..Facts::default()
-    };
-    let catalogue = guarding("d.people.name", &facts);
-    assert!(is_protected(&catalogue, ["d", "outer_v", "b"]) && !is_protected(&catalogue, ["d", "outer_v", "a"]));
-    let refused = |view| catalogue.table("d", view).unwrap().refused;
-    assert!(refused("odd_v") && refused("ring_v") && !refused("outer_v"));
-    assert_eq!(catalogue.warnings.len(), 2);
+fn columns_are_sorted_by_the_rules_and_a_rule_without_a_column_is_found() {
+    let text = format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n");
+    let rules = testing::rules(&text, &["people.Name+", "people.city"]);
+    assert!(rules.catalogue.hides_ids && rules.catalogue.protected == [["d", "people", "Name"].map(str::to_owned)]);
+    let knows = |column| rules.catalogue.knows_as_plain(["d", "people", column]);
+    assert!(knows("city") && !knows("City") && !knows("Name") && !knows("age"));
+    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
+    assert_eq!(rules.unmatched_rule(&[column("name")]), None);
+    let told = rules.unmatched_rule(&[column("city")]).unwrap();
+    assert_eq!(told, "the rule for d.people.na* matches no column of a base table on the server");
 }

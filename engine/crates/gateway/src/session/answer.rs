@@ -1,4 +1,4 @@
-//! Where an answer is: which packets are still to come of it, whatever they hold (MySQL Internals, "Text Protocol" and
+//! The state of an answer: which packets are still to come (MySQL Internals, "Text Protocol" and
 //! "Prepared Statements").
 
 use super::flow::{CONTINUED, Head};
@@ -6,7 +6,7 @@ use base::error::{Failure, Result};
 use mysql::bytes::Reader;
 use mysql::packet::{EOF, ERR, LONGEST_EOF, MORE_RESULTS, OK, OkPacket, PreparedPacket, eof_status};
 
-/// First byte of a wish for a client's file.
+/// The first byte of a request for a client's file.
 const FILE_WANTED: u8 = 0xFB;
 /// More than any server has in a result set.
 const MOST_COLUMNS: u64 = 1 << 16;
@@ -16,7 +16,7 @@ const CURSOR_EXISTS: u16 = 1 << 6;
 /// What may come next of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Nothing: the client's turn.
+    /// Nothing; it is the client's turn.
     Nothing,
     /// One packet: an OK, an EOF or an error.
     Short,
@@ -26,25 +26,25 @@ pub enum Expected {
     Result,
     /// Definitions.
     Definitions {
-        /// So many.
+        /// How many are left.
         left: u64,
-        /// Whose.
+        /// What they describe.
         of: Of,
     },
     /// The EOF behind them.
     EndOfDefinitions(Of),
     /// Rows up to their end.
     Rows,
-    /// An error, or a prepared statement's number and width.
+    /// An error, or a prepared statement's number and counts.
     Prepared,
 }
 
-/// What definitions are of.
+/// What definitions describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// A result set, whose rows follow.
     Rows,
-    /// A prepared statement's parameters, before so many definitions of its columns.
+    /// A prepared statement's parameters, before so many of its columns.
     Parameters { columns: u16 },
     /// A prepared statement's columns.
     Columns,
@@ -55,10 +55,10 @@ pub enum Of {
 pub enum Kind {
     Ok,
     Error,
-    /// Of columns.
+    /// The number of columns.
     Count,
     Definition(Of),
-    /// An EOF, which has nothing but a status.
+    /// An EOF packet.
     Eof,
     Row,
     /// The OK that ends rows in place of an EOF.
@@ -68,50 +68,50 @@ pub enum Kind {
     Prepared(u32),
 }
 
-/// The answer to the present command, and what was said last of the session's state.
+/// The answer to the present command, and the last status of the session.
 #[derive(Debug)]
 pub struct Answer {
     expected: Expected,
-    /// Of the next packet, whoever sends it.
+    /// The sequence number of the next packet, from either side.
     pub sequence: u8,
-    /// Lists end without an EOF of their own.
+    /// Lists end without an EOF packet.
     pub without_eof: bool,
     status: u16,
 }
 
 impl Answer {
-    /// Nothing is expected.
+    /// Create it without an expected answer.
     pub fn none() -> Self {
         Answer { expected: Expected::Nothing, sequence: 0, without_eof: false, status: 0 }
     }
 
-    /// A command was sent.
+    /// Expect this answer to a command.
     pub fn expect(&mut self, expected: Expected) {
         self.expected = expected;
     }
 
-    /// The gateway itself has sent a query.
+    /// Expect the result of one of the gateway's own queries.
     pub fn expect_result(&mut self) {
         (self.expected, self.sequence) = (Expected::Result, 1);
     }
 
-    /// All of it has come.
+    /// Return whether the whole answer has come.
     pub fn is_over(&self) -> bool {
         self.expected == Expected::Nothing
     }
 
-    /// Rows are to come next.
+    /// Return whether rows come next.
     pub fn is_in_rows(&self) -> bool {
         self.expected == Expected::Rows
     }
 
-    /// What the next packet is.
+    /// Return what the next packet is.
     ///
     /// # Errors
     /// `protocol`, where it is not what must come.
     pub fn take(&mut self, head: &Head<'_>) -> Result<Kind> {
         let kind = self.kind(head)?;
-        // A server that ends a session on its own account says so out of turn.
+        // A server that ends a session by itself says so out of turn.
         if head.sequence != self.sequence && kind != Kind::Error {
             return Err(Failure::protocol("the server's answer is out of sequence"));
         }
@@ -119,7 +119,7 @@ impl Answer {
         Ok(kind)
     }
 
-    /// The OK that a login ends with.
+    /// Read the OK packet that ends a login.
     ///
     /// # Errors
     /// `protocol`.
@@ -130,7 +130,7 @@ impl Answer {
     fn kind(&mut self, head: &Head<'_>) -> Result<Kind> {
         let first = *head.payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         if first == ERR {
-            // It ends everything, further results too.
+            // An error ends the whole answer.
             self.expected = Expected::Nothing;
             return Ok(Kind::Error);
         }
@@ -155,7 +155,7 @@ impl Answer {
                     return Err(Failure::protocol("definitions do not end where they should"));
                 }
                 self.read_eof_status(head.payload)?;
-                // Rows that a cursor holds are fetched by another command.
+                // A cursor's rows are fetched by another command.
                 let fetched = of == Of::Rows && self.status & CURSOR_EXISTS != 0;
                 self.expected = if fetched { Expected::Nothing } else { after(of) };
                 Ok(Kind::Eof)
@@ -223,7 +223,7 @@ impl Answer {
         Ok(Kind::Prepared(statement))
     }
 
-    /// Whether more results follow.
+    /// Read a status; return whether more results follow.
     fn read_ok_status(&mut self, payload: &[u8]) -> Result<bool> {
         self.status = OkPacket::read(&mut Reader::new(payload))?.status;
         Ok(self.status & MORE_RESULTS != 0)

@@ -1,64 +1,64 @@
-//! Definitions of columns (MySQL Internals, "Protocol::ColumnDefinition41"): what they are of, and what goes in their place.
+//! Column definitions (MySQL Internals, "Protocol::ColumnDefinition41"): which are encrypted, and what is sent in their place.
 
 use super::sealing::Sealing;
 use crate::rules::Rules;
-use crate::sql::{Output, Taint};
+use crate::statements::Verdict;
 use base::error::{Failure, Result};
 use encryption::{Algorithm, associated_data, encrypted};
 use mysql::{Definition, RowFormat};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Definitions that a session remembers: a client may make any number of names.
+/// The most definitions that a session remembers.
 const MOST_REMEMBERED: usize = 4096;
-/// What becomes of a column.
+/// How a column is sent.
 #[derive(Debug)]
 pub enum Column {
-    /// It stays as it is.
+    /// Unchanged.
     Plain {
         /// `MYSQL_TYPE_…`
         kind: u8,
     },
-    /// Its values are encrypted.
+    /// Encrypted.
     Sealed {
         /// `MYSQL_TYPE_…`, as the server has it.
         kind: u8,
-        /// How.
+        /// The algorithm of its values.
         algorithm: Algorithm,
-        /// What they are bound to.
+        /// The associated data of its values.
         associated: Box<[u8]>,
-        /// What goes in the definition's place.
+        /// The definition that is sent.
         definition: Box<[u8]>,
     },
 }
 
-/// What a session knows of definitions that it has seen, by what was decided of them and by the rows' format.
+/// The definitions that a session has seen, by the statement's verdict and the rows' format.
 #[derive(Debug, Default)]
-pub struct Seen([HashMap<Box<[u8]>, Rc<Column>>; 2 * (1 + Algorithm::ALL.len())]);
+pub struct Seen([HashMap<Box<[u8]>, Rc<Column>>; 2 * 3]);
 
 impl Seen {
-    /// What becomes of this column, of which the statement's tree has this to say.
+    /// Return how this column is sent.
     ///
     /// # Errors
     /// `protocol`, `encryption`.
     pub fn column(
         &mut self,
         payload: &[u8],
-        output: Output,
+        verdict: Option<Verdict>,
         format: RowFormat,
         rules: &Rules,
         sealing: &mut Sealing,
     ) -> Result<Rc<Column>> {
-        let decided = match output {
-            Output::Plain => 0,
-            // They begin with 1.
-            Output::Sealed(algorithm) => usize::from(algorithm.number()),
+        let said = match verdict {
+            None => 0,
+            Some(Verdict::Plain) => 1,
+            Some(Verdict::Encrypt) => 2,
         };
-        let place = 2 * decided + usize::from(format == RowFormat::Binary);
+        let place = 2 * said + usize::from(format == RowFormat::Binary);
         if let Some(known) = self.0[place].get(payload) {
             return Ok(known.clone());
         }
-        let made = Rc::new(make(payload, output, format, rules, sealing)?);
+        let made = Rc::new(make(payload, verdict, format, rules, sealing)?);
         if self.0[place].len() >= MOST_REMEMBERED {
             self.0[place].clear();
         }
@@ -67,15 +67,20 @@ impl Seen {
     }
 }
 
-fn make(payload: &[u8], output: Output, format: RowFormat, rules: &Rules, sealing: &mut Sealing) -> Result<Column> {
+fn make(
+    payload: &[u8],
+    verdict: Option<Verdict>,
+    format: RowFormat,
+    rules: &Rules,
+    sealing: &mut Sealing,
+) -> Result<Column> {
     let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-    // What follows would go on unread.
+    // An envelope follows the definition; anything else there would be passed on unread.
     if !tail.is_empty() {
         return Err(Failure::protocol("a column's definition is longer than it should be"));
     }
-    let algorithm = match (output, named_algorithm(names, rules)) {
-        (Output::Sealed(algorithm), _) | (Output::Plain, Some(algorithm)) => algorithm,
-        (Output::Plain, None) => return Ok(Column::Plain { kind: original.kind }),
+    let Some(algorithm) = algorithm_of(names, verdict, rules) else {
+        return Ok(Column::Plain { kind: original.kind });
     };
     sealing.prepare(algorithm)?;
     let mut packet = payload[..payload.len() - Definition::FROM_TYPE].to_vec();
@@ -86,15 +91,16 @@ fn make(payload: &[u8], output: Output, format: RowFormat, rules: &Rules, sealin
     Ok(Column::Sealed { kind: original.kind, algorithm, associated, definition: packet.into() })
 }
 
-/// A second opinion, by the original names that the server sends: what they say is protected is encrypted, whatever the
-/// statement's tree says. A table that is too new to be known is held against the rules alone.
-fn named_algorithm([database, table, column]: [&[u8]; 3], rules: &Rules) -> Option<Algorithm> {
-    if let Some(taint) = rules.catalogue.protection_of(database, table, column) {
-        return Some(match taint {
-            Taint::Bare(number) => rules.catalogue.protection(number).algorithm,
-            Taint::Clean | Taint::Mixed { .. } => rules.algorithm,
-        });
+/// Return how a column is encrypted; None if it is sent unchanged. A protected column is always encrypted. Where
+/// the approval says nothing, only a known column of a base table is sent unchanged.
+fn algorithm_of(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
+    let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
+    if let Some(algorithm) = rules.algorithm_of(database, table, column) {
+        return Some(algorithm);
     }
-    let [database, table, column] = [database, table, column].map(|name| str::from_utf8(name).unwrap_or_default());
-    rules.rule_for(database, table, column).map(|(algorithm, _)| algorithm)
+    match verdict {
+        Some(Verdict::Plain) => None,
+        None if rules.catalogue.knows_as_plain([database, table, column]) => None,
+        Some(Verdict::Encrypt) | None => Some(rules.algorithm),
+    }
 }

@@ -1,52 +1,52 @@
-//! The client's commands (MySQL Internals, "Command Phase"): which go on, and what their answers are.
+//! The client's commands (MySQL Internals, "Command Phase"): which are passed on, and what answers they have.
 
 use super::answer::Expected;
 use super::flow::{CONTINUED, Flow, Head};
 use super::{Phase, Session};
 use crate::messages::{ErrPacket, append_short};
-use crate::sql::{self, Plan, Surroundings};
+use crate::statements::Statement;
 use base::error::{Failure, Result};
 use mysql::RowFormat;
 use mysql::bytes::Reader;
 use mysql::command::*;
 use mysql::packet;
-use std::rc::Rc;
+use std::sync::Arc;
 
-/// The only option that there is: several statements in one command. On is 0.
+/// The value of the only option: several statements in one command are off.
 const MULTI_STATEMENTS_OFF: u16 = 1;
-/// Of a name, in characters.
+/// The longest name, in characters.
 const LONGEST_NAME: usize = 64;
-/// Before the name of a folder that MySQL 5.0 made; the name behind it is the database's as well.
+/// A prefix for folders of MySQL 5.0, behind which servers find the same database.
 const OLD_NAME: &[u8] = b"#mysql50#";
 /// MariaDB's number for the statement that was prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
-/// In bytes, of a packet that brings a part of a parameter: before the part, its command, statement and parameter.
+/// The bytes before the data of a SEND_LONG_DATA packet: command, statement and parameter.
 const BEFORE_LONG_DATA: usize = 1 + 4 + 2;
 const NO_STATISTICS: &[u8] = b"The gateway tells this account no statistics";
 
 /// The present command.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// Of its present packet, still to come and to go on.
+    /// Bytes of its present packet that are still to come.
     rest: usize,
-    /// Its next packet belongs to the one before it.
+    /// Its next packet continues the one before it.
     continued: bool,
     /// Its answer is under way.
     is_asked: bool,
-    /// Which it is.
+    /// The command's number in the protocol.
     command: u8,
-    /// How many have begun.
+    /// How many commands have begun.
     number: u64,
-    /// It goes no further, and is answered with this.
+    /// The gateway's answer if the command is not passed on.
     instead: Option<Reply>,
 }
 
-/// The gateway's own answer.
+/// An answer of the gateway's own.
 #[derive(Debug)]
 enum Reply {
     Error(ErrPacket),
     Words(&'static [u8]),
-    /// The command has none, or a later one has it.
+    /// No answer, or a later command's.
     Nothing,
 }
 
@@ -61,33 +61,33 @@ impl Reply {
 }
 
 impl Commands {
-    /// There is more of it to come.
+    /// Return whether more of the command is to come.
     pub fn is_unfinished(&self) -> bool {
         self.rest > 0 || self.continued
     }
 
-    /// No answer is due.
+    /// Return whether no answer is due.
     pub fn is_idle(&self) -> bool {
         !self.is_asked
     }
 
-    /// All of the answer has come.
+    /// Record that the whole answer has come.
     pub fn answered(&mut self) {
         self.is_asked = false;
     }
 
-    /// The answer that is under way is to a wish for a new session.
+    /// Return whether the answer under way is to RESET_CONNECTION.
     pub fn resets(&self) -> bool {
         self.is_asked && self.command == RESET_CONNECTION
     }
 
-    /// How many have begun.
+    /// How many commands have begun.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// What a command is answered with, and in which format rows come; None for one that the gateway does not know.
+/// Return a command's kind of answer and its rows' format; None for an unknown command.
 fn answer_to(command: u8) -> Option<(Expected, RowFormat)> {
     let (text, binary) = (RowFormat::Text, RowFormat::Binary);
     Some(match command {
@@ -104,23 +104,23 @@ fn answer_to(command: u8) -> Option<(Expected, RowFormat)> {
     })
 }
 
-/// Whether a command goes on under a guard.
+/// What is done with a command.
 enum Verdict {
-    /// As it is.
+    /// Pass it on unchanged.
     Goes,
-    /// As it is, for the statement that was prepared so.
-    Executed(Rc<Plan>),
-    /// As it was printed.
-    Printed(Rc<Plan>),
+    /// Pass on an execution of this prepared statement.
+    Executed(Arc<Statement>),
+    /// Send the approved text with the values that were read.
+    Approved(Arc<Statement>),
     Refused(ErrPacket),
-    /// The gateway answers it.
+    /// Answer it in the server's place.
     Answered(Reply),
-    /// Not all of it is there.
+    /// Wait for the rest of it.
     Wait,
 }
 
 impl Session {
-    /// A packet of the client's, in turn; whether there may be more.
+    /// Process a packet of the client's; return whether there may be more.
     pub(super) fn command(&mut self, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> Result<bool> {
         if self.commands.rest > 0 {
             return Ok(self.send_on(0, flow, to_client));
@@ -147,21 +147,23 @@ impl Session {
             }
             Verdict::Answered(reply) => return Ok(self.answer_instead(&head, reply, flow, to_client)),
             Verdict::Goes => self.begin_statement(None, format),
-            Verdict::Executed(plan) => {
-                self.next_database = used_by(&plan);
-                self.begin_statement(Some(plan), format);
+            Verdict::Executed(statement) => {
+                self.next_database = used_by(&statement);
+                self.begin_statement(Some(statement), format);
             }
-            Verdict::Printed(plan) => {
-                if command == STMT_PREPARE
-                    && let Some(guard) = &mut self.guard
-                {
-                    guard.begin_preparing(plan.clone(), &head.payload[1..], text_of(&self.database));
-                } else {
-                    self.next_database = used_by(&plan);
-                    self.begin_statement(Some(plan.clone()), format);
-                }
+            Verdict::Approved(statement) => {
                 self.begin(command, expected);
-                append_printed(command, &plan.text, flow.replace(head.size()))?;
+                let Some(guard) = &mut self.guard else { return Err(Failure::protocol("a statement without a guard")) };
+                packet::append(0, flow.replace(head.size()), |out| {
+                    out.push(command);
+                    statement.append(&guard.reading, out);
+                })?;
+                if command == STMT_PREPARE {
+                    guard.begin_preparing(statement);
+                } else {
+                    self.next_database = used_by(&statement);
+                    guard.begin(Some(statement), format);
+                }
                 return Ok(true);
             }
         }
@@ -169,9 +171,9 @@ impl Session {
         Ok(self.send_on(head.size(), flow, to_client))
     }
 
-    fn begin_statement(&mut self, plan: Option<Rc<Plan>>, format: RowFormat) {
+    fn begin_statement(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         if let Some(guard) = &mut self.guard {
-            guard.begin(plan, format);
+            guard.begin(statement, format);
         }
     }
 
@@ -186,7 +188,7 @@ impl Session {
         }
     }
 
-    /// A packet goes on to the server, or what was left of it, as far as it is there; whether there may be more.
+    /// Pass on a packet, or the rest of one, as far as it is there; return whether there may be more.
     fn send_on(&mut self, size: usize, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
         self.commands.rest += size;
         let here = self.commands.rest.min(flow.left());
@@ -213,7 +215,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session goes on without this command; the client has its answer once all of it has come, however long it is.
+    /// Answer a command in the server's place once all of it has come.
     fn answer_instead(&mut self, head: &Head<'_>, reply: Reply, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> bool {
         self.tally.refused += u64::from(matches!(reply, Reply::Error(_)));
         self.commands.number += 1;
@@ -221,10 +223,10 @@ impl Session {
         self.send_on(head.size(), flow, to_client)
     }
 
-    /// Without a wildcard for what goes on.
+    /// Decide what is done with a command. Every command that is passed on is named here.
     fn verdict(&mut self, command: u8, head: &Head<'_>) -> Result<Verdict> {
         if self.guard.is_none() {
-            return Ok(Verdict::Goes);
+            return Ok(self.learn_from_command(command, head));
         }
         let is_short = head.payload.len() == 1 && head.is_whole();
         let mut reader = Reader::new(head.payload);
@@ -249,7 +251,22 @@ impl Session {
         })
     }
 
-    /// A database becomes the present one.
+    /// Pass everything on, since the account is not guarded, and learn its statements if it is a learning account.
+    fn learn_from_command(&mut self, command: u8, head: &Head<'_>) -> Verdict {
+        let (Some(lesson), Some(learner)) = (&mut self.lesson, &self.shared.learner) else { return Verdict::Goes };
+        let is_of_interest = matches!(command, INIT_DB | QUERY | STMT_PREPARE | STMT_EXECUTE);
+        if !is_of_interest || head.length > 1 + self.shared.limits.statement_bytes {
+            return Verdict::Goes;
+        }
+        if !head.is_whole() {
+            return Verdict::Wait;
+        }
+        let used = lesson.command(head.payload, self.database.as_deref(), &self.rules, learner);
+        self.next_database = if command == INIT_DB { Some(head.payload[1..].to_vec()) } else { used };
+        Verdict::Goes
+    }
+
+    /// Decide on INIT_DB.
     fn verdict_on_database(&mut self, head: &Head<'_>) -> Verdict {
         let name = &head.payload[1..];
         if !head.is_whole() || !is_plain_name(name) {
@@ -274,14 +291,14 @@ impl Session {
                 return Verdict::Refused(ErrPacket::too_many_statements(limits.prepared_statements));
             }
         }
-        let (database, is_prepared) = (text_of(&self.database), command == STMT_PREPARE);
-        match sql::read_known(&head.payload[1..], &Surroundings { rules: &self.rules, database, is_prepared }) {
-            Ok(plan) => Verdict::Printed(plan),
+        let (database, is_prepared) = (self.database.as_deref(), command == STMT_PREPARE);
+        match self.rules.statements.find(&head.payload[1..], is_prepared, database, &mut guard.reading) {
+            Ok(statement) => Verdict::Approved(statement),
             Err(refusal) => Verdict::Refused(ErrPacket::refused(&refusal)),
         }
     }
 
-    /// As the server has it. Only MariaDB knows one that means the last one.
+    /// Return a prepared statement's number. MariaDB has one that means the last one.
     fn statement_number(&self, asked: u32) -> Option<u32> {
         match (&self.guard, &self.greeting) {
             (Some(guard), Some(greeting)) if asked == LAST_PREPARED && greeting.is_mariadb() => guard.last_prepared(),
@@ -307,7 +324,7 @@ impl Session {
                     None if head.is_whole() => return Ok(Verdict::Answered(Reply::Nothing)),
                     None => return Ok(Verdict::Wait),
                 };
-                // What does not pass is told when the statement is executed: there is no answer to this.
+                // This command has no answer, so the error comes with the execution.
                 let come = guard.takes_long_data(number, parameter, data);
                 if come.bytes <= most && !come.was_no_text { Verdict::Goes } else { Verdict::Answered(Reply::Nothing) }
             }
@@ -323,7 +340,7 @@ impl Session {
         })
     }
 
-    /// A prepared statement is executed, with parameters that it may have.
+    /// Decide on the execution of a prepared statement.
     fn verdict_on_execution(&mut self, number: u32, head: &Head<'_>) -> Result<Verdict> {
         let most = self.shared.limits.long_data_bytes;
         let Some(guard) = &mut self.guard else { return Ok(Verdict::Goes) };
@@ -331,8 +348,8 @@ impl Session {
         reader.bytes(1 + 4)?;
         let cursor = reader.u8()?;
         let _iterations = reader.u32()?;
-        let plan = match guard.prepared(number, &self.rules) {
-            Ok(plan) => plan,
+        let statement = match guard.prepared(number, &self.rules) {
+            Ok(statement) => statement,
             Err(error) => return Ok(Verdict::Refused(error)),
         };
         let objection = match () {
@@ -352,12 +369,10 @@ impl Session {
         Ok(match guard.takes_types(number, reader.rest()) {
             None if head.is_whole() => return Err(Failure::protocol("an execution without its parameters' types")),
             None => Verdict::Wait,
-            Some(false) => Verdict::Refused(ErrPacket::not_passed(
-                "comparison of a protected column with a parameter of another type",
-            )),
+            Some(false) => Verdict::Refused(ErrPacket::not_passed("parameter of another kind than was approved")),
             Some(true) => {
                 guard.forget_long_data(number);
-                Verdict::Executed(plan)
+                Verdict::Executed(statement)
             }
         })
     }
@@ -372,7 +387,7 @@ fn unknown(command: u8) -> ErrPacket {
     })
 }
 
-/// Whether a server takes it for the name that it is.
+/// Return whether every server reads the name as it is.
 fn is_plain_name(name: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD_NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD_NAME));
@@ -380,19 +395,7 @@ fn is_plain_name(name: &[u8]) -> bool {
     fits && !is_old && text.chars().all(|character| character != '\0' && character <= '\u{FFFF}')
 }
 
-/// The database that a statement makes the present one.
-fn used_by(plan: &Plan) -> Option<Vec<u8>> {
-    plan.uses.as_ref().map(|name| name.as_bytes().to_vec())
-}
-
-/// Of a name that is UTF-8, or none: bare names of tables are nobody's then.
-fn text_of(name: &Option<Vec<u8>>) -> Option<&str> {
-    name.as_deref().and_then(|name| str::from_utf8(name).ok())
-}
-
-fn append_printed(command: u8, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    packet::append(0, out, |out| {
-        out.push(command);
-        out.extend_from_slice(text.as_bytes());
-    })
+/// Return the database that a statement selects.
+fn used_by(statement: &Statement) -> Option<Vec<u8>> {
+    statement.uses.as_ref().map(|name| name.to_vec())
 }

@@ -1,5 +1,5 @@
-//! From a client's connection to its first command: who it is, whether it may come in, and, for guarded accounts, what its
-//! session is made.
+//! From a client's connection to its first command: its account, whether it may log in, and for guarded accounts the
+//! session's settings.
 
 use super::flow::{Flow, Head};
 use super::guard::Guard;
@@ -12,11 +12,11 @@ use crate::server_errors::append_server_error;
 use base::error::{Failure, Result};
 use encryption::SessionSalt;
 
-/// Questions of a server before it accepts a proof: what takes longer accepts none.
+/// The most steps of an authentication.
 const MOST_STEPS: u8 = 16;
-/// What `caching_sha2_password` says when it goes on by itself.
+/// The packet of `caching_sha2_password` that needs no answer.
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
-/// First bytes of what a server says to a proof.
+/// The first bytes of a server's answer to a proof.
 const ACCEPTED: u8 = 0x00;
 const REFUSED: u8 = 0xFF;
 
@@ -26,12 +26,12 @@ const UNCERTAIN_NAME: &str = "the gateway cannot tell which account the server w
                               not in plain UTF-8";
 const WITHOUT_A_NONCE: &str = "this client says that it decrypts (costof_encrypted), but not by a costof_nonce of 64 hexadecimal \
                                digits what its keys are bound to: update costof's driver";
-/// What a client that gets ciphertext and does not say that it knows it is told.
+/// The error for a client that would get ciphertext and does not announce that it decrypts.
 pub const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not say that it decrypts them: \
                                     connect with costof's driver, or have the rules say unknown_clients = \"ciphertext\"";
 
 impl Session {
-    /// The client says who it is.
+    /// Process the client's response to the greeting.
     pub(super) fn response(
         &mut self,
         head: &Head<'_>,
@@ -59,7 +59,7 @@ impl Session {
         self.salt = match response.reads {
             Reads::Plaintext => None,
             Reads::Ciphertext(nonce) => Some(SessionSalt::of(&greeting.scramble, &nonce)),
-            // Said to anybody: it tells nothing of an account.
+            // Anybody gets this error, so it shows nothing of an account.
             Reads::Unbound => {
                 flow.drop(head.size());
                 self.fail(&ErrPacket::no_entry(WITHOUT_A_NONCE), to_client);
@@ -72,20 +72,20 @@ impl Session {
             self.fail(&ErrPacket::no_entry(why), to_client);
             return Ok(());
         }
-        response.append(head.payload, head.sequence, self.guard.is_some(), flow.replace(head.size()))?;
+        response.append(head.payload, head.sequence, self.is_pinned(), flow.replace(head.size()))?;
         self.phase = Phase::Authentication { steps: 0, asked: false };
         Ok(())
     }
 
-    /// Where nothing is guarded, who it is does not matter.
+    /// Return why a client may not log in; None if it may.
     fn objection(&self, response: &Response<'_>, greeting: &Greeting) -> Option<&'static str> {
-        if self.guard.is_some() && !response.has_plain_charset(greeting) {
+        if self.is_pinned() && !response.has_plain_charset(greeting) {
             return Some(OTHER_CHARSET);
         }
         (self.rules.guard() && !response.has_certain_name(greeting)).then_some(UNCERTAIN_NAME)
     }
 
-    /// A packet of the server's before the first command; whether there may be more.
+    /// Process a packet of the server's before the first command; return whether there may be more.
     pub(super) fn entry_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
         if self.phase == Phase::Pinning {
             return self.pinning_packet(flow);
@@ -131,13 +131,13 @@ impl Session {
     fn accepted(&mut self, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<()> {
         self.answer.accepted(head.payload)?;
         if self.is_unwelcome() {
-            // In place of the server's OK.
+            // The error takes the place of the server's OK.
             self.answer.sequence = head.sequence;
             let out = flow.replace(head.size());
             self.fail(&ErrPacket::no_entry(DOES_NOT_DECRYPT), out);
             return Ok(());
         }
-        if self.guard.is_some() {
+        if self.is_pinned() {
             return self.pin(head, flow);
         }
         flow.pass(head.size());
@@ -145,13 +145,22 @@ impl Session {
         Ok(())
     }
 
-    /// Whether it would get ciphertext that it does not know.
+    /// Return whether the client would get ciphertext without announcing that it decrypts.
     pub(super) fn is_unwelcome(&self) -> bool {
         self.guard.is_some() && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse
     }
 
-    /// What the rules have it be.
+    /// Return whether the session gets the settings of guarded sessions.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.guard.is_some() || self.lesson.is_some()
+    }
+
+    /// Take the role that the rules give the account.
     pub(super) fn take_role(&mut self) -> Result<()> {
+        if self.shared.learner.as_ref().is_some_and(|learner| learner.learns_from(&self.account)) {
+            self.lesson.get_or_insert_default();
+            return Ok(());
+        }
         self.guard = match self.rules.role(&self.account) {
             Role::Plaintext => None,
             role => Some(Box::new(Guard::new(role, self.salt)?)),
@@ -159,7 +168,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session begins, or begins anew, by this OK, for which the client waits on.
+    /// Begin to pin the session's settings. The client gets this OK when that has succeeded.
     pub(super) fn pin(&mut self, head: &Head<'_>, flow: &mut Flow<'_>) -> Result<()> {
         let mut held = Vec::new();
         append_bare_ok(head.payload, false, head.sequence, &mut held)?;
@@ -188,7 +197,7 @@ impl Session {
     }
 
     fn pinned(&mut self, flow: &mut Flow<'_>) -> Result<()> {
-        // Should it fail, the error goes in the place of what is held.
+        // If this fails, the error takes the place of the held packet.
         let Some(pinning) = &self.pinning else { return Ok(()) };
         let (held, database) = pinning.end()?;
         flow.replace(0).extend_from_slice(held);

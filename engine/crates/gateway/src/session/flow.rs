@@ -1,14 +1,14 @@
-//! Bytes of one direction on their way.
+//! The bytes of one direction.
 
 use super::LOOK;
 use mysql::packet::{self, HEADER};
 
 /// A packet of this length is continued in the next one.
 pub const CONTINUED: usize = 0xFF_FFFF;
-/// Up to this length a packet goes on when it is whole, so that an error can follow it whatever becomes of its sender.
+/// Packets up to this length are passed on when they are complete, so that an error can follow if their sender is lost.
 const HELD: usize = 8 * 1024;
 
-/// What has come from one side, and what of it goes on. As long as nothing is changed it goes on from where it lies.
+/// The input from one side and what is passed on of it. As long as nothing is changed, nothing is copied.
 pub struct Flow<'a> {
     input: &'a [u8],
     taken: usize,
@@ -16,45 +16,45 @@ pub struct Flow<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// What became of the input.
+/// What was done with the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// So many bytes of it are done with.
+    /// So many bytes of the input are processed.
     pub taken: usize,
-    /// So many go on as they are; where there are none, what was written goes.
+    /// So many of them are passed on unchanged; if none are, what was written is sent.
     pub passed: usize,
 }
 
 /// The beginning of a packet, as far as it has come.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
-    /// Of its payload.
+    /// The length of its payload.
     pub length: usize,
-    /// Its number.
+    /// Its sequence number.
     pub sequence: u8,
     /// As much of the payload as is there, to its end at most; at least [`LOOK`] bytes, or all.
     pub payload: &'a [u8],
 }
 
 impl Head<'_> {
-    /// All of it is there.
+    /// Return whether the whole packet is there.
     pub fn is_whole(&self) -> bool {
         self.payload.len() == self.length
     }
 
-    /// With its header.
+    /// Return its size with its header.
     pub fn size(&self) -> usize {
         HEADER + self.length
     }
 }
 
 impl<'a> Flow<'a> {
-    /// `out` is empty, and written to once something is changed.
+    /// Create a flow. `out` must be empty; it is written to once something is changed.
     pub fn new(input: &'a [u8], out: &'a mut Vec<u8>) -> Self {
         Flow { input, taken: 0, passed: 0, out }
     }
 
-    /// The next packet, once enough of it is there.
+    /// Return the next packet once enough of it is there.
     pub fn head(&self) -> Option<Head<'a>> {
         let rest = &self.input[self.taken..];
         let (length, sequence) = packet::split_header(rest)?;
@@ -63,12 +63,12 @@ impl<'a> Flow<'a> {
         (payload.len() >= enough).then_some(Head { length, sequence, payload })
     }
 
-    /// How many bytes are not done with.
+    /// Return how many bytes are not processed yet.
     pub fn left(&self) -> usize {
         self.input.len() - self.taken
     }
 
-    /// These go on as they are.
+    /// Pass on so many bytes unchanged.
     pub fn pass(&mut self, count: usize) {
         if self.passed == self.taken && self.out.is_empty() {
             self.passed += count;
@@ -79,24 +79,24 @@ impl<'a> Flow<'a> {
         self.taken += count;
     }
 
-    /// These go no further.
+    /// Drop so many bytes.
     pub fn drop(&mut self, count: usize) {
         self.taken += count;
     }
 
-    /// In place of these goes what is written.
+    /// Drop so many bytes, and return the buffer for what takes their place.
     pub fn replace(&mut self, count: usize) -> &mut Vec<u8> {
         self.spill();
         self.taken += count;
         self.out
     }
 
-    /// Done with.
+    /// Return what was done with the input.
     pub fn progress(self) -> Progress {
         Progress { taken: self.taken, passed: self.passed }
     }
 
-    /// What goes on as it is was before what will be written.
+    /// Copy what was passed on unchanged in front of what will be written.
     fn spill(&mut self) {
         if self.passed > 0 {
             self.out.extend_from_slice(&self.input[..self.passed]);

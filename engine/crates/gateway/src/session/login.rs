@@ -1,4 +1,4 @@
-//! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets"), as they go through the gateway.
+//! Greetings and responses (MySQL Internals, "Connection Phase Packets"), and what the gateway changes in them.
 
 use base::error::{Failure, Result};
 use encryption::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE};
@@ -7,7 +7,7 @@ use mysql::capability::*;
 use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
-/// What the gateway cannot follow, or what carries data past it.
+/// Capabilities that the gateway cannot follow, or that carry data past it.
 const CUT: u32 = COMPRESS
     | LOCAL_FILES
     | SESSION_TRACK
@@ -17,15 +17,15 @@ const CUT: u32 = COMPRESS
     | MULTI_FACTOR_AUTHENTICATION
     | PROGRESS_OR_EXTENSION;
 
-/// In its version, also where that begins with another for old clients.
+/// A part of MariaDB's version, also where that begins with another one for old clients.
 const MARIADB: &[u8] = b"MariaDB";
 /// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
-/// In the last four of them MariaDB tells more capabilities.
+/// The last four of these bytes are more capabilities of MariaDB's.
 const RESERVED_OF_GREETING: usize = 10;
-/// A request to go on under TLS is a response without a name.
+/// The length of a request for TLS, which is a response without a name.
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
-/// With attributes, which may have 64 KiB.
+/// The longest response, with attributes of 64 KiB.
 pub const LONGEST: usize = 1 << 17;
 /// Where the server's part lies in a greeting: eight bytes before its zero, and twelve behind what is reserved.
 const FIRST_OF_SCRAMBLE: usize = 8;
@@ -39,7 +39,7 @@ const LONGEST_ACCOUNT_OF_MARIADB: usize = 80;
 /// CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF.
 const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
 
-/// What the gateway tells of the server's greeting.
+/// What the gateway needs of the server's greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Greeting {
     capabilities: u32,
@@ -50,12 +50,12 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Which clips names at another length, and has a number for the statement that was prepared last.
+    /// Return whether the server is MariaDB, which cuts names at another length and has a number for the last prepared statement.
     pub fn is_mariadb(&self) -> bool {
         self.is_mariadb
     }
 
-    /// Append the greeting with what the gateway can follow alone.
+    /// Append the greeting without the capabilities that the gateway cannot follow.
     ///
     /// # Errors
     /// `protocol`; where TLS is wanted and the server does not offer it.
@@ -93,38 +93,38 @@ impl Greeting {
     }
 }
 
-/// What a client says of itself.
+/// A client's response to the greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// As it claims them.
+    /// The capabilities that it claims.
     capabilities: u32,
-    /// Its texts' charset, by a collation's number.
+    /// The collation's number of its texts.
     pub collation: u8,
-    /// As the server reads it.
+    /// The account's name as the server reads it.
     pub account: &'a [u8],
-    /// As the client says it.
+    /// The account's name as it was sent.
     said: &'a [u8],
-    /// As it says of itself.
+    /// What the client announces that it reads.
     pub reads: Reads,
-    /// Up to where the packet goes on to the server.
+    /// The end of what is passed on to the server.
     end: usize,
 }
 
-/// What a client says that it can read.
+/// What a client announces that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// It knows nothing of gateways.
+    /// It announces nothing.
     Plaintext,
-    /// It decrypts, by keys that are bound to this.
+    /// It decrypts, with keys that are bound to this nonce.
     Ciphertext(ClientNonce),
-    /// It says that it decrypts, and not what its keys would be bound to.
+    /// It announces that it decrypts, but sends no valid nonce.
     Unbound,
 }
 
 /// The first packet of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum First<'a> {
-    /// It wants to go on under TLS, and says all again.
+    /// It requests TLS, and will send its response again.
     TlsRequest,
     Response(Response<'a>),
 }
@@ -161,7 +161,7 @@ impl<'a> First<'a> {
     }
 }
 
-/// The server takes quotes off that are on both ends.
+/// Return the name without quotes on both ends, as the server reads it.
 fn account(said: &[u8]) -> &[u8] {
     match said {
         [b'\'', within @ .., b'\''] => within,
@@ -187,23 +187,23 @@ fn reads(attributes: &[u8]) -> Result<Reads> {
 }
 
 impl Response<'_> {
-    /// It wants TLS, where a request for it would have been the way.
+    /// Return whether it claims TLS.
     pub fn claims_tls(&self) -> bool {
         self.capabilities & TLS != 0
     }
 
-    /// What both ends and the gateway go by: lists end without an EOF of their own.
+    /// Return whether lists end without an EOF packet.
     pub fn without_eof(&self, greeting: &Greeting) -> bool {
         self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Its texts are UTF-8, or may be taken for it as long as they are ASCII: `ascii`, `latin1`, `binary`, `utf8mb3` and
+    /// Return whether its texts are UTF-8, or ASCII is the same in them: `ascii`, `latin1`, `binary`, `utf8mb3` and
     /// `utf8mb4`, by their collations.
     pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
         self.has_utf8(greeting) || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&self.effective(greeting))
     }
 
-    /// The server takes it for this account and for no other: it is neither cut nor converted to another name.
+    /// Return whether the server reads this name and no other: it neither cuts nor converts it.
     pub fn has_certain_name(&self, greeting: &Greeting) -> bool {
         let longest = if greeting.is_mariadb { LONGEST_ACCOUNT_OF_MARIADB } else { LONGEST_ACCOUNT };
         let Ok(name) = std::str::from_utf8(self.said) else { return false };
@@ -227,7 +227,7 @@ impl Response<'_> {
         if self.collation == 0 { greeting.collation } else { self.collation }
     }
 
-    /// Append what goes on to the server: what was not offered is not claimed, and a guarded session's texts are utf8mb4.
+    /// Append the response without capabilities that were not offered; a guarded session's texts are utf8mb4.
     ///
     /// # Errors
     /// `plan`, where it is too long.
@@ -236,7 +236,7 @@ impl Response<'_> {
     }
 }
 
-/// Append a client's wish for TLS as it goes on to the server.
+/// Append a client's request for TLS.
 ///
 /// # Errors
 /// `protocol`.

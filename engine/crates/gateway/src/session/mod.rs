@@ -21,9 +21,10 @@ pub use flow::Progress;
 pub use shared::{Shared, Tally};
 pub use waiting::Waiting;
 
+use super::learn::Lesson;
 use super::messages::ErrPacket;
 use super::rules::Rules;
-use answer::{Answer, Kind};
+use answer::{Answer, Kind, Of};
 use base::error::{Failure, Result};
 use commands::Commands;
 use encryption::SessionSalt;
@@ -34,51 +35,53 @@ use mysql::packet::HEADER;
 use pinning::Pinning;
 use std::sync::Arc;
 
-/// As much of any packet is seen before anything is done with it.
+/// At least so many bytes of a longer packet are there before it is processed.
 const LOOK: usize = 32;
-/// One client's connection and the server's behind it.
+/// The state of one client's session and of the server's behind it.
 pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
     generation: u64,
-    /// The client comes under TLS, and the server is gone to under TLS.
+    /// Both sides speak TLS.
     tls: bool,
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
-    /// Of its keys; None, where the client does not say that it decrypts.
+    /// The salt of the session's keys; None if the client does not announce that it decrypts.
     salt: Option<SessionSalt>,
     answer: Answer,
     commands: Commands,
-    /// None for those who get plaintext.
+    /// None for accounts that get plaintext.
     guard: Option<Box<Guard>>,
-    /// The gateway's own commands are under way.
+    /// Present if the account's statements are learned.
+    lesson: Option<Box<Lesson>>,
+    /// Present while the gateway's own commands are under way.
     pinning: Option<Pinning>,
-    /// Own commands that are still to be sent.
+    /// The gateway's own commands that are still to be sent.
     to_server: Vec<u8>,
-    /// The present one, as the server has it; for guarded sessions alone.
+    /// The session's database; known for pinned sessions only.
     database: Option<Vec<u8>>,
-    /// What it will be if the present command succeeds.
+    /// The session's database if the present command succeeds.
     next_database: Option<Vec<u8>>,
-    /// Of the present packet of the server's, still to come and to go on, or to be dropped.
+    /// Bytes of the server's present packet that are still to come.
     rest: usize,
-    /// The next packet of the server's belongs to the one before it.
+    /// The server's next packet continues the one before it.
     continued: bool,
     tally: Tally,
 }
 
-/// How far a session has come.
+/// The phases of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The server speaks first.
+    /// The server's greeting is awaited.
     Greeting,
-    /// The client says who it is, or that it wants TLS first.
+    /// The client's response, or its request for TLS, is awaited.
     Response {
         secured: bool,
     },
-    /// TLS on both sides is under way.
+    /// TLS handshakes on both sides are under way.
     Securing,
-    /// Server and client settle who it is, step by step.
+    /// The authentication is under way.
     Authentication {
         steps: u8,
         asked: bool,
@@ -86,13 +89,13 @@ enum Phase {
     /// The server answers the gateway's own commands.
     Pinning,
     Commands,
-    /// The client said goodbye.
+    /// The client has sent QUIT.
     Quitting,
     Over,
 }
 
 impl Session {
-    /// Of a client that has just come.
+    /// Create a session for a new client.
     pub fn new(shared: Arc<Shared>, tls: bool) -> Self {
         let (rules, generation) = shared.rules();
         Session {
@@ -107,6 +110,7 @@ impl Session {
             answer: Answer::none(),
             commands: Commands::default(),
             guard: None,
+            lesson: None,
             pinning: None,
             to_server: Vec::new(),
             database: None,
@@ -117,7 +121,7 @@ impl Session {
         }
     }
 
-    /// The client's bytes are wanted. Those that it sent ahead wait.
+    /// Return whether the client's bytes are wanted now. Bytes that were sent ahead wait.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } => true,
@@ -129,8 +133,8 @@ impl Session {
         }
     }
 
-    /// At most so many bytes may be taken from the network beside these that have come from the client: what follows a wish
-    /// for TLS is TLS's.
+    /// Return how many more bytes may be received from the client: what follows a request for TLS belongs to
+    /// the handshake.
     pub fn wants_of_client(&self, come: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = come
@@ -142,33 +146,33 @@ impl Session {
         REQUEST.saturating_sub(come.len())
     }
 
-    /// Both sides go on under TLS, once what was written is sent; then [`Session::secured`].
+    /// Return whether both sides must now begin TLS; afterwards call [`Session::secured`].
     pub fn wants_tls(&self) -> bool {
         self.phase == Phase::Securing
     }
 
-    /// They do.
+    /// Continue after both TLS handshakes.
     pub fn secured(&mut self) {
         self.phase = Phase::Response { secured: true };
     }
 
-    /// The login has ended: from now on it may be idle.
+    /// Return whether the login has succeeded.
     pub fn is_logged_in(&self) -> bool {
         matches!(self.phase, Phase::Commands | Phase::Quitting)
     }
 
-    /// Once what was written is sent, both connections end.
+    /// Return whether both connections end once everything written is sent.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// What was done since it was last asked.
+    /// Return the counts since the last call.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }
 
-    /// Bytes have come from the client. What goes to the server is told by the progress, what goes back to the client is
-    /// written; both buffers come empty.
+    /// Process bytes from the client. The progress says what goes to the server; answers to the client are
+    /// written. Both buffers must be empty.
     pub fn from_client(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> Progress {
         let mut flow = Flow::new(input, to_server);
         while self.listens_to_client() {
@@ -184,8 +188,8 @@ impl Session {
         flow.progress()
     }
 
-    /// Bytes have come from the server. What goes to the client is told by the progress, what goes back to the server is
-    /// written; both buffers come empty.
+    /// Process bytes from the server. The progress says what goes to the client; commands to the server are
+    /// written. Both buffers must be empty.
     pub fn from_server(&mut self, input: &[u8], to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> Progress {
         let mut flow = Flow::new(input, to_client);
         while self.phase != Phase::Over {
@@ -194,7 +198,7 @@ impl Session {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(failure) => {
-                    // In place of the packet that was wrong.
+                    // The error takes the place of the wrong packet.
                     self.answer.sequence = sequence;
                     let left = flow.left();
                     self.fail(&ErrPacket::broken(&failure), flow.replace(left));
@@ -208,7 +212,7 @@ impl Session {
         flow.progress()
     }
 
-    /// The server's connection has ended. The client is told, unless it was idle, had said goodbye, or has half a packet.
+    /// End the session since the server was lost. The client gets an error unless it was idle, had quit, or has half a packet.
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.answer.is_over();
         if !is_idle && self.phase != Phase::Quitting {
@@ -217,19 +221,19 @@ impl Session {
         self.phase = Phase::Over;
     }
 
-    /// It cannot go on: tell the client, where it can still be told.
+    /// End the session with an error, if the client can still be told.
     pub fn fail(&mut self, why: &ErrPacket, to_client: &mut Vec<u8>) {
         let within_a_packet = self.rest > 0 || self.continued;
         if self.phase != Phase::Over && !within_a_packet {
             let pinned = self.pinning.as_ref().map(Pinning::sequence);
-            // Before a client has said what it can do, it is spoken to in the old form.
+            // Before its response a client gets errors in the old form.
             why.append(pinned.unwrap_or(self.answer.sequence), !matches!(self.phase, Phase::Greeting), to_client);
             self.tally.errors += 1;
         }
         self.phase = Phase::Over;
     }
 
-    /// Whether there may be more.
+    /// Process one packet; return whether there may be more.
     fn client_packet(&mut self, flow: &mut Flow<'_>, to_client: &mut Vec<u8>) -> Result<bool> {
         match self.phase {
             Phase::Commands => return self.command(flow, to_client),
@@ -252,7 +256,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Rules that were read since the last command; why it cannot go on under them.
+    /// Take new rules; return an error if the session cannot continue under them.
     fn renew_rules(&mut self) -> Result<Option<ErrPacket>> {
         if self.generation != self.shared.generation() {
             let guard = self.guard.take();
@@ -260,7 +264,7 @@ impl Session {
             self.take_role()?;
             match (&mut self.guard, guard) {
                 (Some(guard), Some(before)) => guard.inherit(*before)?,
-                // Its statements were prepared, and its variables set, where nothing was guarded.
+                // Its statements were prepared while it was not guarded.
                 (Some(_), None) => return Ok(Some(ErrPacket::denied(CONNECT_AGAIN))),
                 (None, _) => {}
             }
@@ -274,7 +278,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Whether there may be more.
+    /// Process one packet; return whether there may be more.
     fn server_packet(&mut self, flow: &mut Flow<'_>) -> Result<bool> {
         match self.phase {
             Phase::Commands | Phase::Quitting => self.answer_packet(flow),
@@ -301,14 +305,15 @@ impl Session {
             return Ok(false);
         }
         let kind = self.answer.take(&head)?;
-        if kind == Kind::Ok && self.guard.is_some() && self.commands.resets() {
+        if kind == Kind::Ok && self.is_pinned() && self.commands.resets() {
             self.pin(&head, flow)?;
             return Ok(true);
         }
-        // Of what is not looked at as a whole, rows alone are long.
+        // Only rows may be longer than what is processed as a whole.
         if kind != Kind::Row && self.guard.is_some() && !head.is_whole() {
             return Err(Failure::protocol("the end of the server's answer is too long"));
         }
+        self.learn_from_answer(kind, &head);
         let was_unasked = kind == Kind::Error && self.commands.is_idle();
         self.continued = head.length == CONTINUED;
         match &mut self.guard {
@@ -323,6 +328,9 @@ impl Session {
         if self.answer.is_over() && self.rest == 0 && !self.continued {
             self.commands.answered();
             self.settle_database(kind == Kind::Ok);
+            if let (Some(lesson), Some(learner)) = (&mut self.lesson, &self.shared.learner) {
+                lesson.answered(kind != Kind::Error, &self.rules, learner);
+            }
         }
         if was_unasked {
             self.phase = Phase::Over;
@@ -330,7 +338,16 @@ impl Session {
         Ok(self.rest == 0)
     }
 
-    /// The command that would change it has succeeded, or not.
+    fn learn_from_answer(&mut self, kind: Kind, head: &Head<'_>) {
+        let Some(lesson) = &mut self.lesson else { return };
+        match kind {
+            Kind::Prepared(number) => lesson.prepared(number),
+            Kind::Definition(Of::Rows | Of::Columns) if head.is_whole() => lesson.column(head.payload),
+            _ => {}
+        }
+    }
+
+    /// Change the session's database if the command that selects it has succeeded.
     fn settle_database(&mut self, has_succeeded: bool) {
         if let Some(next) = self.next_database.take()
             && has_succeeded
@@ -348,7 +365,7 @@ impl Session {
         Ok(())
     }
 
-    /// A packet goes on, or what was left of it, as far as it is there.
+    /// Pass on a packet, or the rest of one, as far as it is there.
     fn stream(&mut self, size: usize, flow: &mut Flow<'_>) {
         self.rest += size;
         let here = self.rest.min(flow.left());
@@ -359,7 +376,7 @@ impl Session {
 
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 
-/// The next packet, once all of it is there: of a login, none is long.
+/// Return the next packet of a login once it is complete.
 fn whole<'a>(flow: &Flow<'a>) -> Result<Option<Head<'a>>> {
     match flow.head() {
         Some(head) if head.length > login::LONGEST => Err(Failure::protocol("a packet of a login is too long")),

@@ -7,7 +7,7 @@
 
 use super::answer::Kind;
 use crate::messages::append_short;
-use crate::sql::{MODES, kept_mode};
+use crate::session_statements::MODES;
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
 use mysql::command::QUERY;
@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 /// ER_UNKNOWN_SYSTEM_VARIABLE
 const UNKNOWN_VARIABLE: u16 = 1193;
 
-/// Expressions that are read back, and what each must be but for the SQL mode, which is the first.
+/// Settings that are read back behind the SQL mode, and what each must be.
 const READ_BACK: [(&str, &[u8]); 6] = [
     ("@@session.sql_auto_is_null", b"0"),
     ("@@session.lc_messages", b"en_US"),
@@ -30,7 +30,7 @@ const READ_BACK: [(&str, &[u8]); 6] = [
 /// What the server is sent: plain ASCII without double quotes, so that it is read alike under every SQL mode and
 /// character set that a server takes from clients. The modes that stay are chosen by the server, which saves asking.
 static COMMANDS: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let kept = MODES.map(kept_mode).join(", ");
+    let kept = MODES.map(|mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)")).join(", ");
     let set = format!(
         "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, @@session.sql_mode = CONCAT_WS(',', {kept}), \
          @@session.sql_auto_is_null = 0, @@session.lc_messages = 'en_US'"
@@ -48,41 +48,41 @@ fn append_query(sql: &str, out: &mut Vec<u8>) {
     append_short(&[&[QUERY], sql.as_bytes()].concat(), 0, out);
 }
 
-/// A session that is being made what it must be.
+/// The pinning of one session's settings.
 #[derive(Debug)]
 pub struct Pinning {
     /// The packet that the client waits for.
     held: Vec<u8>,
     awaited: Awaited,
-    /// What the server has read back.
+    /// The row that the server has read back.
     row: Option<Vec<u8>>,
 }
 
-/// Whose answer is under way.
+/// The command whose answer is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     Settings,
-    /// Some servers are built without it.
+    /// Some servers are built without profiling.
     Profiling,
     ReadBack,
 }
 
 impl Pinning {
-    /// Append the commands that begin it. `held` goes to the client when it has ended.
+    /// Append the commands. `held` is sent to the client when pinning has ended.
     pub fn begin(held: Vec<u8>, to_server: &mut Vec<u8>) -> Self {
         to_server.extend_from_slice(&COMMANDS);
         Pinning { held, awaited: Awaited::Settings, row: None }
     }
 
-    /// The number of the packet that the client waits for.
+    /// Return the sequence number of the packet that the client waits for.
     pub fn sequence(&self) -> u8 {
         self.held[HEADER - 1]
     }
 
-    /// A packet of an answer.
+    /// Process a packet of an answer.
     ///
     /// # Errors
-    /// `protocol`: the server does not do as it is told.
+    /// `protocol`: the server refuses the settings.
     pub fn take(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
         let is_expected = match (self.awaited, kind) {
             (Awaited::Settings | Awaited::Profiling, Kind::Ok) => true,
@@ -94,7 +94,7 @@ impl Pinning {
         if is_expected { Ok(()) } else { Err(unpinned("it refused them")) }
     }
 
-    /// An answer has ended; whether another one follows.
+    /// Continue with the next answer; return whether there is one.
     pub fn next(&mut self) -> bool {
         self.awaited = match self.awaited {
             Awaited::Settings => Awaited::Profiling,
@@ -104,10 +104,10 @@ impl Pinning {
         true
     }
 
-    /// All has come: the packet that the client waits for, and the session's database.
+    /// Return the packet that the client waits for, and the session's database.
     ///
     /// # Errors
-    /// `protocol`, where a setting is another.
+    /// `protocol`, if a setting differs.
     pub fn end(&self) -> Result<(&[u8], Option<Vec<u8>>)> {
         let row = self.row.as_ref().ok_or_else(|| unpinned("it did not tell them"))?;
         let mut reader = Reader::new(row);

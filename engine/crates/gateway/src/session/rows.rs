@@ -11,10 +11,10 @@ use mysql::row::{BINARY_ROW, Nulls, begin_binary};
 use mysql::{BinaryForm, RowFormat};
 use std::rc::Rc;
 
-/// Of a binary row's dates and times: TIME's.
+/// The longest date or time in a binary row, a TIME.
 const LONGEST_TEMPORAL: usize = 12;
 
-/// Append a row whose columns are these, some of them encrypted; where that fails, nothing.
+/// Append a row with some columns encrypted; nothing if that fails.
 ///
 /// # Errors
 /// `protocol`, `encryption`.
@@ -41,7 +41,7 @@ pub fn append_sealed(
     done
 }
 
-/// Whether a row has these columns and no more.
+/// Check that a row has these columns and no more.
 ///
 /// # Errors
 /// `protocol`.
@@ -121,8 +121,8 @@ impl Writer<'_> {
     }
 }
 
-/// A date or a time with all its parts: servers leave out those at its end that are zero, and a client chooses the time zone in
-/// which a moment's are.
+/// Return a date or time with all its parts. Servers leave out trailing zeros, which depend on the time zone that a client
+/// chooses, and would show in the length.
 fn filled<'v>(kind: u8, content: &'v [u8], place: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE
@@ -139,7 +139,7 @@ fn filled<'v>(kind: u8, content: &'v [u8], place: &'v mut [u8; LONGEST_TEMPORAL]
     &place[..length]
 }
 
-/// How a value of this column lies in a binary row.
+/// Return the form of this column's values in a binary row.
 fn form(column: &Column) -> Result<BinaryForm> {
     let (Column::Plain { kind } | Column::Sealed { kind, .. }) = column;
     BinaryForm::of(*kind).ok_or_else(|| Failure::protocol("a value is of a type that no row has"))

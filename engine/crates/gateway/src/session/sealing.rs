@@ -1,4 +1,4 @@
-//! A session's data key and what encrypts with it.
+//! A session's data key, and the encryption with it.
 
 use crate::rules::{NamedKey, Role};
 use base::error::{Class, Failure, Result};
@@ -6,23 +6,23 @@ use encryption::{Algorithm, DataKey, Envelope, Sealer, SessionSalt, WRAPPED_KEY,
 use mysql::OriginalType;
 use std::sync::Arc;
 
-/// Left of a key's values, it is time for another one: no result set has as many.
+/// If fewer values are left under a key, the session takes another one: no result set has as many.
 const TIME_FOR_ANOTHER: u64 = 1 << 31;
 
 /// The keys of one session.
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// As it is told; to nobody where there is no master key.
+    /// The wrapped key for the client; None without a master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
-    /// Of a client that knows envelopes. Others need none, and not all of them skip what they do not know.
+    /// The salt of a client that reads envelopes; other clients get none, since not all skip what they do not know.
     salt: Option<SessionSalt>,
-    /// By the algorithms' numbers, which begin with 1.
+    /// Indexed by the algorithms' numbers, which begin with 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
 }
 
 impl Sealing {
-    /// With the session's first data key.
+    /// Create it with the session's first data key.
     ///
     /// # Errors
     /// `internal`, where the system has no random bytes.
@@ -30,7 +30,7 @@ impl Sealing {
         Self::with_key(role, salt, 0)
     }
 
-    /// With its next one.
+    /// Create it with the session's next data key.
     ///
     /// # Errors
     /// As `new`; where it had 2^32.
@@ -49,7 +49,7 @@ impl Sealing {
         Ok(Sealing { key, wrapped, salt, sealers: Default::default() })
     }
 
-    /// Be ready to encrypt by this algorithm.
+    /// Prepare for encryption with this algorithm.
     ///
     /// # Errors
     /// `internal`.
@@ -61,7 +61,7 @@ impl Sealing {
         Ok(())
     }
 
-    /// Append what goes with a definition, for whoever can read it.
+    /// Append the envelope of a definition, if the client reads envelopes.
     ///
     /// # Errors
     /// `encryption`.
@@ -75,7 +75,7 @@ impl Sealing {
         Envelope { algorithm, original, key }.append(packet)
     }
 
-    /// The key is nearly used up.
+    /// Return whether the key is nearly used up.
     pub fn is_spent(&self) -> bool {
         self.sealers.iter().flatten().any(|sealer| sealer.left() < TIME_FOR_ANOTHER)
     }

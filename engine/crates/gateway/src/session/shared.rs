@@ -1,5 +1,6 @@
-//! What sessions have in common with those who start and watch them.
+//! What all sessions of a listener share.
 
+use crate::learn::Learner;
 use crate::limits::Limits;
 use crate::rules::Rules;
 use serde::Serialize;
@@ -7,65 +8,67 @@ use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A listener's rules, which may be replaced while sessions last.
+/// A listener's rules, which may be replaced at any time.
 #[derive(Debug)]
 pub struct Shared {
     rules: Mutex<Arc<Rules>>,
-    /// How often they were replaced: a session looks at this number with each command, and takes the lock only where it is
-    /// another.
+    /// How often the rules were replaced. A session reads it with each command, and takes the lock only if it has
+    /// changed.
     generation: AtomicU64,
-    /// Of each session.
+    /// The limits of each session.
     pub limits: Limits,
+    /// The learner, if statements of some accounts are learned.
+    pub learner: Option<Learner>,
 }
 
 impl Shared {
-    /// With these rules.
-    pub fn new(rules: Rules, limits: Limits) -> Self {
-        Shared { rules: Mutex::new(numbered(rules)), generation: AtomicU64::new(0), limits }
+    /// Create it with these rules.
+    pub fn new(rules: Rules, limits: Limits, learner: Option<Learner>) -> Self {
+        Shared { rules: Mutex::new(numbered(rules)), generation: AtomicU64::new(0), limits, learner }
     }
 
-    /// From each session's next command on.
+    /// Replace the rules, from each session's next command on.
     pub fn replace(&self, rules: Rules) {
         let mut held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         *held = numbered(rules);
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// The present rules, and which they are.
+    /// Return the present rules and their generation.
     pub fn rules(&self) -> (Arc<Rules>, u64) {
         let held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         (held.clone(), self.generation())
     }
 
-    /// Which rules are the present ones.
+    /// Return the generation of the present rules.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 }
 
-/// What was found out about statements under other rules is known by another number.
+/// Give the rules a number of their own, by which prepared statements know them.
 fn numbered(mut rules: Rules) -> Arc<Rules> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     rules.number = 1 + LAST.fetch_add(1, Ordering::Relaxed);
     Arc::new(rules)
 }
 
-/// What a session has done.
+/// The counts of what a session has done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Passed on to the server.
+    /// Commands that were passed on to the server.
     pub commands: u64,
-    /// Of answers, read under rules.
+    /// Rows of guarded sessions' answers.
     pub rows: u64,
-    /// NULLs are none.
+    /// Encrypted values, without NULLs.
     pub values_encrypted: u64,
-    /// Of those values.
+    /// Bytes of those values.
     pub plaintext_bytes: u64,
-    /// Of those values.
+    /// Bytes of those values.
     pub ciphertext_bytes: u64,
-    /// Commands that did not pass.
+    /// Refused commands.
     pub refused: u64,
-    /// Sessions that could not go on.
+    /// Sessions that ended with an error.
     pub errors: u64,
 }
 

@@ -10,8 +10,7 @@ mod wire;
 
 use super::*;
 use crate::limits::Limits;
-use crate::rules::Facts;
-use crate::testing::{self, facts};
+use crate::testing;
 use encryption::{ClientNonce, DataKey, Envelope, MasterKey, associated_data};
 use mysql::Definition;
 use mysql::bytes::Reader;
@@ -29,7 +28,7 @@ struct Between {
 
 impl Between {
     fn new(rules: &str, tls: bool) -> Self {
-        let session = Session::new(Arc::new(Shared::new(rules_of(rules), Limits::default())), tls);
+        let session = Session::new(Arc::new(Shared::new(rules_of(rules), Limits::default(), None)), tls);
         Between { session, to_client: Vec::new(), to_server: Vec::new() }
     }
 
@@ -136,10 +135,10 @@ impl Between {
     }
 }
 
-/// Rules before a server that has the tables of these tests.
+/// Rules before a server that has the columns of these tests.
 fn rules_of(text: &str) -> Rules {
-    static USUAL: LazyLock<Rules> = LazyLock::new(|| testing::rules(RULES, &facts()));
-    if text == RULES { USUAL.clone() } else { testing::rules(text, &facts()) }
+    static USUAL: LazyLock<Rules> = LazyLock::new(|| testing::rules(RULES, &testing::COLUMNS));
+    if text == RULES { USUAL.clone() } else { testing::rules(text, &testing::COLUMNS) }
 }
 
 /// What the holder of the key reads of a result set; values of plain columns as they are.

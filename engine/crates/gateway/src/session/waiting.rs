@@ -1,13 +1,13 @@
-//! What a session waits for, so that whoever holds its connections can tell when that takes too long.
+//! What a session waits for, so that its conversation can set a deadline.
 
 use super::{Phase, Session};
 use crate::limits::{Limits, nanoseconds};
 use crate::messages::ErrPacket;
 
-/// Numbers tell one command from the next.
+/// What a session waits for. The number is the command's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// For the server, whose statements take as long as they take.
+    /// For the server, without a limit.
     Server,
     /// For a command's first byte.
     Idle(u64),
@@ -16,7 +16,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// For how long, in nanoseconds; None for ever.
+    /// Return the limit in nanoseconds; None for no limit.
     pub fn timeout_ns(self, limits: &Limits) -> Option<u64> {
         match self {
             Waiting::Server => None,
@@ -27,15 +27,15 @@ impl Waiting {
 }
 
 impl Session {
-    /// Limits of time and size hold for it.
+    /// Return whether the account is guarded.
     pub fn is_guarded(&self) -> bool {
         self.guard.is_some()
     }
 
-    /// What it waits for. `has_bytes`: of what the client has sent, something is not taken yet.
+    /// Return what the session waits for. `has_bytes`: some of the client's bytes are not processed yet.
     pub fn waiting(&self, has_bytes: bool) -> Waiting {
         match self.phase {
-            // It is counted once its first bytes are understood.
+            // The command was counted when it began.
             Phase::Commands if self.commands.is_unfinished() => Waiting::Command(self.commands.number() - 1),
             Phase::Commands if has_bytes && self.listens_to_client() => Waiting::Command(self.commands.number()),
             Phase::Commands if self.listens_to_client() => Waiting::Idle(self.commands.number()),
@@ -43,13 +43,13 @@ impl Session {
         }
     }
 
-    /// That took too long.
+    /// End the session since the wait took too long.
     pub fn late(&mut self, waiting: Waiting, to_client: &mut Vec<u8>) {
         let why = match waiting {
             Waiting::Command(_) => ErrPacket::unfinished(),
             Waiting::Idle(_) | Waiting::Server => ErrPacket::idle(),
         };
-        // Unless the command's first packet has come, what is said is not an answer of this sequence.
+        // Without a command's first packet the error is not an answer in sequence.
         if !self.commands.is_unfinished() {
             self.answer.sequence = u8::from(matches!(waiting, Waiting::Command(_)));
         }

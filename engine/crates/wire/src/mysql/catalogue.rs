@@ -1,4 +1,4 @@
-//! Questions about what tables a server has, asked by an account of their own.
+//! Questions about the tables of a server, asked by an account for this alone.
 
 use super::auth::Credentials;
 use super::login;
@@ -18,9 +18,8 @@ use std::rc::Rc;
 /// Values in the order of a SELECT's columns; NULL is empty.
 pub type Row = Vec<String>;
 
-/// By these the server quotes names in backticks in the expressions that it tells, and tells all rows, whatever it is set to.
-const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_quote_show_create = 1, \
-    @@session.sql_select_limit = 18446744073709551615";
+/// With these settings the server reads questions in one way and answers with all rows.
+const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
 /// A connection to ask by.
 pub struct Inquiry {

@@ -1,4 +1,4 @@
-//! Decryption of what a gateway has encrypted on the way (docs/column-encryption.md, "What is sent"): definitions are looked at
+//! Decryption of what a gateway has encrypted on the way (docs/column-encryption-protocol.md, "What is sent"): definitions are looked at
 //! as they come, and each row is put back to what the server sent. Where nothing is encrypted a definition is skipped
 //! through and a row is not touched.
 

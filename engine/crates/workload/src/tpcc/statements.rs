@@ -327,6 +327,16 @@ mod tests {
         }
     }
 
+    /// A gateway lets these pass and no others.
+    #[test]
+    fn the_study_approves_every_statement() {
+        let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");
+        for Statement { text, .. } in all() {
+            assert!(file.contains(&format!("\ntext = \"{text}\"\n")), "{text}");
+        }
+        assert_eq!(file.matches("[[statements]]").count(), all().len());
+    }
+
     #[test]
     fn places_are_what_they_are_called() {
         let begins = |place: usize, with: &str| {

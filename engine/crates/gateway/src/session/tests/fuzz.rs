@@ -61,11 +61,38 @@ fn arbitrary_bytes_from_both_sides() {
 }
 
 /// An output of a statement.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Selected {
     Name,
     City,
     Computed,
+}
+
+/// Rules that approve each SELECT of up to four outputs, with what they are.
+static ALL_SELECTS: LazyLock<Rules> = LazyLock::new(|| {
+    let mut text = String::from(RULES.split("[[statements]]").next().unwrap());
+    let mut lists = vec![Vec::new()];
+    for _ in 0..4 {
+        let longer = |list: &Vec<Selected>| {
+            [Selected::Name, Selected::City, Selected::Computed].map(|output| [&list[..], &[output]].concat())
+        };
+        lists = lists.iter().flat_map(longer).collect();
+        for list in &lists {
+            let verdict = |output: &Selected| if *output == Selected::City { "\"plain\"" } else { "\"encrypt\"" };
+            let outputs = list.iter().map(verdict).collect::<Vec<_>>().join(", ");
+            text.push_str(&format!("[[statements]]\ntext = \"{}\"\noutputs = [{outputs}]\n", select(list)));
+        }
+    }
+    rules_of(&text)
+});
+
+fn select(outputs: &[Selected]) -> String {
+    let outputs = outputs.iter().map(|output| match output {
+        Selected::Name => "name",
+        Selected::City => "city",
+        Selected::Computed => "MAX(name)",
+    });
+    format!("SELECT {} FROM people", outputs.collect::<Vec<_>>().join(", "))
 }
 
 /// What is asked for, and the packets of an answer with the mark in each column that is to be encrypted, damaged by choice.
@@ -88,12 +115,7 @@ fn damaged_answer(choices: &mut Choices<'_>) -> Damaged {
     };
     let names: Vec<_> = columns.iter().map(named).collect();
     let kinds: Vec<_> = columns.iter().map(|_| choices.of(&[0xFD_u8, 0xFC, 0x0F])).collect();
-    let outputs = columns.iter().map(|column| match column {
-        Selected::Name => "name",
-        Selected::City => "city",
-        Selected::Computed => "MAX(name)",
-    });
-    let sql = format!("SELECT {} FROM people", outputs.collect::<Vec<_>>().join(", "));
+    let sql = select(&columns);
     let prepared = prepared(7, 0, &names);
     let mut payloads = vec![vec![columns.len() as u8]];
     payloads.extend(names.iter().zip(&kinds).map(|(column, kind)| of_type(*column, *kind)));
@@ -176,7 +198,9 @@ fn answer(bytes: &[u8]) {
     let mut choices = Choices(bytes);
     let account = choices.of(&["shop", "analyst"]);
     let size = 1 + usize::from(choices.byte());
-    let mut between = Between::logged_in(account);
+    let shared = Arc::new(Shared::new(ALL_SELECTS.clone(), Limits::default(), None));
+    let mut between = Between { session: Session::new(shared, false), to_client: Vec::new(), to_server: Vec::new() };
+    between.log_in(&response(account, true));
     for _ in 0..1 + choices.byte() % 3 {
         if !between.session.listens_to_client() {
             // It still waits for the end of the answer before, and the server is not asked for another.

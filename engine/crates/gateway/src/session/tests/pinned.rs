@@ -26,7 +26,7 @@ fn a_client_hears_of_its_login_once_the_session_is_as_it_must_be() {
     assert!(sent.iter().all(|sql| sql.is_ascii() && !sql.contains(['"', '\\', '`', '|', '[', '{'])), "{sent:?}");
     between.server_in_pieces(&pinned_answers(&PINNED, true), 3);
     // Of its status what drivers go by, in the number that the client waits for.
-    assert_eq!(between.to_client, packet(2, b"\x00\x00\x00\x0b\x22\x00\x00"));
+    assert_eq!(between.to_client, packet(2, b"\x00\x00\x00\x0b\x20\x00\x00"));
     assert!(between.session.listens_to_client() && between.session.is_logged_in());
     assert_eq!(between.session.database, Some(b"d".to_vec()));
 }

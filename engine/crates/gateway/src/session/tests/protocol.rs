@@ -8,7 +8,7 @@ const CITY: &str = "SELECT city FROM people";
 /// A guarded session whose server calls itself so.
 fn before(version: &[u8], limits: Limits) -> Between {
     let mut between = Between::new(RULES, false);
-    between.session = Session::new(Arc::new(Shared::new(rules_of(RULES), limits)), false);
+    between.session = Session::new(Arc::new(Shared::new(rules_of(RULES), limits, None)), false);
     let mut told = packets(&greeting()).remove(0);
     told.splice(1..1 + b"8.0.36".len(), version.iter().copied());
     between.server(&packet(0, &told));
@@ -117,7 +117,7 @@ fn a_statement_that_is_too_long_is_refused_and_the_session_goes_on() {
             sql.resize(length, b' ');
             client_in_pieces(&mut between, &packet(0, &[command, &sql[..]].concat()), size);
             if fits {
-                assert_eq!(between.take().1, [[command, &b"SELECT 1 AS `1`"[..]].concat()]);
+                assert_eq!(between.take().1, [[command, &b"SELECT 1"[..]].concat()]);
                 continue;
             }
             assert!(between.to_server.is_empty());

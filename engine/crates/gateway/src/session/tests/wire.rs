@@ -11,7 +11,20 @@ pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'
     [[accounts]]\nname = 'admin'\nrole = 'plaintext'\n\
     [[accounts]]\nname = 'shop'\nrole = 'ciphertext'\nmaster_key = 'app'\n\
     [[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n\
-    [check]\nusername = 'catalogue'\npassword = ''\n";
+    [check]\nusername = 'catalogue'\npassword = ''\n\
+    [[statements]]\ntext = \"SELECT name FROM people\"\n\
+    [[statements]]\ntext = \"SELECT city FROM people\"\n\
+    [[statements]]\ntext = \"SELECT name, city FROM people\"\n\
+    [[statements]]\ntext = \"SELECT city FROM people WHERE id = ?\"\n\
+    [[statements]]\ntext = \"SELECT city FROM people WHERE id = ? AND name = ?\"\nvalues = [\"number\", \"text\"]\n\
+    [[statements]]\ntext = \"SELECT COUNT(*), MAX(name) FROM people\"\noutputs = [\"plain\", \"encrypt\"]\n\
+    [[statements]]\ntext = \"SELECT x FROM (SELECT name AS x FROM people) t\"\n\
+    [[statements]]\ntext = \"SELECT city FROM names_v AS people\"\n\
+    [[statements]]\ntext = \"SELECT MIN(city) FROM people\"\n\
+    [[statements]]\ntext = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]\n\
+    [[statements]]\ntext = \"DELETE FROM people WHERE id = ? RETURNING city, name\"\n\
+    [[statements]]\ntext = \"INSERT INTO people (name) VALUES (?)\"\n\
+    [[statements]]\ntext = \"SELECT t FROM notes\"\ndatabase = \"d\"\n";
 pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 /// Of rows, where lists have no EOF.
 pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";

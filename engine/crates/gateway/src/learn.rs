@@ -1,0 +1,386 @@
+//! Learning: the statements of some accounts pass, and each new one is written to a file with what its answer shows. Nothing
+//! in that file is approved until a person moves it to the rules.
+
+use crate::plan::LearnPlan;
+use crate::rules::{Names, Rules, parse_approvals};
+use crate::statements::{Kind, Reading, Refusal, SEPARATOR};
+use base::error::{Class, Failure, Result};
+use mysql::Definition;
+use mysql::command::{QUERY, STMT_EXECUTE, STMT_PREPARE};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+const HEADER: &str = "\
+# Statements that 'costof gateway --learn' has seen. None of them is approved. Read each one, decide which of its outputs may
+# be \"plain\", and move it to the rules file. Whoever may send a statement learns what its rows, their number and their order
+# show.
+";
+/// Of an execution before its parameters: command, statement, flags and iterations.
+const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
+
+/// The file of learned statements, and the accounts that they are learned from.
+#[derive(Debug)]
+pub struct Learner {
+    accounts: HashSet<Vec<u8>>,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug)]
+struct Book {
+    file: File,
+    known: HashSet<String>,
+}
+
+impl Learner {
+    /// Open the file, which may have statements already.
+    ///
+    /// # Errors
+    /// `plan`.
+    pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
+        let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
+        if !rules.guard() {
+            return Err(refuse("the rules name no [[columns]], so there is nothing to learn for".into()));
+        }
+        let (file, known) = open(&plan.file).map_err(refuse)?;
+        let accounts = plan.accounts.iter().map(|name| name.clone().into_bytes()).collect();
+        Ok(Learner { accounts, book: Mutex::new(Book { file, known }) })
+    }
+
+    /// Whether statements of this account are learned.
+    pub fn learns_from(&self, account: &[u8]) -> bool {
+        self.accounts.contains(account)
+    }
+
+    fn write(&self, key: String, entry: &str) {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        if book.known.insert(key)
+            && let Err(error) = book.file.write_all(entry.as_bytes())
+        {
+            eprintln!("costof-engine: cannot write a learned statement: {error}");
+        }
+    }
+}
+
+fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    if text.is_empty() {
+        file.write_all(HEADER.as_bytes()).map_err(|error| error.to_string())?;
+    }
+    let (mut known, mut reading) = (HashSet::new(), Reading::default());
+    for approval in parse_approvals(&text)? {
+        let approval = approval.get_ref();
+        if reading.read(approval.text.as_bytes(), true).is_ok() {
+            known.insert(key(&reading, true, approval.database.as_deref()));
+        }
+    }
+    Ok((file, known))
+}
+
+/// What tells one learned statement from another.
+fn key(reading: &Reading, keeps_literals: bool, database: Option<&str>) -> String {
+    let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
+    for value in reading.values() {
+        key.push('\n');
+        if keeps_literals {
+            key.push_str(&String::from_utf8_lossy(reading.written(value)));
+        }
+    }
+    key
+}
+
+/// A statement whose answer is awaited.
+#[derive(Debug)]
+struct Pending {
+    key: String,
+    text: String,
+    database: Option<String>,
+    /// Of each `?`; None where they are not known yet.
+    kinds: Option<Vec<Kind>>,
+    /// How many `?` there are.
+    marks: usize,
+    outputs: Vec<Names>,
+    is_nested: bool,
+    filters: Vec<Names>,
+    is_prepared: bool,
+}
+
+/// What one session has sent.
+#[derive(Debug, Default)]
+pub struct Lesson {
+    reading: Reading,
+    pending: Option<Pending>,
+    /// The number of the statement that is being prepared.
+    number: Option<u32>,
+    /// Prepared statements that were not executed yet.
+    prepared: HashMap<u32, Pending>,
+}
+
+impl Lesson {
+    /// A command begins; returns the database that is the session's if it succeeds.
+    pub fn command(
+        &mut self,
+        payload: &[u8],
+        database: Option<&[u8]>,
+        rules: &Rules,
+        learner: &Learner,
+    ) -> Option<Vec<u8>> {
+        self.pending = None;
+        self.number = None;
+        match payload.split_first() {
+            Some((command @ (&QUERY | &STMT_PREPARE), text)) => {
+                let is_prepared = *command == STMT_PREPARE;
+                match rules.statements.find(text, is_prepared, database, &mut self.reading) {
+                    Ok(statement) => return statement.uses.as_ref().map(|name| name.to_vec()),
+                    Err(Refusal::Unreadable(why)) => {
+                        learner.write(format!("{why}\n{}", comment(text)), &unreadable(&why, text))
+                    }
+                    Err(_) => self.pending = Some(self.begin(text, is_prepared, database, rules)),
+                }
+            }
+            Some((&STMT_EXECUTE, rest)) => {
+                let number = rest.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+                if let Some(mut pending) = number.and_then(|number| self.prepared.remove(&number)) {
+                    pending.kinds = kinds(pending.marks, payload.get(BEFORE_PARAMETERS..).unwrap_or_default());
+                    learner.write(pending.key.clone(), &pending.entry(rules));
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn begin(&self, text: &[u8], is_prepared: bool, database: Option<&[u8]>, rules: &Rules) -> Pending {
+        let reading = &self.reading;
+        let database = database.map(|name| String::from_utf8_lossy(name).into_owned());
+        let marks = reading.values().iter().filter(|value| !is_prepared || value.kind.is_none()).count();
+        Pending {
+            key: key(reading, is_prepared, database.as_deref()),
+            text: reading.learned_text(text, is_prepared),
+            kinds: (!is_prepared).then(|| reading.values().iter().filter_map(|value| value.kind).collect()),
+            marks,
+            outputs: Vec::new(),
+            is_nested: reading.is_nested() || names_a_view(reading, rules),
+            filters: filters(reading, rules),
+            database,
+            is_prepared,
+        }
+    }
+
+    /// The server has prepared the statement under this number.
+    pub fn prepared(&mut self, number: u32) {
+        self.number = Some(number);
+    }
+
+    /// A column of the answer.
+    pub fn column(&mut self, payload: &[u8]) {
+        if let Some(pending) = &mut self.pending
+            && let Ok(definition) = Definition::parse(payload)
+        {
+            pending.outputs.push(definition.original.map(|name| String::from_utf8_lossy(name).into_owned()));
+        }
+    }
+
+    /// The answer has ended.
+    pub fn answered(&mut self, has_succeeded: bool, rules: &Rules, learner: &Learner) {
+        let Some(pending) = self.pending.take().filter(|_| has_succeeded) else { return };
+        match self.number {
+            Some(number) if pending.is_prepared => {
+                self.prepared.insert(number, pending);
+            }
+            _ => learner.write(pending.key.clone(), &pending.entry(rules)),
+        }
+    }
+}
+
+/// The kinds of an execution's parameters; None where they are not all there.
+fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
+    const TYPE: usize = 2;
+    let (is_new, types) = parameters.get(count.div_ceil(8)..)?.split_first()?;
+    let types = types.get(..TYPE * count).filter(|_| *is_new != 0)?;
+    types.chunks_exact(TYPE).map(|kind| Kind::of_type(kind[0])).collect()
+}
+
+fn names_a_view(reading: &Reading, rules: &Rules) -> bool {
+    let mut tokens = reading.shape().split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy);
+    tokens.any(|token| rules.catalogue.views.contains(&token.trim_matches('`').to_lowercase()))
+}
+
+/// Protected columns that a statement names outside of its outputs and of the columns that it inserts into.
+fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
+    let tokens: Vec<_> = reading.shape().split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy).collect();
+    let place = |word: &str| tokens.iter().position(|token| &**token == word).unwrap_or(tokens.len());
+    let from = match &*tokens[0] {
+        "select" => place("from"),
+        "insert" | "replace" => place("select").min(place("on")),
+        _ => 0,
+    };
+    let names = |tokens: &[std::borrow::Cow<'_, str>], name: &str| {
+        tokens.iter().any(|token| token.trim_matches('`').eq_ignore_ascii_case(name))
+    };
+    let is_named = |[_, table, column]: &&Names| names(&tokens, table) && names(&tokens[from..], column);
+    rules.catalogue.protected.iter().filter(is_named).cloned().collect()
+}
+
+impl Pending {
+    fn entry(&self, rules: &Rules) -> String {
+        let mut entry = String::from("\n");
+        let mut verdicts = Vec::new();
+        for (place, names) in self.outputs.iter().enumerate() {
+            let [database, table, column] = names.each_ref().map(String::as_str);
+            let name = comment(names.join(".").as_bytes());
+            let (what, verdict) = match () {
+                () if rules.algorithm_of(database, table, column).is_some() => {
+                    (format!("{name}, protected: always encrypted"), "encrypt")
+                }
+                () if !rules.catalogue.knows_as_plain([database, table, column]) => ("computed".into(), "encrypt"),
+                () if self.is_nested => (format!("{name}, or another column of a view or a nested query"), "encrypt"),
+                () => (name, "plain"),
+            };
+            let _ = writeln!(entry, "# output {}: {what}", place + 1);
+            verdicts.push(format!("\"{verdict}\""));
+        }
+        for [_, table, column] in &self.filters {
+            let name = comment(format!("{table}.{column}").as_bytes());
+            let _ = writeln!(entry, "# filters on {name}: whoever may send it learns which rows match");
+        }
+        let _ = writeln!(entry, "[[statements]]\ntext = {}", quoted(&self.text));
+        if let Some(database) = &self.database {
+            let _ = writeln!(entry, "database = {}", quoted(database));
+        }
+        if let Some(kinds) = self.kinds.as_ref().filter(|kinds| !kinds.is_empty()) {
+            let words: Vec<_> = kinds.iter().map(|kind| format!("\"{}\"", kind.word())).collect();
+            let _ = writeln!(entry, "values = [{}]", words.join(", "));
+        }
+        if !verdicts.is_empty() {
+            let _ = writeln!(entry, "outputs = [{}]", verdicts.join(", "));
+        }
+        entry
+    }
+}
+
+fn unreadable(why: &str, text: &[u8]) -> String {
+    format!("\n# Cannot be approved, since it has {why}:\n# {}\n", comment(text))
+}
+
+/// In one line, and not longer than people read.
+fn comment(text: &[u8]) -> String {
+    const LONGEST: usize = 200;
+    let text = String::from_utf8_lossy(text);
+    text.chars().take(LONGEST).map(|each| if each.is_control() { ' ' } else { each }).collect()
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            control if control.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::ColumnFacts;
+    use proptest::prelude::*;
+
+    const RULES: &str =
+        "[check]\nusername = 'c'\npassword = ''\n[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
+
+    fn rules() -> Rules {
+        let mut rules = Rules::of(RULES);
+        let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
+        rules.take_catalogue(&[column("id"), column("name")], &["names".to_owned()]);
+        rules
+    }
+
+    fn learner(name: &str, rules: &Rules) -> (Learner, std::path::PathBuf) {
+        let file = std::env::temp_dir().join(format!("costof-learned-{name}-{}.toml", std::process::id()));
+        let _ = std::fs::remove_file(&file);
+        let plan = LearnPlan { file: file.clone(), accounts: vec!["shop".into()] };
+        (Learner::open(&plan, rules).unwrap(), file)
+    }
+
+    fn definition([database, table, column]: [&str; 3]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for text in ["def", database, "alias", table, "alias", column] {
+            payload.push(text.len() as u8);
+            payload.extend_from_slice(text.as_bytes());
+        }
+        [&payload[..], b"\x0c\x2d\0\x50\0\0\0\xfd\0\0\0\0\0"].concat()
+    }
+
+    #[test]
+    fn each_new_statement_is_written_once_with_what_its_answer_shows() {
+        let rules = rules();
+        let (learner, file) = learner("text", &rules);
+        let mut lesson = Lesson::default();
+        for value in ["'a'", "'b\\''"] {
+            let sql = format!("\x03SELECT id, name,  COUNT(*) FROM people WHERE name = {value}");
+            lesson.command(sql.as_bytes(), Some(b"d"), &rules, &learner);
+            for names in [["d", "people", "id"], ["d", "people", "name"], ["", "", ""]] {
+                lesson.column(&definition(names));
+            }
+            lesson.answered(true, &rules, &learner);
+        }
+        lesson.command(b"\x03SELECT 2; SELECT 3", None, &rules, &learner);
+        lesson.command(b"\x03COMMIT", None, &rules, &learner);
+        lesson.answered(true, &rules, &learner);
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (_, entries) = text.split_once("show.\n").unwrap();
+        let expected = "\n# output 1: d.people.id\n# output 2: d.people.name, protected: always encrypted\n\
+            # output 3: computed\n# filters on people.name: whoever may send it learns which rows match\n\
+            [[statements]]\ntext = \"SELECT id, name, COUNT(*) FROM people WHERE name = ?\"\ndatabase = \"d\"\n\
+            values = [\"text\"]\noutputs = [\"plain\", \"encrypt\", \"encrypt\"]\n\n\
+            # Cannot be approved, since it has a second statement behind ';':\n# SELECT 2; SELECT 3\n";
+        assert_eq!(entries, expected);
+        // Opened again it knows them.
+        let again = LearnPlan { file: file.clone(), accounts: vec!["shop".into()] };
+        assert_eq!(Learner::open(&again, &rules).unwrap().book.lock().unwrap().known.len(), 1);
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_prepared_statement_is_written_with_the_kinds_of_its_parameters() {
+        let rules = rules();
+        let (learner, file) = learner("prepared", &rules);
+        let mut lesson = Lesson::default();
+        lesson.command(b"\x16SELECT id FROM people WHERE id = ? LIMIT 1", None, &rules, &learner);
+        lesson.prepared(7);
+        lesson.answered(true, &rules, &learner);
+        lesson.command(b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\x08\0", None, &rules, &learner);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert!(
+            text.ends_with("text = \"SELECT id FROM people WHERE id = ? LIMIT 1\"\nvalues = [\"number\"]\n"),
+            "{text}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_toml(text in "\\PC{0,40}[\"\\\\\n\t\u{7f}]{0,4}\\PC{0,40}") {
+            let read = parse_approvals(&format!("[[statements]]\ntext = {}\n", quoted(&text))).unwrap();
+            prop_assert_eq!(&read[0].get_ref().text, &text);
+        }
+    }
+}

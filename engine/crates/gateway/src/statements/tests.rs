@@ -1,0 +1,469 @@
+use super::*;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use std::sync::LazyLock;
+
+/// Statements by which values got out of gateways, or might.
+const ATTACKS: &str = include_str!("../../../../../tests/vectors/gateway-attacks.txt");
+
+/// The statements that the study approves.
+static TPCC: LazyLock<Vec<String>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct Entry {
+        text: String,
+    }
+    #[derive(Deserialize)]
+    struct File {
+        statements: Vec<Entry>,
+    }
+    let text = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");
+    toml::from_str::<File>(text).unwrap().statements.into_iter().map(|entry| entry.text).collect()
+});
+static APPROVED: LazyLock<Statements> = LazyLock::new(|| statements(&TPCC));
+
+fn approval(text: &str) -> Approval {
+    Approval { text: text.into(), database: None, outputs: None, values: None }
+}
+
+fn statements(texts: &[impl AsRef<str>]) -> Statements {
+    let mut statements = Statements::default();
+    for text in texts {
+        statements.add(&approval(text.as_ref())).unwrap();
+    }
+    statements
+}
+
+/// What the server gets.
+fn sent_of(statements: &Statements, text: &[u8], is_prepared: bool) -> Result<String, Refusal> {
+    let mut reading = Reading::default();
+    let found = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
+    let mut out = Vec::new();
+    found.append(&reading, &mut out);
+    Ok(String::from_utf8(out).unwrap())
+}
+
+fn sent(approved: &str, text: &str) -> Result<String, Refusal> {
+    sent_of(&statements(&[approved]), text.as_bytes(), false)
+}
+
+/// What a server reads between single quotes, without NO_BACKSLASH_ESCAPES.
+fn decoded(quoted: &[u8]) -> Vec<u8> {
+    let (mut out, mut at) = (Vec::new(), 1);
+    while at < quoted.len() - 1 {
+        let (byte, step) = match (quoted[at], quoted[at + 1]) {
+            (b'\'', b'\'') => (b'\'', 2),
+            (b'\\', b'0') => (0, 2),
+            (b'\\', escaped) => (escaped, 2),
+            (byte, _) => (byte, 1),
+        };
+        assert!(byte != b'\'' || step == 2, "the quote ends early");
+        out.push(byte);
+        at += step;
+    }
+    out
+}
+
+fn attacks() -> Vec<Vec<u8>> {
+    let unescape = |line: &str| {
+        let (mut out, mut bytes) = (Vec::new(), line.bytes());
+        while let Some(byte) = bytes.next() {
+            match (byte, if byte == b'\\' { bytes.next() } else { None }) {
+                (b'\\', Some(b'x')) => {
+                    let digits = [bytes.next().unwrap(), bytes.next().unwrap()];
+                    out.push(u8::from_str_radix(str::from_utf8(&digits).unwrap(), 16).unwrap());
+                }
+                (b'\\', escaped) => out.push(escaped.unwrap()),
+                (byte, _) => out.push(byte),
+            }
+        }
+        out
+    };
+    ATTACKS.lines().filter(|line| !line.starts_with('#')).map(unescape).collect()
+}
+
+#[test]
+fn every_attack_is_refused() {
+    assert!(attacks().len() > 250);
+    for attack in attacks() {
+        for is_prepared in [false, true] {
+            let found = sent_of(&APPROVED, &attack, is_prepared);
+            assert!(found.is_err(), "{} passes as {found:?}", String::from_utf8_lossy(&attack));
+        }
+    }
+}
+
+#[test]
+fn the_server_gets_the_approved_text_with_the_values_written_anew() {
+    let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
+    for (text, expected) in [
+        ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
+        (
+            "SELECT city\n\tFROM People WHERE id = -7.5e-3 AND name IN (\"it's\", 'it''s');",
+            "id =  -7.5e-3 AND name IN ('it''s', 'it''s')",
+        ),
+        (
+            "/* app */ SELECT city FROM People WHERE id = +7 AND name IN ('\\'', '\\\\')",
+            "id = 7 AND name IN ('''', '\\\\')",
+        ),
+        (
+            "SELECT city FROM People WHERE id = 1 AND name IN ('\\0\\n', '10\\%')",
+            "id = 1 AND name IN ('\\0\n', '10\\\\%')",
+        ),
+        (
+            "SELECT city FROM People WHERE id = 1 AND name IN (_binary'\u{e9}\\0', x'00fF')",
+            "id = 1 AND name IN (_binary X'C3A900', _binary X'00fF')",
+        ),
+    ] {
+        let expected = format!("SELECT city FROM People WHERE {expected}");
+        assert_eq!(sent(approved, text), Ok(expected), "{text}");
+    }
+    let statements = statements(&[approved]);
+    let prepared = b"select city from people where id = ? and name in ('x', ?)";
+    let expected = "SELECT city FROM People WHERE id = ? AND name IN ('x', ?)";
+    assert_eq!(sent_of(&statements, prepared, true).as_deref(), Ok(expected));
+    assert!(sent_of(&statements, prepared, false).is_err(), "a '?' in a text is no value");
+}
+
+#[test]
+fn what_servers_could_read_in_another_way_is_refused() {
+    for text in [
+        "SELECT a FROM t WHERE b = 1 -- c",
+        "SELECT a FROM t WHERE b = 1 # c",
+        "SELECT a /* c */ FROM t WHERE b = 1",
+        "/*! SELECT */ a FROM t WHERE b = 1",
+        "SELECT a FROM t WHERE b = 1; SELECT 2",
+        "SELECT a FROM t WHERE b = 1x",
+        "SELECT a FROM t WHERE b = 1e",
+        "SELECT a FROM t WHERE b = 1.",
+        "SELECT a FROM t WHERE b = .1",
+        "SELECT a FROM t WHERE b = 1.2.3",
+        "SELECT a FROM t WHERE b = 0x41",
+        "SELECT a FROM t WHERE b = 'x'y",
+        "SELECT a FROM t WHERE b = 'x''",
+        "SELECT a FROM t WHERE b = 'x\\'",
+        "SELECT a FROM t WHERE b = 'x\\c'",
+        "SELECT a FROM t WHERE b = 'x\0'",
+        "SELECT a FROM t WHERE b = N'x'",
+        "SELECT a FROM t WHERE b = _utf8mb4'x'",
+        "SELECT a FROM t WHERE b = x'0'",
+        "SELECT a FROM t WHERE b = 'x' 'y'",
+        "SELECT a FROM t WHERE b = @c",
+        "SELECT a FROM t WHERE b = \\N",
+        "SELECT\u{a0}a FROM t WHERE b = 1",
+        "SELECT\u{b}a FROM t WHERE b = 1",
+        "SELECT {d a} FROM t WHERE b = 1",
+        "SELECT a FROM t WHERE b = --1",
+        "SELECT a FROM t WHERE b = - 1",
+        "SELECT a FROM t WHERE b = NULL",
+        "SELECT a FROM t WHERE b = TRUE",
+        "SELECT a FROM t WHERE b = 'x' COLLATE utf8mb4_bin",
+        "SELECT a FROM `t` WHERE b = 1",
+        "SELECT a 'x' FROM t WHERE b = 1",
+        "",
+        ";",
+    ] {
+        assert!(sent("SELECT a FROM t WHERE b = ?", text).is_err(), "{text}");
+    }
+    assert_eq!(
+        sent("SELECT a FROM t WHERE b = ?", "SELECT a FROM t WHERE b = 1").as_deref(),
+        Ok("SELECT a FROM t WHERE b = 1")
+    );
+}
+
+#[test]
+fn a_text_that_is_an_alias_and_a_number_that_is_an_output_belong_to_the_statement() {
+    for (approved, other) in [
+        ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
+        ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
+        ("SELECT a, b FROM t ORDER BY 1", "SELECT a, b FROM t ORDER BY 2"),
+        ("SELECT a, b FROM t ORDER BY a, (1)", "SELECT a, b FROM t ORDER BY a, (2)"),
+        ("SELECT a, b FROM t GROUP BY 1", "SELECT a, b FROM t GROUP BY 2"),
+        ("SELECT a, b FROM t ORDER BY -(-1)", "SELECT a, b FROM t ORDER BY -(-2)"),
+        ("SELECT a FROM t ORDER BY a LIMIT 1", "SELECT a FROM t ORDER BY a LIMIT 2"),
+    ] {
+        assert!(sent(approved, approved).is_ok() && sent(approved, other).is_err(), "{other}");
+    }
+    for text in [
+        "SELECT a ? FROM t",
+        "SELECT a AS ? FROM t",
+        "SELECT a, b FROM t ORDER BY ?",
+        "SELECT a FROM t GROUP BY a, -(?)",
+    ] {
+        assert!(Statements::default().add(&approval(text)).is_err(), "{text}");
+    }
+    for text in ["SELECT a FROM t ORDER BY FIELD(a, ?, ?) LIMIT ?, ?", "SELECT a FROM t ORDER BY a + ? DESC LIMIT ?"] {
+        assert!(Statements::default().add(&approval(text)).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn an_approval_says_more_than_a_text() {
+    let of_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
+    let mut statements = Statements::default();
+    statements.add(&of_database).unwrap();
+    assert_eq!(sent_of(&statements, b"SELECT a FROM t", false), Err(Refusal::OtherDatabase("shop".into())));
+    let kinds = Approval { values: Some(vec![Kind::Text]), ..approval("SELECT a FROM t WHERE b = ?") };
+    statements.add(&kinds).unwrap();
+    assert!(sent_of(&statements, b"SELECT a FROM t WHERE b = '0'", false).is_ok());
+    let refusal = sent_of(&statements, b"SELECT a FROM t WHERE b = 0", false).unwrap_err();
+    assert_eq!(refusal.to_string(), "value 1 of this statement must be a text, as it was approved");
+    // What was approved with a value as it is is chosen before what was approved with any.
+    let plain = Approval { outputs: Some(vec![Verdict::Plain]), ..approval("SELECT MAX(a) FROM t LIMIT 1") };
+    statements.add(&plain).unwrap();
+    statements.add(&approval("SELECT MAX(a) FROM t LIMIT ?")).unwrap();
+    let outputs = |statements: &Statements, text: &str| {
+        let found = statements.find(text.as_bytes(), false, None, &mut Reading::default());
+        found.unwrap().outputs.clone()
+    };
+    assert_eq!(outputs(&statements, "SELECT MAX(a) FROM t LIMIT 1"), Outputs::Each([Verdict::Plain].into()));
+    assert_eq!(outputs(&statements, "SELECT MAX(a) FROM t LIMIT 2"), Outputs::All(None));
+    assert_eq!(statements.count(), 4);
+    for nested in [
+        "SELECT a FROM (SELECT b AS a FROM t) t",
+        "WITH t AS (SELECT 1) SELECT a FROM t",
+        "SELECT a FROM t UNION ALL SELECT b FROM t",
+    ] {
+        statements.add(&approval(nested)).unwrap();
+        assert_eq!(outputs(&statements, nested), Outputs::All(Some(Verdict::Encrypt)), "{nested}");
+    }
+}
+
+#[test]
+fn what_cannot_be_approved_says_why() {
+    for (wrong, words) in [
+        (approval("SET sql_mode = ?"), "begins with SET"),
+        (approval("CALL p()"), "begins with CALL"),
+        (approval("SELECT 'a"), "a quote without an end"),
+        (
+            Approval { values: Some(vec![]), ..approval("SELECT a FROM t WHERE b = ?") },
+            "has 0 kinds, and the text has 1",
+        ),
+        (approval("select  A from t"), "there twice"),
+    ] {
+        let mut statements = statements(&["SELECT a FROM t"]);
+        let told = statements.add(&wrong).unwrap_err();
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn statements_about_the_session_need_no_approval() {
+    for (text, expected) in [
+        ("begin", "BEGIN"),
+        ("SET AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
+        ("SET @@session.autocommit = OFF", "SET @@session.autocommit = 0"),
+        ("SET NAMES 'utf8mb4' COLLATE 'utf8mb4_general_ci'", "DO 0"),
+        ("SET NAMES utf8mb4", "DO 0"),
+        ("SET character_set_results = NULL", "DO 0"),
+        (
+            "SET sql_mode='STRICT_TRANS_TABLES,no_zero_date', wait_timeout = 5",
+            "SET @@session.sql_mode = 'STRICT_TRANS_TABLES,NO_ZERO_DATE', @@session.wait_timeout = 5",
+        ),
+        ("SET time_zone = '+01:00'", "SET @@session.time_zone = '+01:00'"),
+        (
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        ),
+        (
+            "/* driver */SELECT  @@session.autocommit AS a, @@license LIMIT 1",
+            "SELECT @@session.autocommit as a , @@license LIMIT 1",
+        ),
+        ("SELECT DATABASE()", "SELECT DATABASE()"),
+        ("USE `it``s`", "USE `it``s`"),
+        ("ROLLBACK TO SAVEPOINT sa_1", "ROLLBACK TO SAVEPOINT sa_1"),
+    ] {
+        assert_eq!(sent_of(&Statements::default(), text.as_bytes(), false).as_deref(), Ok(expected), "{text}");
+    }
+    for text in [
+        "SET sql_mode = 'ANSI_QUOTES'",
+        "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",
+        "SET NAMES gbk",
+        "SET character_set_client = 'latin1'",
+        "SET GLOBAL wait_timeout = 1",
+        "SET @@global.wait_timeout = 1",
+        "SET time_zone = 'a''b'",
+        "SET autocommit = (SELECT 1)",
+        "SET profiling = 1",
+        "SELECT @@last_insert_id",
+        "SELECT @@version, name FROM people",
+        "SELECT 2",
+        "USE 'd'",
+        "SAVEPOINT 'a\u{1f}b'",
+    ] {
+        assert!(sent_of(&Statements::default(), text.as_bytes(), false).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn learned_texts_have_marks_for_values() {
+    let learned = |text: &str, keeps: bool| {
+        let mut reading = Reading::default();
+        reading.read(text.as_bytes(), keeps).unwrap();
+        reading.learned_text(text.as_bytes(), keeps)
+    };
+    let text = "/* x */ SELECT a,\n  'it  is' AS b FROM t WHERE c = -1 AND d LIKE 'x  y' ORDER BY 1 LIMIT 5 ;";
+    assert_eq!(learned(text, false), "SELECT a, ? AS b FROM t WHERE c = ? AND d LIKE ? ORDER BY 1 LIMIT ?");
+    assert_eq!(learned("SELECT a FROM t WHERE b = ?  LIMIT 5", true), "SELECT a FROM t WHERE b = ? LIMIT 5");
+}
+
+/// A token of a client's statement.
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Word(String),
+    Value(String),
+}
+
+/// A statement of TPC-C with these values. A value that was approved as it is counts as a word.
+fn tokens(approved: &str, values: &[String]) -> Vec<Token> {
+    let mut reading = Reading::default();
+    reading.read(approved.as_bytes(), true).unwrap();
+    let mut values = values.iter().cycle();
+    let mut places = reading.values.iter();
+    let token = |token: &[u8]| match token {
+        b"?" => match places.next().unwrap() {
+            Value { kind: None, .. } => Token::Value(values.next().unwrap().clone()),
+            fixed => Token::Word(String::from_utf8(reading.written(fixed).to_vec()).unwrap()),
+        },
+        word => Token::Word(String::from_utf8(word.to_vec()).unwrap()),
+    };
+    reading.shape.split(|byte| *byte == SEPARATOR).map(token).collect()
+}
+
+fn written(tokens: &[Token]) -> String {
+    let text = |token: &Token| match token {
+        Token::Word(text) | Token::Value(text) => text.clone(),
+    };
+    tokens.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether these are the tokens of an approved statement, apart from what its values say.
+fn is_one(approved: &str, edited: &[Token]) -> bool {
+    let approved = tokens(approved, &["0".to_owned()]);
+    let is_literal = |text: &str| text.starts_with(['-', '\'', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    let fits = |(one, other): (&Token, &Token)| match (one, other) {
+        (Token::Value(_), Token::Value(_)) => true,
+        (Token::Value(_), Token::Word(text)) => text != "-" && is_literal(text),
+        (Token::Word(one), Token::Word(other) | Token::Value(other)) => one == other,
+    };
+    approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
+}
+
+fn literal() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "-?[0-9]{1,12}(\\.[0-9]{1,4})?(e-?[0-9]{1,2})?",
+        "[a-zA-Z0-9 é]{0,9}".prop_map(|text| format!("'{text}'")),
+        "[0-9a-f]{2}".prop_map(|digits| format!("x'{digits}'")),
+    ]
+}
+
+const STRANGE: &[&str] = &[
+    "union",
+    "all",
+    "or",
+    "1",
+    "'x'",
+    "name",
+    "(",
+    ")",
+    ",",
+    "*",
+    "=",
+    "null",
+    "@@version",
+    "`x`",
+    "into",
+    "outfile",
+    "distinct",
+    "-",
+];
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(prop::sample::select(b"'\"\\%_\0\n;-#*/`?x1 \x1a\x1f\xc3\xa9\xbf".to_vec()), 0..20),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Delete, repeat, swap, replace or insert a token.
+    #[test]
+    fn an_edit_of_anything_but_a_value_is_refused(
+        statement: Index, other: Index, edit in 0..5_u8, place: Index, second: Index, strange: Index,
+        values in prop::collection::vec(literal(), 1..8),
+    ) {
+        let whole = tokens(&TPCC[statement.index(TPCC.len())], &values);
+        prop_assert!(sent_of(&APPROVED, written(&whole).as_bytes(), false).is_ok(), "{}", written(&whole));
+        let mut edited = whole.clone();
+        let place = place.index(edited.len());
+        let foreign = tokens(&TPCC[other.index(TPCC.len())], &values);
+        let foreign = foreign[second.index(foreign.len())].clone();
+        match edit {
+            0 => drop(edited.remove(place)),
+            1 => edited.insert(place, edited[place].clone()),
+            2 => edited.swap(place, second.index(whole.len())),
+            3 => edited[place] = foreign,
+            _ => edited.insert(place, Token::Word((*strange.get(STRANGE)).into())),
+        }
+        let is_approved = TPCC.iter().any(|text| is_one(text, &edited));
+        let found = sent_of(&APPROVED, written(&edited).as_bytes(), false);
+        prop_assert_eq!(found.is_ok(), is_approved, "{}", written(&edited));
+    }
+
+    /// However a client writes it, a text reaches the server as it was meant, and as nothing else.
+    #[test]
+    fn a_value_reaches_the_server_as_it_is(value in bytes(), doubles: bool, quote in prop::sample::select(b"'\"".to_vec())) {
+        let mut text = b"SELECT a FROM t WHERE b = ".to_vec();
+        text.push(quote);
+        for byte in &value {
+            match byte {
+                0 => text.extend_from_slice(b"\\0"),
+                b'\\' => text.extend_from_slice(b"\\\\"),
+                byte if *byte == quote && doubles => text.extend_from_slice(&[quote, quote]),
+                byte if *byte == quote => text.extend_from_slice(&[b'\\', quote]),
+                byte => text.push(*byte),
+            }
+        }
+        text.push(quote);
+        let approved = statements(&["SELECT a FROM t WHERE b = ?"]);
+        let mut reading = Reading::default();
+        match approved.find(&text, false, None, &mut reading) {
+            Err(_) => prop_assert!(str::from_utf8(&value).is_err()),
+            Ok(found) => {
+                let mut out = Vec::new();
+                found.append(&reading, &mut out);
+                prop_assert_eq!(decoded(&out[b"SELECT a FROM t WHERE b = ".len()..]), value);
+                prop_assert!(sent_of(&approved, &out, false).is_ok(), "its tokens are the same");
+            }
+        }
+    }
+
+    /// Bytes that are no text at all.
+    #[test]
+    fn bytes_reach_the_server_in_hexadecimal(value in bytes()) {
+        let escaped: Vec<u8> = value.iter().flat_map(|byte| match byte {
+            0 => b"\\0".to_vec(),
+            b'\'' | b'\\' => vec![b'\\', *byte],
+            byte => vec![*byte],
+        }).collect();
+        let text = [b"SELECT a FROM t WHERE b = _binary '", &escaped[..], b"'"].concat();
+        let digits: String = value.iter().map(|byte| format!("{byte:02X}")).collect();
+        let expected = format!("SELECT a FROM t WHERE b = _binary X'{digits}'");
+        prop_assert_eq!(sent_of(&statements(&["SELECT a FROM t WHERE b = ?"]), &text, false), Ok(expected));
+    }
+
+    /// Whatever stands where a value should, raw: it is refused, or the server's tokens are the approved ones.
+    #[test]
+    fn raw_bytes_never_change_what_the_server_reads(raw in bytes(), quoted: bool) {
+        let approved = statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]);
+        let quote: &[u8] = if quoted { b"'" } else { b"" };
+        let text = [b"SELECT a FROM t WHERE b = ", quote, &raw, quote, b" AND c = 1"].concat();
+        if let Ok(out) = sent_of(&approved, &text, false) {
+            prop_assert_eq!(sent_of(&approved, out.as_bytes(), false), Ok(out));
+        }
+        let mut reading = Reading::default();
+        let _ = reading.read(&raw, true);
+        let _ = session_statements::read(&reading);
+    }
+}
